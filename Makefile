@@ -1,0 +1,35 @@
+# `make demo` and `make test` do all their own set-up; Python >= 3.11 and make are enough.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: demo test lint clean
+
+demo: $(INSTALLED)
+	$(BIN)/privsyn demo --out demo-output
+
+# What needs no run of the program comes first: it is quick. The private side is small enough to be covered
+# whole, branches included; compiled kernels cannot be traced, and are compared with slow twins instead.
+test: lint
+	$(BIN)/pytest -n 2 --cov --cov-report=
+	$(BIN)/coverage report --include='privsyn/private/*' --skip-covered --show-missing --fail-under=100
+	$(BIN)/coverage report --omit='privsyn/private/*' --skip-covered --show-missing --fail-under=90
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Runs again only when pyproject.toml has changed. pip knows dependency groups from 25.1 on, and Python 3.11
+# brings 23: the one inside .venv is upgraded, the one outside left alone.
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[demo,opendp,polars]' --group dev
+	touch $@
+
+clean:
+	rm -rf .venv demo-output .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,169 @@
+"""Stage 1: values too rare to tell from noise are pooled, and shared out again at the end.
+
+A value whose noisy count lies under three standard deviations says nothing by itself, yet would cost
+a row of cells in every later table. Categorical values are pooled into one; bins of a number are
+joined with their neighbours, so that fine bins become as wide as the noise demands. Everything here
+looks at released counts only and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.answers.domain import Domain, Records
+from privsyn.answers.marginal import Marginal, Measurement
+from privsyn.answers.simplex import norm_sub
+
+Codes = npt.NDArray[np.int32]
+
+THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
+
+
+@dataclass(frozen=True)
+class Merging:
+    """Which merged code each original code goes to, and how a merged code is shared out.
+
+    Parameters
+    ----------
+    original, merged : Domain
+        The same attributes before and after.
+    groups : tuple of integer arrays, one an attribute, of shape (original size,)
+        ``groups[j][v]`` is the merged code of the original code ``v``.
+    shares : tuple of float arrays of the same shapes
+        Relative weight of an original code within its merged code; the weights of each merged
+        code sum to 1.
+    """
+
+    original: Domain
+    merged: Domain
+    groups: tuple[Codes, ...]
+    shares: tuple[npt.NDArray[np.float64], ...]
+
+    def __post_init__(self) -> None:
+        for name, size, group, share in zip(
+            self.merged.names, self.merged.sizes, self.groups, self.shares, strict=True
+        ):
+            if set(group.tolist()) != set(range(size)):
+                raise ValueError(f"attribute {name!r}: its groups are not 0 to {size - 1}")
+            if (share < 0).any() or not np.allclose(np.bincount(group, share), 1.0):
+                raise ValueError(f"attribute {name!r}: the shares of a merged value do not sum to 1")
+
+    def merge(self, records: Records) -> Records:
+        """The records in merged codes, each row by itself: neighbouring tables stay neighbours."""
+        columns = [group[records.codes[:, j]] for j, group in enumerate(self.groups)]
+        return Records(self.merged, np.stack(columns, axis=1) if columns else records.codes)
+
+    def merge_counts(self, one_way: Measurement) -> Measurement:
+        """A one-way table in merged codes; counts of pooled values add up, and so do their variances."""
+        (place,) = self.original.axes(one_way.attributes)
+        counts, variance = (
+            np.bincount(self.groups[place], values).astype(np.float64)
+            for values in (one_way.marginal.counts, one_way.variance)
+        )
+        return Measurement(Marginal(self.merged.project(one_way.attributes), counts), variance)
+
+    def restore(self, records: Records, rng: np.random.Generator) -> Records:
+        """The records in original codes, each pooled value drawn by its share."""
+        columns = np.empty((len(records), len(self.original)), np.int32)
+        for j, (group, share) in enumerate(zip(self.groups, self.shares, strict=True)):
+            # Original codes laid out group by group, each group a stretch of length 1 of cumulated shares.
+            order = np.argsort(group, kind="stable")
+            edges = np.cumsum(share[order])
+            places = np.searchsorted(edges, records.codes[:, j] + rng.random(len(records)), side="right")
+            columns[:, j] = _nearest_in_group(order, group, places, records.codes[:, j])
+        return Records(self.original, columns)
+
+
+def merge_rare(one_ways: tuple[Measurement, ...], total: float, *, join_neighbours: bool = True) -> Merging:
+    """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
+
+    Parameters
+    ----------
+    one_ways : tuple of Measurement
+        The released one-way table of every attribute, in the domain's order.
+    total : float
+        Estimated number of records.
+    join_neighbours : bool
+        Join ordered values with their neighbours; otherwise, as published, order is not looked at.
+
+    Examples
+    --------
+    >>> counts = Marginal(Domain(("city",), (4,)), np.array([90.0, 2.0, 40.0, 30.0]))
+    >>> merging = merge_rare((Measurement(counts, 25.0),), 162.0)
+    >>> merging.merged.sizes, merging.groups[0].tolist()
+    ((3,), [0, 0, 1, 2])
+
+    The one rare value is itself too small a pool, so it joins the largest value and is not drawn again:
+
+    >>> merging.shares[0].tolist()
+    [1.0, 0.0, 1.0, 1.0]
+    """
+    groups, shares, sizes, ordered = [], [], [], []
+    for one_way in one_ways:
+        counts, sigma = one_way.marginal.counts, np.sqrt(one_way.variance)
+        weights = norm_sub(counts, total)
+        count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
+        runs = _join_runs(counts[:count], THRESHOLD * sigma[:count])
+        rest, dropped = _pool(counts[count:], THRESHOLD * sigma[count:])
+        offset = int(runs.max()) + 1 if count else 0
+        group = np.concatenate([runs, rest + offset]).astype(np.int32)
+        weights[count:][dropped] = 0.0
+        groups.append(group)
+        shares.append(_within_groups(group, weights))
+        sizes.append(int(group.max()) + 1)
+        ordered.append(offset)
+    original = Domain(
+        tuple(m.attributes[0] for m in one_ways),
+        tuple(m.marginal.domain.sizes[0] for m in one_ways),
+        tuple(m.marginal.domain.ordered[0] for m in one_ways),
+    )
+    return Merging(
+        original, Domain(original.names, tuple(sizes), tuple(ordered)), tuple(groups), tuple(shares)
+    )
+
+
+def _join_runs(counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> Codes:
+    """Neighbours joined from the left until each run reaches its threshold; what is left joins the last."""
+    group = np.zeros(len(counts), np.int32)
+    current, held, spread = 0, 0.0, 0.0
+    for place, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
+        group[place] = current
+        held, spread = held + count, np.hypot(spread, threshold)
+        if held >= spread:
+            current, held, spread = current + 1, 0.0, 0.0
+    return np.minimum(group, max(current - 1, 0)).astype(np.int32)
+
+
+def _pool(
+    counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]
+) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """Rare values to one pool, the last code; a pool still rare joins the largest value and is dropped."""
+    rare = counts < thresholds
+    nothing = np.zeros(len(counts), np.bool_)
+    if not rare.any() or rare.all():
+        return (np.cumsum(~rare) - 1 if not rare.all() else nothing).astype(np.int32), nothing
+    group = np.cumsum(~rare) - 1
+    if counts[rare].sum() < np.sqrt(np.sum(thresholds[rare] ** 2)):
+        group[rare] = group[np.argmax(counts)]
+        return group.astype(np.int32), rare
+    group[rare] = group.max() + 1
+    return group.astype(np.int32), nothing
+
+
+def _within_groups(group: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Weights that sum to 1 within each group; equal ones where a group has none."""
+    sums = np.bincount(group, weights)
+    equal = 1.0 / np.bincount(group)
+    return np.where(sums[group] > 0, weights / np.where(sums > 0, sums, 1.0)[group], equal[group])
+
+
+def _nearest_in_group(
+    order: npt.NDArray[np.intp], group: Codes, places: npt.NDArray[np.intp], wanted: Codes
+) -> Codes:
+    """The drawn original codes; a draw that rounding pushed over its group's edge comes back in."""
+    sizes = np.bincount(group)
+    first = np.cumsum(sizes) - sizes
+    return order[np.clip(places, first[wanted], first[wanted] + sizes[wanted] - 1)].astype(np.int32)

@@ -1,0 +1,95 @@
+"""Stage 4 as a whole: from agreeing tables to records, in two ways."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from privsyn.answers._kernels import Codes
+from privsyn.answers.appending import components, peel
+from privsyn.answers.domain import Attributes, Domain, Records
+from privsyn.answers.gum import Progress, gradually_update
+from privsyn.answers.marginal import Marginal
+from privsyn.answers.sampling import draw_given
+from privsyn.answers.tree import independent_start, stack, tree_start
+
+Method = Literal["default", "published"]
+
+PAPER_ROUNDS = 100
+ROUNDS = 30  # enough from a start that has half of the pairs right already
+
+
+def synthesise(
+    domain: Domain,
+    one_ways: tuple[Marginal, ...],
+    tables: tuple[Marginal, ...],
+    n: int,
+    rng: np.random.Generator,
+    *,
+    method: Method = "default",
+    progress: Progress | None = None,
+) -> Records:
+    """`n` records that have the tables' counts, scaled to `n`, as nearly as may be.
+
+    Parameters
+    ----------
+    domain : Domain
+    one_ways : tuple of Marginal, one for each attribute, in the domain's order
+    tables : tuple of Marginal
+        Non-negative and agreeing with each other and with the one-ways.
+    n : int
+    rng : numpy.random.Generator
+    method : "default" or "published"
+        Start from a tree of the strongest pairs, or as published from independent columns.
+    progress : callable, optional
+    """
+    if method == "published":
+        return synthesise_as_published(domain, one_ways, tables, n, rng, progress)
+    start = tree_start(domain, one_ways, tables, n, rng)
+    return gradually_update(start, tables, rng, rounds=ROUNDS, progress=progress)
+
+
+def synthesise_as_published(
+    domain: Domain,
+    one_ways: tuple[Marginal, ...],
+    tables: tuple[Marginal, ...],
+    n: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> Records:
+    """`n` records the published way: each component by itself, from independent columns.
+
+    References
+    ----------
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3: separate and join; appending.
+    """
+    columns: dict[str, Codes] = {}
+    for names in components(domain.names, tables):
+        columns |= _component(names, one_ways, tables, n, rng, progress, domain)
+    return stack(domain, columns, n)
+
+
+def _component(
+    names: Attributes,
+    one_ways: tuple[Marginal, ...],
+    tables: tuple[Marginal, ...],
+    n: int,
+    rng: np.random.Generator,
+    progress: Progress | None,
+    domain: Domain,
+) -> dict[str, Codes]:
+    """The columns of attributes that hang together: GUM on the core, then the leaves, then a shuffle."""
+    peeled = peel(tuple(table for table in tables if table.attributes[0] in names))
+    late = {leaf.attributes[1] for leaf in peeled.leaves}
+    core = tuple(name for name in names if name not in late)
+    start = independent_start(
+        domain.project(core), tuple(one_ways[axis] for axis in domain.axes(core)), n, rng
+    )
+    records = gradually_update(start, peeled.core, rng, rounds=PAPER_ROUNDS, progress=progress)
+    order = rng.permutation(n)
+    columns = {name: records.codes[order, place] for place, name in enumerate(core)}
+    for leaf in peeled.leaves:
+        anchor, name = leaf.attributes
+        columns[name] = draw_given(leaf, columns[anchor], rng)
+    return columns

@@ -1,0 +1,90 @@
+"""The command line: `main` runs one command and turns whatever goes wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from types import TracebackType
+
+import typer
+
+from privsyn.cli.commands import app
+from privsyn.errors import InputError
+
+DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+
+# Typer used click's exceptions before it had its own; in both, this is the parent of all usage errors.
+UsageError = typer.BadParameter.__mro__[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command of the command line.
+
+    Nothing that Python or a library has to say about a failure is shown as it stands: a traceback, a warning
+    or an exception's text can quote a cell of the private table.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        What follows ``privsyn``; by default what this process was started with.
+
+    Returns
+    -------
+    int
+        0 for done, 2 for a mistake of the user's, 130 for Ctrl-C, 1 for a defect of the program.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = app(args=arguments, prog_name="privsyn", standalone_mode=False)
+    except InputError as error:
+        return _complain(str(error), MISTAKE)
+    except UsageError as error:
+        return _complain(_usage(error), MISTAKE)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except OSError as error:
+        return _complain(_failed_call(error), MISTAKE if error.errno else FAILED)
+    except Exception as error:  # whatever it is, its text stays here
+        return _complain(_defect(error), FAILED)
+    if code == INTERRUPTED:  # the word of newer versions of Typer for Ctrl-C
+        return _complain("interrupted; nothing was written", INTERRUPTED)
+    return code or DONE
+
+
+def _complain(text: str, code: int) -> int:
+    line = " ".join(text.split())
+    shown = "".join(character if character.isprintable() else "?" for character in line)
+    sys.stderr.write(f"privsyn: {shown}\n")
+    return code
+
+
+def _usage(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "privsyn"
+    return f"{error.format_message().rstrip('.')}; see {command} --help"  # type: ignore[attr-defined]
+
+
+def _failed_call(error: OSError) -> str:
+    """What the operating system refused; without its number the text is a library's, and stays unseen."""
+    if not error.errno:
+        return _defect(error)
+    name = error.filename if isinstance(error.filename, str | os.PathLike) else "a file"
+    return f"{os.fspath(name)}: {os.strerror(error.errno)}; check the path, its permissions and the disk"
+
+
+def _defect(error: Exception) -> str:
+    return f"internal error ({type(error).__name__} at {_place(error.__traceback__)}); please report it"
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """The innermost line of this package on the way to an exception."""
+    place = "an unknown line"
+    while traceback is not None:
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        if module.split(".")[0] == "privsyn":
+            place = f"{module}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place

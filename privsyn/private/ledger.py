@@ -1,0 +1,222 @@
+"""Ledger: every look at the private table, what it cost, and the promise that the costs keep.
+
+A ledger may be published: it holds settings and what follows from noisy answers, nothing that depends on a row.
+What happened (`Spend`) is told apart from what it costs (`privsyn.private.accounting`), so that anybody
+can price the same facts anew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import fsum, inf, sqrt
+from typing import Any
+
+from privsyn.errors import InputError
+from privsyn.private.accounting import Accounting, epsilon_for, rho_for, rho_of
+
+NOT_PRIVATE = "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND TAKEN OFF AGAIN. DO NOT PUBLISH."
+
+CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
+"""The deltas, beside the promised one, at which the written ledger says epsilon."""
+
+SLACK = 1e-9
+"""How much more than the promised rho, relative to it, may be spent: room for the rounding of a split and its sum."""
+
+LINES = 8
+"""How many spends are printed one by one; those that follow are printed as one."""
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One look at the private table.
+
+    Parameters
+    ----------
+    what : str
+        The question, in words that the public may read.
+    answers : int
+        How many numbers were released.
+    sensitivity : float
+        How far the vector of exact answers can move, in L2, when one record is added or removed.
+    sigma : float
+        Scale of the noise in each number, in the unit of the answers.
+
+    Examples
+    --------
+    >>> Spend("one-way counts", answers=12, sensitivity=2.0, sigma=8.0).rho
+    0.03125
+    """
+
+    what: str
+    answers: int
+    sensitivity: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.what, str):
+            raise ValueError(f"what was asked is a text; got {self.what!r}")
+        if not self.answers >= 1:
+            raise ValueError(f"{self.what}: {self.answers} answers; there is at least 1")
+        if not (0 < self.sensitivity < inf and 0 < self.sigma < inf):
+            raise ValueError(f"{self.what}: sensitivity {self.sensitivity}, sigma {self.sigma}; both finite, above 0")
+
+    @property
+    def rho(self) -> float:
+        """The cost, sensitivity^2 / (2 sigma^2), rounded up."""
+        return rho_of(self.sigma, self.sensitivity)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All looks of one run and the promise they keep: a ledger that overspends cannot exist.
+
+    Parameters
+    ----------
+    spends : tuple of Spend
+        In the order in which they were made.
+    promised_epsilon, promised_delta : float
+        The promise: the run is (epsilon, delta)-differentially private.
+    accounting : "gaussian", "zcdp" or "classical"
+        How rho becomes epsilon and delta; see `privsyn.private.accounting`.
+    randomness : str
+        Distribution and source of the noise.
+    private : bool
+        False if the noise can be repeated: then no promise is kept, whatever the numbers say.
+    public_inputs : tuple of str
+        What was taken as public, in plain sentences.
+    version : str
+        Of the program that spent.
+    neighbours : str
+        Which two tables nobody can tell apart.
+
+    Raises
+    ------
+    ValueError
+        If the spends cost more than the promise allows.
+
+    Examples
+    --------
+    >>> counts = Spend("one-way counts", answers=12, sensitivity=2.0, sigma=8.0)
+    >>> ledger = Ledger((counts,), promised_epsilon=1.0, promised_delta=1e-5, accounting="gaussian",
+    ...     randomness="operating system", private=True, public_inputs=(), version="1.0")
+    >>> ledger.rho, ledger.mu, f"{ledger.epsilon(1e-5):.3f}"
+    (0.03125, 0.25, '0.927')
+    """
+
+    spends: tuple[Spend, ...]
+    promised_epsilon: float
+    promised_delta: float
+    accounting: Accounting
+    randomness: str
+    private: bool
+    public_inputs: tuple[str, ...]
+    version: str
+    neighbours: str = "add or remove one record"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spends", tuple(self.spends))
+        object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
+        promised = rho_for(self.promised_epsilon, self.promised_delta, self.accounting)
+        if self.rho > promised * (1 + SLACK):
+            raise ValueError(f"spent rho {self.rho:.6g} of the {promised:.6g} promised")
+
+    @property
+    def rho(self) -> float:
+        """The cost of the whole run: costs add up."""
+        return fsum(spend.rho for spend in self.spends)
+
+    @property
+    def mu(self) -> float:
+        """The whole run as one Gaussian answer: its sensitivity over its sigma."""
+        return sqrt(2 * self.rho)
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon that the run has spent at `delta`, rounded up."""
+        return epsilon_for(self.rho, delta, self.accounting)
+
+    def to_json(self) -> str:
+        """The ledger as JSON for people and programs; a run that is not private says so first."""
+        deltas = sorted({*CURVE, self.promised_delta})
+        fields = {
+            "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
+            "private": self.private,
+            "neighbours": self.neighbours,
+            "accounting": self.accounting,
+            "rho": self.rho,
+            "mu": self.mu,
+            "curve": [{"delta": delta, "epsilon": self.epsilon(delta)} for delta in deltas],
+            "randomness": self.randomness,
+            "public_inputs": self.public_inputs,
+            "spends": [
+                {
+                    "what": spend.what,
+                    "answers": spend.answers,
+                    "sensitivity": spend.sensitivity,
+                    "sigma": spend.sigma,
+                    "rho": spend.rho,
+                }
+                for spend in self.spends
+            ],
+            "version": self.version,
+        }
+        warning = {} if self.private else {"warning": NOT_PRIVATE}
+        return json.dumps(warning | fields, indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Ledger:
+        """Read what `to_json` wrote; costs and curve are not read but priced anew.
+
+        Raises
+        ------
+        InputError
+            If the text is no ledger, or one that spends more than it promises.
+        """
+        try:
+            return _read(json.loads(text))
+        except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            raise InputError("not a ledger that privsyn wrote, or changed since: write it again") from None
+
+    def __str__(self) -> str:
+        width = max(len(line[0]) for line in self._table())
+        lines = [
+            f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r}; neighbours: {self.neighbours}",
+            f"{self.randomness}; {self.accounting} accounting; privsyn {self.version}",
+            *(f"{what:<{width}}" + "".join(f"{cell:>13}" for cell in cells) for what, *cells in self._table()),
+            *(f"public: {sentence}" for sentence in self.public_inputs),
+        ]
+        return "\n".join(lines if self.private else [NOT_PRIVATE, *lines])
+
+    def _table(self) -> list[tuple[str, ...]]:
+        """Cells of the printed table: head, one row a spend, those beyond `LINES` together, and the total."""
+
+        def priced(what: str, rho: float, sensitivity: str = "", sigma: str = "") -> tuple[str, ...]:
+            return what, sensitivity, sigma, f"{rho:.4g}", f"{rho / self.rho:.1%}"
+
+        rows: list[tuple[str, ...]] = [("what", "sensitivity", "sigma", "rho", "share")]
+        for spend in self.spends[:LINES]:
+            rows.append(priced(spend.what, spend.rho, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}"))
+        if rest := self.spends[LINES:]:
+            rows.append(priced(f"and {len(rest)} more", fsum(spend.rho for spend in rest)))
+        return [*rows, ("total", "", "", f"{self.rho:.4g}", "")]
+
+
+def _read(fields: dict[str, Any]) -> Ledger:
+    """The ledger of parsed JSON; any of half a dozen errors if it has another shape."""
+    if not (type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])):
+        raise TypeError
+    spends = tuple(
+        Spend(line["what"], int(line["answers"]), float(line["sensitivity"]), float(line["sigma"]))
+        for line in fields["spends"]
+    )
+    return Ledger(
+        spends,
+        promised_epsilon=float(fields["promise"]["epsilon"]),
+        promised_delta=float(fields["promise"]["delta"]),
+        accounting=fields["accounting"],
+        randomness=str(fields["randomness"]),
+        private=fields["private"],
+        public_inputs=tuple(fields["public_inputs"]),
+        version=str(fields["version"]),
+        neighbours=str(fields["neighbours"]),
+    )

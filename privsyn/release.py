@@ -1,0 +1,177 @@
+"""What `fit` leaves: everything that may be published and nothing that may not."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsyn.answers.domain import Attributes, Domain, Records
+from privsyn.answers.gum import Progress
+from privsyn.answers.marginal import Marginal
+from privsyn.answers.merging import Merging
+from privsyn.answers.synthesis import Method, synthesise
+from privsyn.errors import InputError
+from privsyn.private.ledger import Ledger
+from privsyn.table.codec import Codec
+from privsyn.table.sources import atomic_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = 1  # of the saved file; raised when an older reader would misread it
+ENOUGH = 10_000  # rows that a sample is drawn from at least: few rows cannot hold many tables
+
+
+@dataclass(frozen=True)
+class Release:
+    """A fitted model: noisy answers made consistent, and the ledger of what they cost.
+
+    Parameters
+    ----------
+    codec : Codec
+        Public: names, kinds and dtypes of the columns.
+    merging : Merging
+        Which values were pooled, and how to share them out again.
+    one_ways : tuple of Marginal, one an attribute, in merged codes
+    marginals : tuple of Marginal
+        Counts over several attributes each, agreeing with one another and with the one-ways.
+    total : float
+        Private estimate of the number of rows, at least 1.
+    ledger : Ledger
+    method : "default" or "published"
+        How records are made of the tables.
+    """
+
+    codec: Codec
+    merging: Merging
+    one_ways: tuple[Marginal, ...]
+    marginals: tuple[Marginal, ...]
+    total: float
+    ledger: Ledger
+    method: Method
+
+    def sample(
+        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> pd.DataFrame:
+        """A synthetic table, at no further cost in privacy.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of rows, from 0 up; the private estimate of the table's own if left out.
+        seed : int, optional
+            Makes the drawing repeatable. It draws no noise, so the privacy is the same.
+        progress : callable, optional
+            Called as ``progress(stage, done, total)``.
+
+        Raises
+        ------
+        InputError
+            If `n` or `seed` is not a whole number of at least 0.
+        """
+        rows = round(self.total) if n is None else check_whole("n", n)
+        rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
+        drawn = max(rows, min(round(self.total), ENOUGH))
+        records = synthesise(
+            self.merging.merged,
+            self.one_ways,
+            self.marginals,
+            drawn,
+            rng,
+            method=self.method,
+            progress=progress,
+        )
+        chosen = Records(records.domain, records.codes[rng.permutation(drawn)[:rows]])
+        return self.codec.decode(self.merging.restore(chosen, rng), rng)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release to one file: a zip of JSON and NumPy arrays, written whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        arrays = {f"groups_{j}": group for j, group in enumerate(self.merging.groups)}
+        arrays |= {f"shares_{j}": share for j, share in enumerate(self.merging.shares)}
+        arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(self.one_ways)}
+        arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(self.marginals)}
+        packed = io.BytesIO()
+        np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
+        text = {
+            "format": FORMAT,
+            "method": self.method,
+            "total": self.total,
+            "codec": self.codec.to_dict(),
+            "merged": {"sizes": self.merging.merged.sizes, "ordered": self.merging.merged.ordered},
+            "marginals": [table.attributes for table in self.marginals],
+            "ledger": json.loads(self.ledger.to_json()),
+        }
+        with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
+            file.writestr("release.json", json.dumps(text, indent=1, ensure_ascii=False))
+            file.writestr("arrays.npz", packed.getvalue())
+
+
+# What zipfile, json, NumPy and our own constructors raise on a file that is not a whole release.
+UNREADABLE = (OSError, EOFError, LookupError, TypeError, ValueError, AttributeError, zipfile.BadZipFile)
+
+
+def load(path: str | PathLike[str]) -> Release:
+    """Read a release that `Release.save` wrote.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is not a whole release of a version this reader knows.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            text = json.loads(file.read("release.json"))
+            if text["format"] != FORMAT:
+                raise InputError(f"{path}: a release of another version of privsyn; sample it with that one")
+            with np.load(io.BytesIO(file.read("arrays.npz")), allow_pickle=False) as arrays:
+                return _unpack(text, dict(arrays))
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except UNREADABLE:
+        raise InputError(f"{path}: not a saved release, or cut short; save it again") from None
+
+
+def _unpack(text: dict[str, Any], arrays: dict[str, np.ndarray]) -> Release:
+    codec = Codec.from_dict(text["codec"])
+    original = codec.domain
+    merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
+    places = range(len(original))
+
+    def table(attributes: Attributes, key: str) -> Marginal:
+        return Marginal(merged.project(attributes), arrays[key])
+
+    return Release(
+        codec=codec,
+        merging=Merging(
+            original,
+            merged,
+            tuple(arrays[f"groups_{j}"] for j in places),
+            tuple(arrays[f"shares_{j}"] for j in places),
+        ),
+        one_ways=tuple(table((name,), f"one_way_{j}") for j, name in enumerate(original.names)),
+        marginals=tuple(table(tuple(a), f"marginal_{j}") for j, a in enumerate(text["marginals"])),
+        total=float(text["total"]),
+        ledger=Ledger.from_json(json.dumps(text["ledger"])),
+        method=text["method"],
+    )
+
+
+def check_whole(name: str, value: object) -> int:
+    """`value` as an int of at least 0; ``InputError`` says what was given instead."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InputError(f"{name} is a whole number of at least 0; got {value!r}")
+    return int(value)

@@ -1,0 +1,212 @@
+"""PrivSyn: settings, the order of the stages, the one split of the budget; no arithmetic."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsyn.answers.combining import combine
+from privsyn.answers.consistency import estimate_total, make_consistent
+from privsyn.answers.domain import Attributes
+from privsyn.answers.gum import Progress
+from privsyn.answers.marginal import Marginal
+from privsyn.answers.merging import Merging, merge_rare
+from privsyn.answers.selection import allocate, dense_marg
+from privsyn.answers.synthesis import Method
+from privsyn.errors import InputError
+from privsyn.private.accounting import Accounting, rho_for
+from privsyn.private.ledger import Ledger
+from privsyn.private.measure import PrivateTable
+from privsyn.private.noise import Noise, noise_source
+from privsyn.release import Release, check_whole
+from privsyn.table.codec import Codec
+from privsyn.table.schema import Schema
+from privsyn.table.sources import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ONE_WAYS, DEPENDENCES, MARGINALS = 0.1, 0.1, 0.8  # the paper's split; Zhang et al. 2021, Section 5.4
+
+
+class PrivSyn:
+    """Learn a table under differential privacy and make synthetic ones like it.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0; the smaller, the more private.
+    delta : float
+        Between 0 and 1; smaller than one part in the number of people by far.
+    schema : Schema
+        What is public about the columns.
+    seed : int, optional
+        Makes the run repeatable, noise included, and therefore NOT PRIVATE.
+    noise : "exact" or "opendp"
+        Rounded Gaussian sampled exactly, or OpenDP's discrete Gaussian (an extra, slower).
+    method : "default" or "published"
+        `PrivSyn.paper` gives the second.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)``.
+
+    Attributes
+    ----------
+    release_ : Release
+        What was learnt, after `fit`: all of it may be published.
+    ledger_ : Ledger
+        What was asked, with which sensitivity and noise, and what it cost.
+
+    Raises
+    ------
+    InputError
+        If a setting cannot work.
+
+    References
+    ----------
+    Zhang et al., "PrivSyn: Differentially Private Data Synthesis", USENIX Security 2021.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privsyn import Categorical, Numerical, PrivSyn, Schema
+    >>> people = pd.DataFrame({"age": range(20, 60), "sex": ["Female", "Male"] * 20})
+    >>> schema = Schema({"age": Numerical(16, 100, integer=True), "sex": Categorical(["Female", "Male"])})
+    >>> model = PrivSyn(epsilon=1.0, delta=1e-6, schema=schema).fit(people)
+    >>> model.sample(3).columns.tolist()
+    ['age', 'sex']
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 1e-9,
+        schema: Schema | None = None,
+        *,
+        seed: int | None = None,
+        noise: str = "exact",
+        method: Method = "default",
+        progress: Progress | None = None,
+    ) -> None:
+        if method not in ("default", "published"):
+            raise InputError(f'method is "default" or "published"; got {method!r}')
+        if schema is not None and not isinstance(schema, Schema):
+            raise InputError(f"schema is a Schema; got a {type(schema).__name__}")
+        if seed is not None:
+            check_whole("seed", seed)
+        self.epsilon = epsilon
+        self.delta = delta
+        self.schema = schema
+        self.seed = seed
+        self.noise = noise
+        self.method: Method = method
+        self.progress = progress
+        rho_for(epsilon, delta, self._accounting(noise_source(noise, seed)))  # refuses what cannot work
+
+    @classmethod
+    def paper(
+        cls,
+        epsilon: float,
+        delta: float = 1e-9,
+        schema: Schema | None = None,
+        *,
+        seed: int | None = None,
+        noise: str = "exact",
+        progress: Progress | None = None,
+    ) -> PrivSyn:
+        """The published algorithm, step for step, for experiments and comparison."""
+        return cls(epsilon, delta, schema, seed=seed, noise=noise, method="published", progress=progress)
+
+    def fit(self, table: Any) -> PrivSyn:
+        """Learn from a private table.
+
+        Parameters
+        ----------
+        table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file
+
+        Raises
+        ------
+        InputError
+            If the table does not have the schema's columns; never for anything that depends on a row.
+        """
+        if self.schema is None:
+            raise InputError("a schema is needed: `privsyn schema DATA` drafts one for you to review")
+        source = read_table(table, self.schema)
+        codec = Codec.for_table(self.schema, source.frame)
+        noise = noise_source(self.noise, self.seed)
+        accounting = self._accounting(noise)
+        private = PrivateTable(codec.encode(source.frame), noise)
+        rho = rho_for(self.epsilon, self.delta, accounting)
+        merging, total, tables = self._ask(private, rho)
+        ledger = Ledger(
+            private.spends,
+            promised_epsilon=self.epsilon,
+            promised_delta=self.delta,
+            accounting=accounting,
+            randomness=noise.name,
+            private=noise.private,
+            public_inputs=source.public_inputs,
+            version=version("privsyn"),
+        )
+        width = len(codec.domain)
+        self.release_ = Release(codec, merging, tables[:width], tables[width:], total, ledger, self.method)
+        return self
+
+    def _ask(self, private: PrivateTable, rho: float) -> tuple[Merging, float, tuple[Marginal, ...]]:
+        """The published algorithm, up to the synthesis: Zhang et al. 2021, Algorithm 3.
+
+        Returns how values were merged, the estimated number of rows, and agreeing tables: first the
+        one-ways, then those over several attributes.
+        """
+        self._report("counting", 0)
+        one_ways = private.one_ways(ONE_WAYS * rho)
+        total = estimate_total(one_ways)
+        merging = merge_rare(one_ways, total, join_neighbours=self.method == "default")
+        private.merge(merging)
+        one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
+        self._report("counting", 1)
+        dependences = private.indifs(DEPENDENCES * rho)
+        pairs = dense_marg(dependences, private.domain, MARGINALS * rho)
+        chosen: tuple[Attributes, ...] = combine(pairs, private.domain)
+        self._report("counting", 2)
+        cells = np.array([float(private.domain.project(attributes).cells) for attributes in chosen])
+        measured = private.marginals(chosen, allocate(cells, MARGINALS * rho))
+        total = estimate_total((*one_ways, *measured))
+        tables = make_consistent((*one_ways, *measured), total)
+        self._report("counting", 3)
+        return merging, total, tables
+
+    def sample(
+        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> pd.DataFrame:
+        """A synthetic table of `n` rows, or as many as the private estimate; see `Release.sample`.
+
+        Where no `seed` is given, that of the model is used, if it has one.
+        """
+        seed = self.seed if seed is None else seed
+        return self._fitted.sample(n, seed=seed, progress=progress or self.progress)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write what was learnt to one file; see `Release.save`."""
+        self._fitted.save(path)
+
+    @property
+    def ledger_(self) -> Ledger:
+        """What was asked and what it cost."""
+        return self._fitted.ledger
+
+    @property
+    def _fitted(self) -> Release:
+        if not hasattr(self, "release_"):
+            raise InputError("nothing is learnt yet: call fit(table) first")
+        return self.release_
+
+    def _accounting(self, noise: Noise) -> Accounting:
+        """The tightest that holds for the noise; for the published algorithm, the one it came with."""
+        return "classical" if self.method == "published" else noise.accounting
+
+    def _report(self, stage: str, done: int) -> None:
+        if self.progress is not None:
+            self.progress(stage, done, 3)

@@ -1,0 +1,1 @@
+"""The rim: the only place that knows pandas and files."""

@@ -1,0 +1,64 @@
+"""Single cells of text, or of any object, read as numbers and times.
+
+Each cell is read alone and none raises: what cannot be read is missing. So one odd row never changes what
+becomes of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from numbers import Real
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.table.grid import Floats
+
+
+def numbers(cells: Sequence[object]) -> Floats:
+    """Each cell as a double, NaN where it is no number.
+
+    >>> numbers(["39", " 4e2", "n/a", None, [1], 10**400, True]).tolist()
+    [39.0, 400.0, nan, nan, nan, inf, 1.0]
+    """
+    return np.fromiter(map(number, cells), dtype=np.float64, count=len(cells))
+
+
+def number(cell: object) -> float:
+    """One cell as a double, NaN if it is no number, infinite if it is too big."""
+    if not isinstance(cell, str | float | int | Real | Decimal):
+        return np.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
+    except Exception:  # an object may raise what it likes
+        return np.nan
+
+
+def moments(cells: Sequence[object]) -> npt.NDArray[np.datetime64]:
+    """Each cell as a time in whole seconds on its own clock, NaT where it is none.
+
+    >>> moments(["2015-01-31", "2015-01-31 10:20:30.5+01:00", "31.1.2015", 7]).astype(str).tolist()
+    ['2015-01-31T00:00:00', '2015-01-31T10:20:30', 'NaT', 'NaT']
+    """
+    return np.array([moment(cell) for cell in cells], dtype="datetime64[s]")
+
+
+def moment(cell: object) -> datetime | None:
+    """One cell as a time: a date, a time, or text in ISO form; None if it is none of these."""
+    if isinstance(cell, str):
+        try:
+            cell = datetime.fromisoformat(cell)
+        except ValueError:
+            return None
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[s]").item()
+    if cell is pd.NaT:
+        return None
+    if isinstance(cell, datetime):
+        return datetime(*cell.timetuple()[:6])
+    return datetime.combine(cell, time()) if isinstance(cell, date) else None

@@ -1,0 +1,161 @@
+"""Codec: a raw table to integer codes and back, with the columns, order and dtypes of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.answers.domain import Domain, Records
+from privsyn.errors import InputError
+from privsyn.table.coders import make_coder
+from privsyn.table.columns import STRAY, Coder
+from privsyn.table.dtypes import dtype_text, holds_missing, parse_dtype
+from privsyn.table.schema import Schema, check_names
+from privsyn.table.schema_file import from_plain, to_plain
+
+
+@dataclass(frozen=True)
+class Codec:
+    """Maps every cell of a table to a code, and codes to cells.
+
+    Built from public facts alone: a schema, and the names and dtypes of the table's columns. No row is read
+    before `encode`.
+
+    A listed value is coded by its place in the list, a number or a time by its bin. A column has one more
+    code, the last, for missing, if the schema says nullable and the dtype can hold a missing cell. A cell
+    that fits nothing (missing, unreadable, not listed) gets that code, or code 0 where there is none; a
+    number out of bounds is clipped.
+
+    Privacy: `encode` maps each row by itself, row ``i`` of the codes being a function of row ``i`` of the
+    table and of the public facts. So ``encode(concat(a, b))`` is ``encode(a)`` above ``encode(b)``, and
+    tables that differ in one record have codes that differ in one record. No row makes it fail.
+
+    Parameters
+    ----------
+    schema : Schema
+    names : tuple of str
+        The columns in the order of the table.
+    dtypes : tuple of str
+        The dtype of each, as text.
+
+    Examples
+    --------
+    >>> from privsyn.table.schema import Categorical, Numerical
+    >>> table = pd.DataFrame({"age": [17, 44, 300], "sex": ["M", None, "?"]})
+    >>> schema = Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 99, bins=10)})
+    >>> codec = Codec.for_table(schema, table)
+    >>> codec.domain
+    Domain(names=('age', 'sex'), sizes=(10, 3), ordered=(10, 0))
+    >>> codec.encode(table).codes.tolist()
+    [[1, 1], [4, 2], [9, 2]]
+    """
+
+    schema: Schema
+    names: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    domain: Domain = field(init=False, repr=False, compare=False)
+    _coders: tuple[Coder, ...] = field(init=False, repr=False, compare=False)
+    _nullable: tuple[bool, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _match_names(self.names, self.schema)
+        self.schema.require_public()
+        coders = tuple(self._coder(name, text) for name, text in zip(self.names, self.dtypes, strict=True))
+        nullable = tuple(
+            self.schema.columns[name].nullable and holds_missing(parse_dtype(text))
+            for name, text in zip(self.names, self.dtypes, strict=True)
+        )
+        sizes = tuple(coder.size + extra for coder, extra in zip(coders, nullable, strict=True))
+        object.__setattr__(self, "_coders", coders)
+        object.__setattr__(self, "_nullable", nullable)
+        object.__setattr__(self, "domain", Domain(self.names, sizes, tuple(c.ordered for c in coders)))
+
+    @classmethod
+    def for_table(cls, schema: Schema, table: pd.DataFrame) -> Codec:
+        """The codec of a table, from its column names and dtypes; its rows are not looked at."""
+        names = tuple(table.columns)
+        _match_names(names, schema)
+        texts = []
+        for name, dtype in zip(names, table.dtypes, strict=True):
+            text = dtype_text(dtype)
+            if text is None:
+                raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
+            texts.append(text)
+        return cls(schema, names, tuple(texts))
+
+    def encode(self, table: pd.DataFrame) -> Records:
+        """The codes of every row, in order."""
+        if Codec.for_table(self.schema, table) != self:
+            raise InputError("the columns or dtypes differ from those the codec was made for")
+        codes = np.empty((len(table), len(self.names)), dtype=np.int32, order="F")
+        for place, (name, coder, extra) in enumerate(
+            zip(self.names, self._coders, self._nullable, strict=True)
+        ):
+            found = coder.find(table[name])
+            codes[:, place] = np.where(found == STRAY, coder.size if extra else 0, found)
+        return Records(self.domain, codes)
+
+    def decode(self, records: Records, rng: np.random.Generator) -> pd.DataFrame:
+        """A table with these codes: listed values, and points drawn uniformly within each bin.
+
+        ``encode(decode(records, rng))`` is `records`.
+        """
+        if records.domain != self.domain:
+            raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
+        columns = {}
+        for place, (name, coder) in enumerate(zip(self.names, self._coders, strict=True)):
+            codes = records.codes[:, place]
+            missing = codes == coder.size
+            columns[name] = coder.draw(np.where(missing, 0, codes), missing, rng)
+        return pd.DataFrame(columns, copy=False)
+
+    def misfits(self, table: pd.DataFrame) -> dict[str, int]:
+        """How many cells of each column are clipped or turned missing. Private: for the owner's eyes only.
+
+        A missing cell counts where nothing may be missing.
+        """
+        counts = {}
+        for name, coder, extra in zip(self.names, self._coders, self._nullable, strict=True):
+            cells = table[name]
+            fine = coder.fits(cells) | (cells.isna().to_numpy() if extra else False)
+            counts[name] = int((~fine).sum())
+        return counts
+
+    def to_dict(self) -> dict[str, Any]:
+        """The codec as plain data for JSON; `from_dict` makes it again, without the table."""
+        return {"schema": to_plain(self.schema), "dtypes": dict(zip(self.names, self.dtypes, strict=True))}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
+        """The codec that `to_dict` wrote."""
+        return cls(from_plain(plain["schema"]), tuple(plain["dtypes"]), tuple(plain["dtypes"].values()))
+
+    def _coder(self, name: str, text: str) -> Coder:
+        try:
+            return make_coder(self.schema.columns[name], parse_dtype(text))
+        except InputError as error:
+            raise InputError(f"column {name!r}: {error}") from None
+
+
+def _match_names(names: tuple[object, ...], schema: Schema) -> None:
+    check_names(names)
+    extra = [name for name in names if name not in schema.columns]
+    if extra:
+        raise InputError(
+            f"the schema does not know {_some(extra)}: describe them there or drop them from the table"
+        )
+    absent = [name for name in schema.columns if name not in names]
+    if absent:
+        raise InputError(
+            f"the table has no {_some(absent)}: drop them from the schema or mend the table's header"
+        )
+
+
+def _some(names: list[Any]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"column{'s' if len(names) > 1 else ''} {shown}{rest}"

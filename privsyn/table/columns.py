@@ -1,0 +1,176 @@
+"""Coders: one column of cells to codes and back, made from public facts alone.
+
+A coder knows a column of the schema and a dtype. It maps every cell by itself: a code depends on no other
+row, and no cell makes it fail.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.table.cells import moments, numbers
+from privsyn.table.dtypes import OBJECT, Dtype, family
+from privsyn.table.grid import Codes, Floats, Grid
+
+Mask = npt.NDArray[np.bool_]
+
+STRAY = -1
+"""Stands for the code of a cell that fits nothing, until its column says what that means."""
+
+
+class Coder(ABC):
+    """One column between cells and codes."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of codes, but for missing."""
+
+    @property
+    def ordered(self) -> int:
+        """Number of leading codes that have an order."""
+        return 0
+
+    @abstractmethod
+    def find(self, cells: pd.Series) -> Codes:
+        """The code of each cell, `STRAY` for one that is missing, unreadable or not listed."""
+
+    @abstractmethod
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> Any:
+        """A cell for each code, as a pandas array; a missing cell where `missing` is true."""
+
+    @abstractmethod
+    def fits(self, cells: pd.Series) -> Mask:
+        """Which cells the schema foresees: listed, or between the bounds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Coder):
+    """Listed values; the code is the place in the list.
+
+    Parameters
+    ----------
+    pool : pandas array
+        The values, in the dtype of the column.
+    """
+
+    pool: Any
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.pool)
+
+    def find(self, cells: pd.Series) -> Codes:
+        """The place of each cell in the list; objects are compared as Python does."""
+        if isinstance(cells.dtype, pd.CategoricalDtype):
+            places = [*_places(cells.cat.categories, self.pool), STRAY]  # pandas' code of missing is -1
+            return np.array(places, dtype=np.int64)[cells.cat.codes]
+        if cells.dtype == OBJECT:
+            return np.array(_places(cells, self.pool), dtype=np.int64)
+        return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
+
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> Any:
+        """The value at each place."""
+        return self.pool.take(np.where(missing, -1, codes), allow_fill=bool(missing.any()))
+
+    def fits(self, cells: pd.Series) -> Mask:
+        """Which cells are listed."""
+        return self.find(cells) != STRAY
+
+
+def _places(cells: Any, pool: Any) -> list[int]:
+    place = {value: code for code, value in enumerate(pool)}
+
+    def find(cell: Any) -> int:
+        try:
+            return place.get(cell, STRAY)
+        except Exception:  # a list is not hashable, and an object may raise what it likes
+            return STRAY
+
+    return [find(cell) for cell in cells]
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered(Coder):
+    """Whatever lies on a grid; the code is the bin."""
+
+    grid: Grid
+    dtype: Dtype
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return self.grid.bins
+
+    @property
+    def ordered(self) -> int:
+        """All of them."""
+        return self.grid.bins
+
+    @abstractmethod
+    def read(self, cells: pd.Series) -> Floats:
+        """The cells in the unit of the grid, NaN where there is nothing to read."""
+
+    def find(self, cells: pd.Series) -> Codes:
+        """The bin of each cell; outside the bounds, the nearest."""
+        read = self.read(cells)
+        return np.where(np.isnan(read), STRAY, self.grid.encode(read))
+
+    def fits(self, cells: pd.Series) -> Mask:
+        """Which cells lie between the bounds."""
+        read = self.read(cells)
+        return (read >= self.grid.low) & (read <= self.grid.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Number(Ordered):
+    """Numbers between bounds."""
+
+    def read(self, cells: pd.Series) -> Floats:
+        """The cells as doubles."""
+        if cells.dtype == OBJECT:
+            return numbers(cells.tolist())
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> Any:
+        """A number of each bin; whole ones stay integers where the dtype leaves the choice."""
+        drawn = pd.Series(self.grid.draw(codes, rng))
+        whole = self.grid.decimals == 0 and family(self.dtype) in ("integer", "object")
+        return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing).array
+
+
+@dataclass(frozen=True, eq=False)
+class Time(Ordered):
+    """Dates or times between bounds, in days or seconds since 1970 on the clock of the column's own zone."""
+
+    unit: str
+
+    def read(self, cells: pd.Series) -> Floats:
+        """The days or seconds, what is finer being cut off."""
+        if family(cells.dtype) == "datetime":
+            if getattr(cells.dt, "tz", None) is not None:
+                cells = cells.dt.tz_localize(None)
+            seconds = cells.astype("datetime64[s]").to_numpy()
+        else:
+            seconds = moments(cells.tolist())
+        units = seconds.astype(f"datetime64[{self.unit}]")
+        return np.where(np.isnat(units), np.nan, units.astype(np.int64))
+
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> Any:
+        """A time of each bin; in a column of text or objects, as text in ISO form."""
+        units = self.grid.draw(codes, rng).astype(np.int64).astype(f"datetime64[{self.unit}]")
+        if family(self.dtype) != "datetime":
+            return pd.Series(np.datetime_as_string(units), dtype=self.dtype).mask(missing).array
+        times = pd.Series(units.astype("datetime64[s]")).mask(missing)
+        zone = getattr(self.dtype, "tz", None)
+        if zone is not None:  # a time that the change of clocks skips moves forward; of two alike, the first
+            first = np.ones(len(times), dtype=bool)
+            times = times.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+        return times.astype(self.dtype).array

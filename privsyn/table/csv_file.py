@@ -1,0 +1,194 @@
+"""A CSV file as a table: every cell is read as text, and becomes what the schema says it is.
+
+A CSV has no dtypes, and to guess them from the rows would let one odd cell change a whole column. So a cell
+is converted by itself, as the schema says; what cannot be read is missing. Where the schema leaves a type
+open it has to be read off the file, and that is said: it becomes a public fact.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+
+from privsyn.errors import InputError
+from privsyn.table.cells import moments, number, numbers
+from privsyn.table.dtypes import TEXT
+from privsyn.table.grid import Floats
+from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema, check_names
+
+MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
+"""Texts taken for a missing cell where no schema says which are."""
+
+LONGEST_ROW = 2**26
+"""Bytes: the reader's block, which no row may exceed."""
+
+_WHOLE = r"^[-+]?(0|[1-9][0-9]{0,14})$"
+_REAL = r"^[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+_FLAG = r"^(?i:true|false)$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?$"
+
+
+def read_csv(path: Path, schema: Schema | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The table in a CSV file, and a sentence for each public fact that had to be read off its rows."""
+    text = read_text(path)
+    columns, facts = {}, []
+    for name in text.column_names:
+        column = schema.columns.get(name) if schema is not None else None
+        marks = schema.markers(name) if schema is not None and column is not None else MARKS
+        cells = _blank(text[name], marks)
+        if column is None:
+            column = _guess(cells)
+            facts.append(f"column {name!r}: that it is {_kind(column)} (read off the file)")
+        elif isinstance(column, Numerical) and column.integer is None and column.decimals is None:
+            column = Numerical(integer=_all_whole(cells))
+            facts.append(
+                f"column {name!r}: that it is {_kind(column)} (read off the file: the schema does not say)"
+            )
+        columns[name] = _typed(cells, column)
+    return pd.DataFrame(columns, copy=False), tuple(facts)
+
+
+def read_text(path: Path) -> pa.Table:
+    """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record."""
+    names = _header(path)
+    try:
+        with pa.input_stream(str(path), compression="gzip" if _is_gzip(path) else None) as stream:
+            table = arrow_csv.read_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types={name: pa.string() for name in names}, strings_can_be_null=False
+                ),
+            )
+    except (pa.ArrowException, ValueError, OSError) as error:  # their text quotes the row
+        if "UTF8" in str(error):
+            raise InputError(f"{path}: not text in UTF-8: save it so") from None
+        raise InputError(
+            f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
+        ) from None
+    if table.column_names != names:
+        raise InputError(
+            f"{path}: its header cannot be read: write one name for each column, with commas between"
+        )
+    return table
+
+
+def marks_in(path: Path) -> tuple[str, ...]:
+    """Which of the usual marks for a missing cell the file uses, but for the empty cell. Reads the rows."""
+    text = read_text(path)
+    cells = {
+        mark for name in text.column_names for mark in pc.unique(text[name]).to_pylist() if mark in MARKS[1:]
+    }
+    return tuple(mark for mark in MARKS if mark in cells)
+
+
+def _header(path: Path) -> list[str]:
+    try:
+        with cast(
+            IO[str], (gzip.open if _is_gzip(path) else open)(path, "rt", encoding="utf-8-sig", newline="")
+        ) as file:
+            names = next((row for row in csv.reader(file) if row), [])
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not text in UTF-8: save it so") from None
+    except (csv.Error, OSError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read as CSV ({_reason(error)})") from None
+    if not names:
+        raise InputError(f"{path}: is empty: its first line is to hold the names of the columns")
+    check_names(names, f"{path}: ")
+    return names
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or "it is damaged or no text"
+
+
+def _is_gzip(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+def _blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:
+    """The cells with null for every mark that stands for missing."""
+    return pc.if_else(
+        pc.is_in(cells, value_set=pa.array(marks, pa.string())), pa.scalar(None, pa.string()), cells
+    )
+
+
+def _guess(cells: pa.ChunkedArray) -> Column:
+    """The kind of column that all cells agree with."""
+    if cells.null_count == len(cells):
+        return Categorical()
+    for pattern, column in (
+        (_WHOLE, Numerical(integer=True)),
+        (_REAL, Numerical(integer=False)),
+        (_FLAG, Categorical([False, True])),
+        (_TIME, Datetime()),
+    ):
+        if pc.all(pc.match_substring_regex(cells, pattern)).as_py():
+            return column
+    return Categorical()
+
+
+def _all_whole(cells: pa.ChunkedArray) -> bool:
+    """Whether every cell that is a number at all is a whole one."""
+    whole, real = (pc.match_substring_regex(cells, pattern) for pattern in (_WHOLE, _REAL))
+    return not pc.any(pc.and_not(real, whole)).as_py()
+
+
+def _kind(column: Column) -> str:
+    if isinstance(column, Numerical):
+        return "a column of whole numbers" if column.integer else "a column of real numbers"
+    if isinstance(column, Datetime):
+        return "a column of dates"
+    return "a column of text" if column.values is None else "a column of true and false"
+
+
+def _typed(cells: pa.ChunkedArray, column: Column) -> Any:
+    """The cells in the dtype that the column calls for, as a pandas array."""
+    match column:
+        case Categorical(values=None):
+            return cells.to_pandas().astype(TEXT).array
+        case Categorical(values=values):
+            return _listed(cells, tuple(cast(Any, values)))
+        case Numerical():
+            read = numbers(cells.to_pylist())
+            return _whole(read) if column.integer else pd.Series(read).array
+        case Datetime():
+            return pd.Series(moments(cells.to_pylist())).array
+
+
+def _whole(read: Floats) -> pd.arrays.IntegerArray:
+    """Whole numbers that may be missing; what is too big stays big, which is all its bounds need to know."""
+    missing = np.isnan(read)
+    whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))
+    return pd.arrays.IntegerArray(whole.astype(np.int64), missing)
+
+
+def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...]) -> Any:
+    """The listed value that each text stands for, missing for none."""
+    types = {type(value) for value in values}
+    if types == {str}:
+        return cells.to_pandas().astype(TEXT).array
+    meaning = {text: _meaning(text, values) for text in pc.unique(cells).to_pylist()}
+    dtype = {frozenset({bool}): "boolean", frozenset({int}): "Int64"}.get(frozenset(types), "object")
+    if types <= {int, float} and float in types:
+        dtype = "float64"
+    return pd.Series([meaning[text] for text in cells.to_pylist()], dtype=dtype).array
+
+
+def _meaning(text: str | None, values: tuple[Any, ...]) -> Any:
+    """The value whose text this is; ``1.0`` stands for 1, and ``TRUE`` for True."""
+    for value in values:
+        if text == str(value) or (isinstance(value, bool) and str(text).lower() == str(value).lower()):
+            return value
+    read = number(text)
+    return next((value for value in values if not isinstance(value, bool | str) and value == read), None)

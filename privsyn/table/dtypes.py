@@ -1,0 +1,95 @@
+"""What a column's dtype, which is public, says about its cells; and dtypes as text, to be saved."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pandas.api import types
+
+Dtype = Any  # numpy.dtype or pandas' ExtensionDtype: they share no base class
+Family = Literal["integer", "real", "boolean", "text", "datetime", "category", "object"]
+
+TEXT: Dtype = pd.Series(["text"]).dtype
+"""What this pandas makes of text: ``str`` from 3.0, ``object`` before."""
+
+OBJECT = np.dtype(object)
+
+CATEGORY, ORDERED_CATEGORY = "category", "ordered category"
+_ARROW_TEXT = "arrow string"
+
+
+def family(dtype: Dtype) -> Family | None:
+    """The kind of cells that `dtype` holds; None for one that no column of a schema fits.
+
+    >>> family(pd.Series([1, None], dtype="Int64").dtype), family(np.dtype("m8[s]"))
+    ('integer', None)
+    """
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "category"
+    if dtype == OBJECT:
+        return "object"
+    tests: tuple[tuple[Family, Any], ...] = (
+        ("boolean", types.is_bool_dtype),
+        ("integer", types.is_integer_dtype),
+        ("real", types.is_float_dtype),
+        ("datetime", types.is_datetime64_any_dtype),
+        ("text", types.is_string_dtype),
+    )
+    if isinstance(dtype, pd.SparseDtype):
+        return None
+    return next((name for name, test in tests if test(dtype)), None)
+
+
+def holds_missing(dtype: Dtype) -> bool:
+    """Whether a column of `dtype` can have a missing cell: NumPy's integers and bool cannot."""
+    return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
+
+
+def number_type(dtype: Dtype) -> np.dtype:
+    """The NumPy type behind a column of numbers; double for objects."""
+    return np.dtype(getattr(dtype, "numpy_dtype", dtype)) if dtype != OBJECT else np.dtype(np.float64)
+
+
+def tick(dtype: Dtype) -> str:
+    """The unit in which a dtype of dates counts.
+
+    >>> tick(pd.Series([], dtype="datetime64[ms, UTC]").dtype)
+    'ms'
+    """
+    if isinstance(dtype, pd.ArrowDtype):
+        return getattr(dtype.pyarrow_dtype, "unit", "D")
+    return dtype.unit if isinstance(dtype, pd.DatetimeTZDtype) else np.datetime_data(dtype)[0]
+
+
+def dtype_text(dtype: Dtype) -> str | None:
+    """`dtype` as text that `parse_dtype` reads back; None if there is no such text.
+
+    A category dtype keeps only whether it is ordered: its categories are as a rule read off the rows, so
+    the schema's list takes their place.
+
+    >>> dtype_text(pd.CategoricalDtype(["a", "b"], ordered=True)), dtype_text(np.dtype("u1"))
+    ('ordered category', 'uint8')
+    """
+    if isinstance(dtype, pd.CategoricalDtype):
+        return ORDERED_CATEGORY if dtype.ordered else CATEGORY
+    text = str(dtype)
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_string(dtype.pyarrow_dtype):
+        text = _ARROW_TEXT  # "string[pyarrow]" is another dtype of pandas'
+    try:
+        return text if parse_dtype(text) == dtype else None
+    except (TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def parse_dtype(text: str) -> Dtype:
+    """The dtype that `dtype_text` wrote; for a category, one without categories."""
+    if text in (CATEGORY, ORDERED_CATEGORY):
+        return pd.CategoricalDtype(ordered=text == ORDERED_CATEGORY)
+    if text == _ARROW_TEXT:
+        return pd.ArrowDtype(pa.string())
+    if text == "str":
+        return TEXT
+    return types.pandas_dtype(text)

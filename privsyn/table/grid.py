@@ -1,0 +1,124 @@
+"""Grid: evenly spaced public points, cut into bins. Whatever has an order is coded on one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+REAL_POINTS = 2**40
+"""A real number is put on about so many points: finer than any count can tell, exact in a double."""
+
+GUARD = 8
+"""Points lie at least so many spacings of the floating-point type apart: rounding cannot mix them up."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points ``low + k / scale`` for ``k = 0 .. points - 1``, cut into bins of near-equal size.
+
+    Made by `exact` or `real`, from public bounds alone.
+
+    Parameters
+    ----------
+    low : float
+    scale : float
+        Points in one unit.
+    points, bins : int
+        Bin ``b`` holds the points ``b * points // bins`` up to, not including, ``(b + 1) * points // bins``.
+    decimals : int or None
+        Decimals of every point; None for a real number.
+
+    Examples
+    --------
+    >>> ages = Grid.exact(17, 90, decimals=0, bins=5)
+    >>> ages.points, ages.edges.tolist()
+    (74, [0, 14, 29, 44, 59, 74])
+    >>> ages.encode(np.array([-np.inf, 17, 30, 31, 90, 200])).tolist()
+    [0, 0, 0, 1, 4, 4]
+
+    Every point drawn from a bin falls into that bin again:
+
+    >>> ages.encode(ages.draw(np.arange(5), np.random.default_rng(0))).tolist()
+    [0, 1, 2, 3, 4]
+    """
+
+    low: float
+    scale: float
+    points: int
+    bins: int
+    decimals: int | None
+
+    @classmethod
+    def exact(cls, low: float, high: float, *, decimals: int, bins: int) -> Grid:
+        """Every number of `decimals` decimals from `low` to `high`, both included."""
+        scale = 10.0**decimals
+        points = round((high - low) * scale) + 1
+        return cls(float(low), scale, points, min(bins, points), decimals)
+
+    @classmethod
+    def real(cls, low: float, high: float, *, bins: int, dtype: np.dtype) -> Grid:
+        """Points so fine that they pass for all reals from `low` to `high` that `dtype` can tell apart.
+
+        The bins are equal intervals, each with its lower end, the last with both.
+        """
+        width = high - low
+        gap = max(GUARD * spacing(low, high, dtype), 1e-300)
+        steps = int(min(REAL_POINTS, width / gap))
+        if steps < 1:
+            return cls(float(low), 1.0, 1, 1, None)
+        bins = min(bins, steps)
+        points = bins * (steps // bins)
+        return cls(float(low), points / width, points, bins, None)
+
+    @property
+    def edges(self) -> Codes:
+        """The first point of each bin, and one more: the number of points."""
+        bins = np.arange(self.bins + 1, dtype=np.int64)
+        width, left = divmod(self.points, self.bins)
+        return bins * width + bins * left // self.bins  # bins * points // bins, without its overflow
+
+    @property
+    def high(self) -> float:
+        """The upper bound."""
+        return self.low + (self.points - (self.decimals is not None)) / self.scale
+
+    def encode(self, numbers: Floats) -> Codes:
+        """The bin of the point nearest to each number; what lies outside goes to that end, NaN to bin 0."""
+        inside = np.clip(
+            np.nan_to_num(numbers, nan=self.low, posinf=np.inf, neginf=-np.inf), self.low, self.high
+        )
+        nearest = np.rint((inside - self.low) * self.scale).astype(np.int64)
+        return np.searchsorted(self.edges[1:-1], nearest, side="right")
+
+    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+        """A point of each bin in `codes`, uniformly."""
+        edges = self.edges
+        numbers = self.low + rng.integers(edges[codes], edges[codes + 1]) / self.scale
+        return numbers if self.decimals is None else np.round(numbers, self.decimals)
+
+
+def spacing(low: float, high: float, dtype: np.dtype) -> float:
+    """How far apart `dtype` can tell two numbers near the bigger of two bounds; NaN if it cannot hold them.
+
+    >>> spacing(0, 2**53, np.dtype("float64")), spacing(-1, 1, np.dtype("float32")) == 2**-23
+    (2.0, True)
+    """
+    largest = max(abs(low), abs(high))
+    if largest > np.finfo(dtype).max:
+        return np.nan
+    return float(np.spacing(dtype.type(largest)))
+
+
+def holds(dtype: np.dtype, low: float, high: float, decimals: int) -> bool:
+    """Whether `dtype` keeps apart all numbers of `decimals` decimals from `low` to `high`.
+
+    >>> holds(np.dtype("float64"), 0, 2**52, 0), holds(np.dtype("float32"), 0, 2**25, 0)
+    (True, False)
+    """
+    gap = spacing(low, high, dtype)
+    return bool(gap <= 1 if decimals == 0 else GUARD * gap <= 10.0**-decimals)

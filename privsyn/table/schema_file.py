@@ -1,0 +1,181 @@
+"""A schema as plain data, and as a YAML file that a person can read, review and write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from privsyn.errors import InputError
+from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
+from privsyn.table.sources import atomic_path
+
+_KINDS: dict[str, type[Column]] = {"categorical": Categorical, "numerical": Numerical, "datetime": Datetime}
+
+
+def read_schema(path: str | PathLike[str]) -> Schema:
+    """The schema in a YAML file; an `InputError` of one line says what is wrong with it.
+
+    Text is text here: ``yes``, ``no`` and ``2015-01-01`` are not made booleans and dates.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file in UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        return from_plain(_parse(text))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
+    """Write `to_yaml` of the schema to a file; ``read_schema`` gives an equal schema back."""
+    with atomic_path(path) as part:
+        part.write_text(to_yaml(schema), encoding="utf-8")
+
+
+def to_yaml(schema: Schema) -> str:
+    """The schema in YAML.
+
+    >>> print(to_yaml(Schema({"age": Numerical(17, 90, integer=True), "sex": Categorical(["F", "M"])})))
+    columns:
+      age: {kind: numerical, low: 17, high: 90, integer: true}
+      sex:
+        kind: categorical
+        values: [F, M]
+    <BLANKLINE>
+    """
+    plain = to_plain(schema)
+    return yaml.dump(
+        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+    )
+
+
+def to_plain(schema: Schema) -> dict[str, Any]:
+    """The schema as mappings, lists, text and numbers only: what YAML and JSON can say.
+
+    >>> to_plain(Schema({"day": Datetime("2015-01-01", "2015-12-31", nullable=False)}))["columns"]["day"]
+    {'kind': 'datetime', 'low': '2015-01-01', 'high': '2015-12-31', 'nullable': False}
+    """
+    top = {"missing": list(schema.missing)} if schema.missing else {}
+    columns = {name: _plain_column(name, column) for name, column in schema.columns.items()}
+    return {**top, "columns": columns}
+
+
+def from_plain(plain: object) -> Schema:
+    """The schema that `to_plain` wrote, or a person."""
+    if not isinstance(plain, Mapping):
+        raise InputError("a schema is a mapping that begins with 'columns:'")
+    _check_keys(plain, ("columns", "missing"), needed="columns")
+    if not isinstance(plain["columns"], Mapping):
+        raise InputError("'columns:' is a mapping of names to columns")
+    columns = {name: _column(name, said) for name, said in plain["columns"].items()}
+    return Schema(columns, missing=plain.get("missing", ()))
+
+
+def _column(name: object, said: object) -> Column:
+    if not isinstance(name, str):
+        raise InputError(f"the column name {name!r} is not text: put it in quotes")
+    try:
+        if not isinstance(said, Mapping):
+            raise InputError("a column is a mapping such as {kind: categorical, values: [a, b]}")
+        if "kind" not in said:
+            raise InputError(f"'kind' is missing: one of {', '.join(_KINDS)}")
+        kind = said["kind"]
+        if kind not in _KINDS:
+            raise InputError(f"the kind {kind!r} is none of {', '.join(_KINDS)}")
+        settings = {key: value for key, value in said.items() if key != "kind"}
+        _check_keys(settings, tuple(field.name for field in fields(_KINDS[kind])))
+        return _KINDS[kind](**settings)
+    except InputError as error:
+        raise InputError(f"column {name!r}: {error}") from None
+
+
+def _check_keys(said: Mapping[object, object], allowed: tuple[str, ...], needed: str | None = None) -> None:
+    for key in said:
+        if key not in allowed:
+            raise InputError(f"{key!r} is not known here: allowed are {', '.join(allowed)}")
+    if needed is not None and needed not in said:
+        raise InputError(f"{needed!r} is missing")
+
+
+def _plain_column(name: str, column: Column) -> dict[str, Any]:
+    """The settings of a column that differ from the defaults."""
+    kind = next(kind for kind, class_ in _KINDS.items() if isinstance(column, class_))
+    plain: dict[str, Any] = {"kind": kind}
+    for field in fields(column):
+        value = getattr(column, field.name)
+        if value != field.default:
+            plain[field.name] = _plain_value(name, value)
+    if (
+        isinstance(column, Datetime)
+        and column.is_public
+        and Datetime(column.low, column.high).unit == column.unit
+    ):
+        del plain["unit"]
+    return plain
+
+
+def _plain_value(name: str, value: object) -> object:
+    if isinstance(value, tuple):
+        return [_plain_value(name, item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
+    if type(value) in (str, bool, int, float):
+        return value
+    raise InputError(f"column {name!r}: {value!r} cannot be written: list text, numbers or booleans")
+
+
+def _parse(text: str) -> object:
+    try:
+        return _Loader(text).get_single_data()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "it cannot be parsed"
+        raise InputError(f"not YAML{where}: {problem}") from None
+    except (ValueError, TypeError, RecursionError):
+        raise InputError("not YAML that can be read") from None
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML that every reader takes alike: text that some version of YAML takes for another type is quoted."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which only ``true`` and ``false`` are booleans, nothing is a date, and no key comes twice.
+
+    YAML 1.1 makes ``no`` false, ``2015-01-01`` a date, ``010`` eight and ``12:30`` 750. Each of these is text
+    in somebody's table.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for place, key in enumerate(keys):
+            if key in keys[:place]:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} comes twice", node.value[place][0].start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+_FLOAT = re.compile(
+    r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.(?:inf|Inf|INF))$|^\.(?:nan|NaN|NAN)$"
+)
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    ("bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    ("int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
+    ("float", _FLOAT, list("-+.0123456789")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
