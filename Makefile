@@ -25,8 +25,8 @@ lint: $(INSTALLED)
 # Runs again only when pyproject.toml has changed. pip knows dependency groups from 25.1 on, and Python 3.11
 # brings 23: the one inside .venv is upgraded, the one outside left alone.
 $(INSTALLED): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer: make PYTHON=python3.12")'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer: make PYTHON=python3.12")'
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[demo,opendp,polars]' --group dev
 	touch $@

@@ -10,12 +10,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.gum import Progress
+from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.merging import Merging
-from privsyn.answers.synthesis import Method, synthesise
+from privsyn.answers.synthesis import synthesise
 from privsyn.errors import InputError
 from privsyn.private.ledger import Ledger
 from privsyn.table.codec import Codec
@@ -36,23 +38,15 @@ class Release:
     ----------
     codec : Codec
         Public: names, kinds and dtypes of the columns.
-    merging : Merging
-        Which values were pooled, and how to share them out again.
-    one_ways : tuple of Marginal, one an attribute, in merged codes
-    marginals : tuple of Marginal
-        Counts over several attributes each, agreeing with one another and with the one-ways.
-    total : float
-        Private estimate of the number of rows, at least 1.
+    learnt : Learnt
+        The tables of counts that records are made from.
     ledger : Ledger
     method : "default" or "published"
         How records are made of the tables.
     """
 
     codec: Codec
-    merging: Merging
-    one_ways: tuple[Marginal, ...]
-    marginals: tuple[Marginal, ...]
-    total: float
+    learnt: Learnt
     ledger: Ledger
     method: Method
 
@@ -75,20 +69,20 @@ class Release:
         InputError
             If `n` or `seed` is not a whole number of at least 0.
         """
-        rows = round(self.total) if n is None else check_whole("n", n)
+        rows = round(self.learnt.total) if n is None else check_whole("n", n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
-        drawn = max(rows, min(round(self.total), ENOUGH))
+        drawn = max(rows, min(round(self.learnt.total), ENOUGH))
         records = synthesise(
-            self.merging.merged,
-            self.one_ways,
-            self.marginals,
+            self.learnt.merging.merged,
+            self.learnt.one_ways,
+            self.learnt.marginals,
             drawn,
             rng,
             method=self.method,
             progress=progress,
         )
         chosen = Records(records.domain, records.codes[rng.permutation(drawn)[:rows]])
-        return self.codec.decode(self.merging.restore(chosen, rng), rng)
+        return self.codec.decode(self.learnt.merging.restore(chosen, rng), rng)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file: a zip of JSON and NumPy arrays, written whole or not at all.
@@ -98,19 +92,24 @@ class Release:
         InputError
             If the file cannot be written.
         """
-        arrays = {f"groups_{j}": group for j, group in enumerate(self.merging.groups)}
-        arrays |= {f"shares_{j}": share for j, share in enumerate(self.merging.shares)}
-        arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(self.one_ways)}
-        arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(self.marginals)}
+        arrays: dict[str, npt.NDArray[Any]] = {
+            f"groups_{j}": group for j, group in enumerate(self.learnt.merging.groups)
+        }
+        arrays |= {f"shares_{j}": share for j, share in enumerate(self.learnt.merging.shares)}
+        arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(self.learnt.one_ways)}
+        arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(self.learnt.marginals)}
         packed = io.BytesIO()
-        np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
         text = {
             "format": FORMAT,
             "method": self.method,
-            "total": self.total,
+            "total": self.learnt.total,
             "codec": self.codec.to_dict(),
-            "merged": {"sizes": self.merging.merged.sizes, "ordered": self.merging.merged.ordered},
-            "marginals": [table.attributes for table in self.marginals],
+            "merged": {
+                "sizes": self.learnt.merging.merged.sizes,
+                "ordered": self.learnt.merging.merged.ordered,
+            },
+            "marginals": [table.attributes for table in self.learnt.marginals],
             "ledger": json.loads(self.ledger.to_json()),
         }
         with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
@@ -145,7 +144,7 @@ def load(path: str | PathLike[str]) -> Release:
         raise InputError(f"{path}: not a saved release, or cut short; save it again") from None
 
 
-def _unpack(text: dict[str, Any], arrays: dict[str, np.ndarray]) -> Release:
+def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Release:
     codec = Codec.from_dict(text["codec"])
     original = codec.domain
     merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
@@ -154,19 +153,19 @@ def _unpack(text: dict[str, Any], arrays: dict[str, np.ndarray]) -> Release:
     def table(attributes: Attributes, key: str) -> Marginal:
         return Marginal(merged.project(attributes), arrays[key])
 
+    merging = Merging(
+        original,
+        merged,
+        tuple(arrays[f"groups_{j}"] for j in places),
+        tuple(arrays[f"shares_{j}"] for j in places),
+    )
+    one_ways = tuple(table((name,), f"one_way_{j}") for j, name in enumerate(original.names))
+    marginals = tuple(table(tuple(a), f"marginal_{j}") for j, a in enumerate(text["marginals"]))
     return Release(
-        codec=codec,
-        merging=Merging(
-            original,
-            merged,
-            tuple(arrays[f"groups_{j}"] for j in places),
-            tuple(arrays[f"shares_{j}"] for j in places),
-        ),
-        one_ways=tuple(table((name,), f"one_way_{j}") for j, name in enumerate(original.names)),
-        marginals=tuple(table(tuple(a), f"marginal_{j}") for j, a in enumerate(text["marginals"])),
-        total=float(text["total"]),
-        ledger=Ledger.from_json(json.dumps(text["ledger"])),
-        method=text["method"],
+        codec,
+        Learnt(merging, one_ways, marginals, float(text["total"])),
+        Ledger.from_json(json.dumps(text["ledger"])),
+        text["method"],
     )
 
 

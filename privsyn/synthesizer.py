@@ -1,4 +1,4 @@
-"""PrivSyn: settings, the order of the stages, the one split of the budget; no arithmetic."""
+"""PrivSyn: settings, the and the order from table to release; no arithmetic."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.answers.combining import combine
-from privsyn.answers.consistency import estimate_total, make_consistent
-from privsyn.answers.domain import Attributes
 from privsyn.answers.gum import Progress
-from privsyn.answers.marginal import Marginal
-from privsyn.answers.merging import Merging, merge_rare
-from privsyn.answers.selection import allocate, dense_marg
-from privsyn.answers.synthesis import Method
+from privsyn.answers.learnt import Method
 from privsyn.errors import InputError
+from privsyn.methods import default, published
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
@@ -28,8 +23,6 @@ from privsyn.table.sources import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ONE_WAYS, DEPENDENCES, MARGINALS = 0.1, 0.1, 0.8  # the paper's split; Zhang et al. 2021, Section 5.4
 
 
 class PrivSyn:
@@ -139,7 +132,8 @@ class PrivSyn:
         accounting = self._accounting(noise)
         private = PrivateTable(codec.encode(source.frame), noise)
         rho = rho_for(self.epsilon, self.delta, accounting)
-        merging, total, tables = self._ask(private, rho)
+        learn = published.learn if self.method == "published" else default.learn
+        learnt = learn(private, rho, np.random.default_rng(self.seed), self._report)
         ledger = Ledger(
             private.spends,
             promised_epsilon=self.epsilon,
@@ -150,33 +144,8 @@ class PrivSyn:
             public_inputs=source.public_inputs,
             version=version("privsyn"),
         )
-        width = len(codec.domain)
-        self.release_ = Release(codec, merging, tables[:width], tables[width:], total, ledger, self.method)
+        self.release_ = Release(codec, learnt, ledger, self.method)
         return self
-
-    def _ask(self, private: PrivateTable, rho: float) -> tuple[Merging, float, tuple[Marginal, ...]]:
-        """The published algorithm, up to the synthesis: Zhang et al. 2021, Algorithm 3.
-
-        Returns how values were merged, the estimated number of rows, and agreeing tables: first the
-        one-ways, then those over several attributes.
-        """
-        self._report("counting", 0)
-        one_ways = private.one_ways(ONE_WAYS * rho)
-        total = estimate_total(one_ways)
-        merging = merge_rare(one_ways, total, join_neighbours=self.method == "default")
-        private.merge(merging)
-        one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
-        self._report("counting", 1)
-        dependences = private.indifs(DEPENDENCES * rho)
-        pairs = dense_marg(dependences, private.domain, MARGINALS * rho)
-        chosen: tuple[Attributes, ...] = combine(pairs, private.domain)
-        self._report("counting", 2)
-        cells = np.array([float(private.domain.project(attributes).cells) for attributes in chosen])
-        measured = private.marginals(chosen, allocate(cells, MARGINALS * rho))
-        total = estimate_total((*one_ways, *measured))
-        tables = make_consistent((*one_ways, *measured), total)
-        self._report("counting", 3)
-        return merging, total, tables
 
     def sample(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
@@ -207,6 +176,6 @@ class PrivSyn:
         """The tightest that holds for the noise; for the published algorithm, the one it came with."""
         return "classical" if self.method == "published" else noise.accounting
 
-    def _report(self, stage: str, done: int) -> None:
+    def _report(self, stage: str, done: int, total: int) -> None:
         if self.progress is not None:
-            self.progress(stage, done, 3)
+            self.progress(stage, done, total)

@@ -90,7 +90,9 @@ def round_with_offset(values: Floats, offset: float) -> Ints:
     total, before = offset, 0
     for v in range(len(values)):
         total += values[v]
-        rounded[v] = int(np.floor(total)) - before
+        # Where the running total is rounded over a whole number, a value must not gain a row too many:
+        # no cell can give up more rows than it has.
+        rounded[v] = min(int(np.floor(total)) - before, int(np.ceil(values[v])))
         before += rounded[v]
     return rounded
 
@@ -155,3 +157,61 @@ def update_table(
                     codes[row, columns[t]] = cell // strides[t]
                     cell %= strides[t]
         begin += arriving
+
+
+@njit(cache=True)
+def anneal(
+    codes: Codes,
+    holders: Ints,
+    steps: Ints,
+    starts: Ints,
+    columns: Ints,
+    strides: Ints,
+    gaps: Floats,
+    weights: Floats,
+    sweeps: int,
+    temperature: float,
+    rng: np.random.Generator,
+) -> None:
+    """Move single values while the weighted squared gaps of all tables fall, in place.
+
+    The tables lie end to end; the cell of a row in table t is
+    ``starts[t] + sum over q of codes[row, columns[t, q]] * strides[t, q]``.
+
+    Parameters
+    ----------
+    codes : of shape (n, d), row by row
+    holders : of shape (d, most tables of one attribute); the tables that hold attribute j, then -1
+    steps : of the same shape; by how much the cell moves in that table when the attribute grows by 1
+    columns, strides : of shape (tables, most attributes of one table), padded with stride 0
+    gaps, weights : of shape (cells of all tables,); count less target, and 1 / (target + 1)
+    sweeps : each proposes one value for every row and attribute
+    temperature : of the first proposal; falls evenly to 0
+    """
+    n, d = codes.shape
+    cells = np.empty(holders.shape[1], np.int64)
+    proposals = sweeps * n * d
+    for proposal in range(proposals):
+        j = proposal % d
+        row, donor = int(rng.random() * n), int(rng.random() * n)
+        step = codes[donor, j] - codes[row, j]
+        if step == 0:
+            continue
+        change = 0.0
+        held = 0
+        while held < holders.shape[1] and holders[j, held] >= 0:
+            table = holders[j, held]
+            cell = starts[table]
+            for q in range(columns.shape[1]):
+                cell += codes[row, columns[table, q]] * strides[table, q]
+            other = cell + step * steps[j, held]
+            change += weights[cell] * (1 - 2 * gaps[cell]) + weights[other] * (1 + 2 * gaps[other])
+            cells[held] = cell
+            held += 1
+        heat = temperature * (1 - proposal / proposals)
+        if held == 0 or (change > 0 and (heat <= 0 or rng.random() >= np.exp(-change / heat))):
+            continue
+        for h in range(held):
+            gaps[cells[h]] -= 1
+            gaps[cells[h] + step * steps[j, h]] += 1
+        codes[row, j] += step

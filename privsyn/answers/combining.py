@@ -8,17 +8,17 @@ from privsyn.answers.domain import Attributes, Domain
 
 GAMMA = 5000  # most cells of a combined table; the paper's value
 OVERLAP = 2  # most attributes that a clique may share with those already combined
-SEARCH_STEPS = (
-    100_000  # of the search for one clique; in a graph too dense for more, the best so far is taken
-)
+SEARCH_STEPS = 100_000  # of the search for one clique; where they do not suffice, the best so far is taken
 
 
 def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, ...]:
     """Replace cliques of pairs by one table each.
 
-    Cliques of three or more attributes are taken from the largest down, small tables first, if they
-    have at most `GAMMA` cells and share at most `OVERLAP` attributes with all that were taken before.
-    Pairs inside a taken clique are dropped, the others stay.
+    Cliques of three or more attributes are taken from the largest down, if they have at most `GAMMA`
+    cells and share at most `OVERLAP` attributes with all that were taken before. Of cliques equally
+    large the one of fewest cells comes first; then that whose smallest attribute is smaller, then its
+    second, and so on; of attributes equally small, the one that the domain names first. Pairs inside a
+    taken clique are dropped, the others stay.
 
     References
     ----------
@@ -43,35 +43,35 @@ def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, 
 
 
 def _largest_clique(graph: nx.Graph[str], domain: Domain, covered: set[str]) -> Attributes:
-    """The clique that `combine` takes next: most attributes, then fewest cells; () if there is none."""
+    """The clique that `combine` takes next; () if there is none."""
     size = dict(zip(domain.names, domain.sizes, strict=True))
     best: Attributes = ()
+    least = 0  # cells of the best
     steps = 0
 
-    def fitting(cells: int, names: list[str]) -> int:
-        """How many of the names could join before the table is too large: a bound on the growth."""
-        count = 0
-        for factor in sorted(size[name] for name in names):
-            cells *= factor
-            count += cells <= GAMMA
-        return count
+    def promising(length: int, cells: int, room: int, candidates: list[str]) -> bool:
+        """Whether the smallest of the candidates, were they all linked, could still make a better clique."""
+        for name in candidates:
+            if name in covered and not room:
+                continue
+            if cells * size[name] > GAMMA:
+                break
+            length, cells, room = length + 1, cells * size[name], room - (name in covered)
+        return length > 2 and (-length, cells) < (-len(best), least)
 
-    def grow(clique: Attributes, cells: int, candidates: list[str]) -> None:
-        nonlocal best, steps
+    def grow(clique: Attributes, cells: int, room: int, candidates: list[str]) -> None:
+        nonlocal best, least, steps
         steps += 1
-        if len(clique) > 2 and (-len(clique), cells) < (-len(best), domain.project(best).cells):
-            best = clique
+        if len(clique) > 2 and (-len(clique), cells) < (-len(best), least):
+            best, least = clique, cells
         for place, name in enumerate(candidates):
-            reach = len(clique) + fitting(cells, candidates[place:])
-            # Ties in size are searched only while they could still have fewer cells.
-            tied = reach == len(best) and cells >= domain.project(best).cells
-            if steps > SEARCH_STEPS or reach < max(len(best), 3) or tied:
+            if steps > SEARCH_STEPS or not promising(len(clique), cells, room, candidates[place:]):
                 return
-            too_near = name in covered and len(covered.intersection(clique)) == OVERLAP
-            if cells * size[name] <= GAMMA and not too_near:
+            left = room - (name in covered)
+            if cells * size[name] <= GAMMA and left >= 0:
                 later = [other for other in candidates[place + 1 :] if graph.has_edge(name, other)]
-                grow((*clique, name), cells * size[name], later)
+                grow((*clique, name), cells * size[name], left, later)
 
     by_size = sorted(graph, key=lambda name: (size[name], domain.axes((name,))))
-    grow((), 1, by_size)
+    grow((), 1, OVERLAP, by_size)
     return tuple(sorted(best, key=lambda name: domain.axes((name,))))

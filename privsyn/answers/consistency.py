@@ -11,12 +11,13 @@ from itertools import combinations
 
 import numpy as np
 
-from privsyn.answers.domain import Attributes
+from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.marginal import Marginal, Measurement, lift
 from privsyn.answers.simplex import norm_sub
 
 ROUNDS = 60  # most repetitions of agreement and norm-sub
 NEGLIGIBLE = 0.01  # records; a negative cell smaller than this ends the repetition
+EXACT = 1e-30  # stands in for a variance of 0, so that precisions stay finite
 
 
 def estimate_total(measurements: tuple[Measurement, ...]) -> float:
@@ -32,6 +33,32 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     """
     sums = np.array([m.marginal.total for m in measurements])
     return max(float(np.average(sums, weights=[_precision(m, ()) for m in measurements])), 1.0)
+
+
+def average_one_ways(
+    domain: Domain, measurements: tuple[Measurement, ...], total: float
+) -> tuple[Marginal, ...]:
+    """For each attribute the precision-weighted mean of all that was measured about it, non-negative.
+
+    Parameters
+    ----------
+    domain : Domain
+    measurements : tuple of Measurement
+        Every attribute lies in at least one.
+    total : float
+        What each one-way table is to sum to.
+
+    Returns
+    -------
+    tuple of Marginal, one for each attribute, in the domain's order.
+    """
+    averaged = []
+    for name in domain.names:
+        tables = [m.project((name,)) for m in measurements if name in m.attributes]
+        weights = [_precision(table, (name,)) for table in tables]
+        mean = np.average([table.marginal.counts for table in tables], axis=0, weights=weights)
+        averaged.append(Marginal(domain.project((name,)), norm_sub(mean, total)))
+    return tuple(averaged)
 
 
 def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tuple[Marginal, ...]:
@@ -96,8 +123,7 @@ def _shared_sets(all_attributes: tuple[Attributes, ...]) -> list[Attributes]:
 
 def _precision(measurement: Measurement, attributes: Attributes) -> float:
     """Inverse of the mean variance with which a measurement tells the counts of `attributes`."""
-    variance = float(measurement.project(attributes).variance.mean())
-    return 1.0 / max(variance, np.finfo(float).tiny)
+    return 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)
 
 
 def _agree(

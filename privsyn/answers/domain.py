@@ -68,6 +68,17 @@ class Domain:
         """Number of cells of the full table, an exact Python integer."""
         return prod(self.sizes)
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """By how much the flat place of a cell moves when an attribute grows by 1.
+
+        Examples
+        --------
+        >>> Domain(("a", "b", "c"), (2, 3, 5)).strides
+        (15, 5, 1)
+        """
+        return tuple(prod(self.sizes[axis + 1 :]) for axis in range(len(self.sizes)))
+
     def axes(self, attributes: Attributes) -> tuple[int, ...]:
         """Positions of `attributes`; ``KeyError`` names one that is not there."""
         places = {name: place for place, name in enumerate(self.names)}
@@ -101,11 +112,14 @@ class Records:
     codes: npt.NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        codes = np.array(self.codes, dtype=np.int32, order="F")
+        codes = np.asarray(self.codes)
         if codes.ndim != 2 or codes.shape[1] != len(self.domain):
             raise ValueError(f"codes of shape {codes.shape} over {len(self.domain)} attributes")
+        if codes.size and codes.dtype.kind not in "iu":
+            raise ValueError(f"codes are integers, not {codes.dtype}")
         if codes.size and ((codes.min(axis=0) < 0) | (codes.max(axis=0) >= self.domain.sizes)).any():
             raise ValueError("a code lies outside its domain")  # which one, and where, is private
+        codes = np.array(codes, dtype=np.int32, order="F")
         codes.setflags(write=False)
         object.__setattr__(self, "codes", codes)
 

@@ -49,10 +49,12 @@ class _Target:
 
     @classmethod
     def of(cls, table: Marginal, domain: Domain, n: int) -> _Target:
-        shape = table.domain.shape
-        strides = [int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape))]
         counts = table.counts.ravel() * (n / table.total)
-        return cls(np.array(domain.axes(table.attributes), np.int64), np.array(strides, np.int64), counts)
+        return cls(
+            np.array(domain.axes(table.attributes), np.int64),
+            np.array(table.domain.strides, np.int64),
+            counts,
+        )
 
     def error(self, codes: _kernels.Codes) -> float:
         cells = _kernels.cell_of_rows(codes, self.columns, self.strides)

@@ -43,9 +43,18 @@ class Merging:
     shares: tuple[npt.NDArray[np.float64], ...]
 
     def __post_init__(self) -> None:
-        for name, size, group, share in zip(
-            self.merged.names, self.merged.sizes, self.groups, self.shares, strict=True
+        for field in ("groups", "shares"):
+            arrays = tuple(array.copy() for array in getattr(self, field))
+            for array in arrays:
+                array.setflags(write=False)
+            object.__setattr__(self, field, arrays)
+        if self.original.names != self.merged.names:
+            raise ValueError(f"attributes {self.original.names} merged to {self.merged.names}")
+        for name, before, size, group, share in zip(
+            self.merged.names, self.original.sizes, self.merged.sizes, self.groups, self.shares, strict=True
         ):
+            if not group.shape == share.shape == (before,):
+                raise ValueError(f"attribute {name!r}: groups and shares are not of shape {(before,)}")
             if set(group.tolist()) != set(range(size)):
                 raise ValueError(f"attribute {name!r}: its groups are not 0 to {size - 1}")
             if (share < 0).any() or not np.allclose(np.bincount(group, share), 1.0):
@@ -104,17 +113,16 @@ def merge_rare(one_ways: tuple[Measurement, ...], total: float, *, join_neighbou
     groups, shares, sizes, ordered = [], [], [], []
     for one_way in one_ways:
         counts, sigma = one_way.marginal.counts, np.sqrt(one_way.variance)
-        weights = norm_sub(counts, total)
+        # A trace of weight for every value, so that a group is shared out evenly where nothing is known.
+        weights = np.maximum(norm_sub(counts, total), np.finfo(float).tiny)
         count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
         runs = _join_runs(counts[:count], THRESHOLD * sigma[:count])
-        rest, dropped = _pool(counts[count:], THRESHOLD * sigma[count:])
-        offset = int(runs.max()) + 1 if count else 0
-        group = np.concatenate([runs, rest + offset]).astype(np.int32)
-        weights[count:][dropped] = 0.0
+        group, dropped = _pool(counts, THRESHOLD * sigma, runs)
+        weights[dropped] = 0.0
         groups.append(group)
-        shares.append(_within_groups(group, weights))
+        shares.append(weights / np.bincount(group, weights)[group])
         sizes.append(int(group.max()) + 1)
-        ordered.append(offset)
+        ordered.append(int(runs.max(initial=-1)) + 1)
     original = Domain(
         tuple(m.attributes[0] for m in one_ways),
         tuple(m.marginal.domain.sizes[0] for m in one_ways),
@@ -138,26 +146,22 @@ def _join_runs(counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float
 
 
 def _pool(
-    counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64], runs: Codes
 ) -> tuple[Codes, npt.NDArray[np.bool_]]:
-    """Rare values to one pool, the last code; a pool still rare joins the largest value and is dropped."""
+    """The runs, then a group for each other value, the rare ones in one pool, the last; and what is dropped.
+
+    A pool that is still rare joins the largest value and is dropped.
+    """
     rare = counts < thresholds
-    nothing = np.zeros(len(counts), np.bool_)
-    if not rare.any() or rare.all():
-        return (np.cumsum(~rare) - 1 if not rare.all() else nothing).astype(np.int32), nothing
-    group = np.cumsum(~rare) - 1
-    if counts[rare].sum() < np.sqrt(np.sum(thresholds[rare] ** 2)):
-        group[rare] = group[np.argmax(counts)]
-        return group.astype(np.int32), rare
-    group[rare] = group.max() + 1
-    return group.astype(np.int32), nothing
-
-
-def _within_groups(group: Codes, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Weights that sum to 1 within each group; equal ones where a group has none."""
-    sums = np.bincount(group, weights)
-    equal = 1.0 / np.bincount(group)
-    return np.where(sums[group] > 0, weights / np.where(sums > 0, sums, 1.0)[group], equal[group])
+    rare[: len(runs)] = False
+    common = np.cumsum(~rare[len(runs) :]) + runs.max(initial=-1)
+    group = np.concatenate([runs, common]).astype(np.int32)
+    if rare.any() and not rare.all():
+        too_small = counts[rare].sum() < np.sqrt(np.sum(thresholds[rare] ** 2))
+        largest = np.argmax(np.where(rare, -np.inf, counts))
+        group[rare] = group[largest] if too_small else group.max() + 1
+        return group, rare & too_small
+    return np.maximum(group, 0), np.zeros(len(counts), np.bool_)
 
 
 def _nearest_in_group(

@@ -34,11 +34,13 @@ def norm_sub(counts: Counts, total: float) -> Counts:
     """
     if not total >= 0:
         raise ValueError(f"total {total}: a table cannot hold fewer than 0 records")
+    # Moving all cells by one amount does not move the result; with the largest at 0, sums stay small.
+    counts = counts - counts.max()
     descending = np.sort(counts, axis=None)[::-1]
     surplus = np.cumsum(descending) - total
     kept = np.arange(1, len(descending) + 1)
     # The cells that stay positive are the largest ones: those above what each would have to give up.
     last = np.flatnonzero(descending * kept > surplus)
-    if not len(last):  # total 0 and nothing positive: every cell is empty
-        return np.zeros_like(counts, dtype=np.float64)
+    if not len(last):  # the total is 0
+        return np.zeros(counts.shape)
     return np.maximum(counts - surplus[last[-1]] / kept[last[-1]], 0.0)

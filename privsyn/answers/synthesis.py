@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from privsyn.answers._kernels import Codes
 from privsyn.answers.appending import components, peel
 from privsyn.answers.domain import Attributes, Domain, Records
+from privsyn.answers.finishing import finish
 from privsyn.answers.gum import Progress, gradually_update
+from privsyn.answers.learnt import Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.sampling import draw_given
 from privsyn.answers.tree import independent_start, stack, tree_start
 
-Method = Literal["default", "published"]
-
 PAPER_ROUNDS = 100
-ROUNDS = 30  # enough from a start that has half of the pairs right already
 
 
 def synthesise(
@@ -41,13 +38,13 @@ def synthesise(
     n : int
     rng : numpy.random.Generator
     method : "default" or "published"
-        Start from a tree of the strongest pairs, or as published from independent columns.
+        A tree of the strongest pairs and annealed moves, or as published GUM from independent columns.
     progress : callable, optional
     """
     if method == "published":
         return synthesise_as_published(domain, one_ways, tables, n, rng, progress)
     start = tree_start(domain, one_ways, tables, n, rng)
-    return gradually_update(start, tables, rng, rounds=ROUNDS, progress=progress)
+    return finish(start, tables, rng)
 
 
 def synthesise_as_published(

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 import typer
 
@@ -16,7 +17,7 @@ from privsyn.errors import InputError
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
 # Typer used click's exceptions before it had its own; in both, this is the parent of all usage errors.
-UsageError = typer.BadParameter.__mro__[1]
+UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,10 +62,9 @@ def _complain(text: str, code: int) -> int:
     return code
 
 
-def _usage(error: Exception) -> str:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "privsyn"
-    return f"{error.format_message().rstrip('.')}; see {command} --help"  # type: ignore[attr-defined]
+def _usage(error: Any) -> str:
+    command = error.ctx.command_path if error.ctx else "privsyn"
+    return f"{error.format_message().rstrip('.')}; see {command} --help"
 
 
 def _failed_call(error: OSError) -> str:

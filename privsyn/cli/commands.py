@@ -124,11 +124,9 @@ def schema(
     if check is not None and output is not None:
         raise InputError("--check writes no file; leave out --output")
     if check is not None:
-        typer.echo(
-            "privsyn: for the table's owner only: what follows was counted in the private rows", err=True
-        )
-        for line in check_schema(data, read_schema(check)):
-            typer.echo(line)
+        findings = check_schema(data, read_schema(check))
+        typer.echo("privsyn: for the owner's eyes only: this was counted in the private rows", err=True)
+        typer.echo("\n".join(findings))
         return
     outputs = {"--output": output}
     check_outputs(outputs, inputs=(data,))

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from privsyn.cli.commands import synth
 from privsyn.errors import InputError
+from privsyn.release import load
 from privsyn.table.schema_file import read_schema
 from privsyn.table.sources import read_table
 
@@ -40,7 +41,6 @@ def run(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     schema, out = folder / "schema.yaml", folder / "synthetic.csv"
     model, ledger = folder / "model.privsyn", folder / "ledger.json"
-    shutil.copyfile(SCHEMA, schema)
     typer.echo(
         "A survey, treated as private, becomes a synthetic one. What you would have typed:\n\n"
         "  python -c \"from privsyn.cli.demo import survey; survey().to_csv('survey.csv', index=False)\"\n"
@@ -49,7 +49,9 @@ def run(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as private:
         data = Path(private) / "survey.csv"
         real.to_csv(data, index=False)
-        synth(data, out, epsilon=1.0, schema=schema, model=model, ledger=ledger)
+        synth(data, out, epsilon=1.0, schema=SCHEMA, model=model, ledger=ledger)
+    shutil.copyfile(SCHEMA, schema)
+    typer.echo(f"\n{load(model).ledger}\n")
     synthetic = read_table(out, read_schema(schema)).frame
     Console(soft_wrap=True).print(comparison(real, synthetic))
     typer.echo(

@@ -3,16 +3,18 @@
 Every answer is a Gaussian one, ``N(q, sigma^2)`` for a vector ``q`` of L2 sensitivity Delta. Its cost is
 ``rho = Delta^2 / (2 sigma^2)``, the unit in which the budget is split, and rho's add. A whole run is then
 accounted as *one* Gaussian answer with ``mu = Delta / sigma = sqrt(2 rho)``. That later questions and their
-sigmas depend on earlier answers does no harm: fully adaptive composition for Gaussian differential privacy holds
-as long as the sum of ``mu_i^2`` has a bound fixed in advance (Smith and Thakurta, 2022), and it has: the budget.
+sigmas depend on earlier answers does no harm: fully adaptive composition for Gaussian differential privacy
+holds as long as the sum of ``mu_i^2`` has a bound fixed in advance (Smith and Thakurta, 2022; for zCDP,
+Feldman and Zrnic, 2021), and it has: the budget.
 
 Three ways lead from rho to (epsilon, delta), the tightest first:
 
 - ``"gaussian"``: the exact profile of the Gaussian (Balle and Wang, 2018, Theorem 8; Dong, Roth and Su, 2019,
   Corollary 2.13). Only for Gaussian noise.
-- ``"zcdp"``: the best bound from zCDP (Canonne, Kamath and Steinke, 2020, Proposition 12). For any rho-zCDP.
-- ``"classical"``: ``epsilon = rho + 2 sqrt(rho ln(1 / delta))`` (Bun and Steinke, 2016, Proposition 1.3), which
-  PrivSyn was published with.
+- ``"zcdp"``: the best bound from zCDP (Canonne, Kamath and Steinke, 2020, Proposition 12 in v4). For any
+  rho-zCDP, as that of the discrete Gaussian.
+- ``"classical"``: ``epsilon = rho + 2 sqrt(rho ln(1 / delta))`` (Bun and Steinke, 2016, Proposition 1.3),
+  with which PrivSyn was published.
 """
 
 from __future__ import annotations
@@ -115,8 +117,8 @@ def _cost(sigma: float, sensitivity: float) -> Fraction:
 def _gaussian_profile(rho: float, epsilon: float) -> float:
     """Phi(a) - e^epsilon Phi(b) with a = mu/2 - epsilon/mu and b = -mu/2 - epsilon/mu.
 
-    As ``b^2 - a^2 = 2 epsilon``, the second term is ``phi(a) m(-b)`` with Mills' ratio ``m(t) = Phi(-t) / phi(t)``,
-    which neither overflows nor underflows; nor does the first as ``phi(a) m(-a)`` while ``a < 0``.
+    As ``b^2 - a^2 = 2 epsilon``, the second term is ``phi(a) m(-b)`` with ``m(t) = Phi(-t) / phi(t)``, Mills'
+    ratio; nothing in it overflows, and nothing in the first, ``phi(a) m(-a)``, while ``a < 0``.
     """
     if rho == 0:
         return 0.0
@@ -133,10 +135,10 @@ def _mills(t: float) -> float:
 
 
 def _zcdp_profile(rho: float, epsilon: float) -> float:
-    """The least, over alpha > 1, of exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha.
+    """Least of exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha over alpha > 1.
 
-    Written in ``beta = alpha - 1``, where the slope of the logarithm rises from minus infinity to infinity, so that
-    the least is where it crosses 0. Every beta gives a valid delta: a search that stops early is safe.
+    Written in ``beta = alpha - 1``. The slope of the logarithm rises from minus infinity to infinity and the
+    least is where it crosses 0. Every beta gives a valid delta, so a search that stops early is safe.
     """
     if rho == 0:
         return 0.0
@@ -146,7 +148,7 @@ def _zcdp_profile(rho: float, epsilon: float) -> float:
 
 
 def _classical_profile(rho: float, epsilon: float) -> float:
-    """epsilon = rho + 2 sqrt(rho ln(1 / delta)), solved for delta."""
+    """The delta of epsilon = rho + 2 sqrt(rho ln(1 / delta))."""
     if rho == 0:
         return 0.0
     excess = max(0.0, epsilon - rho)

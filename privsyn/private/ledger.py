@@ -1,8 +1,8 @@
 """Ledger: every look at the private table, what it cost, and the promise that the costs keep.
 
-A ledger may be published: it holds settings and what follows from noisy answers, nothing that depends on a row.
-What happened (`Spend`) is told apart from what it costs (`privsyn.private.accounting`), so that anybody
-can price the same facts anew.
+A ledger may be published: it holds settings and what follows from noisy answers, nothing else that depends
+on a row. What happened (`Spend`) is told apart from what it costs (`privsyn.private.accounting`), so that
+anybody can price the same facts anew.
 """
 
 from __future__ import annotations
@@ -10,21 +10,27 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from math import fsum, inf, sqrt
+from textwrap import shorten
 from typing import Any
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for, rho_of
 
-NOT_PRIVATE = "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND TAKEN OFF AGAIN. DO NOT PUBLISH."
+NOT_PRIVATE = (
+    "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND TAKEN OFF AGAIN. DO NOT PUBLISH."
+)
 
 CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
 """The deltas, beside the promised one, at which the written ledger says epsilon."""
 
 SLACK = 1e-9
-"""How much more than the promised rho, relative to it, may be spent: room for the rounding of a split and its sum."""
+"""How much more than the budget, relative to it, may be spent: room for the rounding of its parts."""
 
 LINES = 8
 """How many spends are printed one by one; those that follow are printed as one."""
+
+WIDTH = 52
+"""Letters of a question that are printed."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,9 @@ class Spend:
         if not self.answers >= 1:
             raise ValueError(f"{self.what}: {self.answers} answers; there is at least 1")
         if not (0 < self.sensitivity < inf and 0 < self.sigma < inf):
-            raise ValueError(f"{self.what}: sensitivity {self.sensitivity}, sigma {self.sigma}; both finite, above 0")
+            raise ValueError(
+                f"{self.what}: sensitivity {self.sensitivity}, sigma {self.sigma}; both finite, above 0"
+            )
 
     @property
     def rho(self) -> float:
@@ -100,8 +108,8 @@ class Ledger:
     >>> counts = Spend("one-way counts", answers=12, sensitivity=2.0, sigma=8.0)
     >>> ledger = Ledger((counts,), promised_epsilon=1.0, promised_delta=1e-5, accounting="gaussian",
     ...     randomness="operating system", private=True, public_inputs=(), version="1.0")
-    >>> ledger.rho, ledger.mu, f"{ledger.epsilon(1e-5):.3f}"
-    (0.03125, 0.25, '0.927')
+    >>> ledger.rho, f"{ledger.budget:.4f}", f"{ledger.epsilon(1e-5):.3f}", f"{ledger.epsilon(1e-9):.3f}"
+    (0.03125, '0.0359', '1.000', '1.502')
     """
 
     spends: tuple[Spend, ...]
@@ -117,23 +125,31 @@ class Ledger:
     def __post_init__(self) -> None:
         object.__setattr__(self, "spends", tuple(self.spends))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
-        promised = rho_for(self.promised_epsilon, self.promised_delta, self.accounting)
-        if self.rho > promised * (1 + SLACK):
-            raise ValueError(f"spent rho {self.rho:.6g} of the {promised:.6g} promised")
+        if self.rho > self.budget * (1 + SLACK):
+            raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
 
     @property
     def rho(self) -> float:
-        """The cost of the whole run: costs add up."""
+        """What the spends cost together: costs add up."""
         return fsum(spend.rho for spend in self.spends)
 
     @property
+    def budget(self) -> float:
+        """The rho that the promise allows, fixed before the first look."""
+        return rho_for(self.promised_epsilon, self.promised_delta, self.accounting)
+
+    @property
     def mu(self) -> float:
-        """The whole run as one Gaussian answer: its sensitivity over its sigma."""
-        return sqrt(2 * self.rho)
+        """The budget as one Gaussian answer: its sensitivity over its sigma."""
+        return sqrt(2 * self.budget)
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon that the run has spent at `delta`, rounded up."""
-        return epsilon_for(self.rho, delta, self.accounting)
+        """The epsilon kept at `delta`, rounded up: the price of the budget, not of what was spent of it.
+
+        How much is spent may depend on noisy answers (a run may find nothing worth asking). Adaptive
+        composition is a theorem about a sum bounded in advance; of one that came out smaller it says nothing.
+        """
+        return epsilon_for(max(self.rho, self.budget), delta, self.accounting)
 
     def to_json(self) -> str:
         """The ledger as JSON for people and programs; a run that is not private says so first."""
@@ -144,6 +160,7 @@ class Ledger:
             "neighbours": self.neighbours,
             "accounting": self.accounting,
             "rho": self.rho,
+            "budget": self.budget,
             "mu": self.mu,
             "curve": [{"delta": delta, "epsilon": self.epsilon(delta)} for delta in deltas],
             "randomness": self.randomness,
@@ -178,32 +195,36 @@ class Ledger:
             raise InputError("not a ledger that privsyn wrote, or changed since: write it again") from None
 
     def __str__(self) -> str:
-        width = max(len(line[0]) for line in self._table())
+        rows = self._table()
+        width = max(len(what) for what, *_ in rows)
+        promise = f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r}"
         lines = [
-            f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r}; neighbours: {self.neighbours}",
+            f"{promise}; neighbours: {self.neighbours}",
             f"{self.randomness}; {self.accounting} accounting; privsyn {self.version}",
-            *(f"{what:<{width}}" + "".join(f"{cell:>13}" for cell in cells) for what, *cells in self._table()),
+            *(f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows),
             *(f"public: {sentence}" for sentence in self.public_inputs),
         ]
         return "\n".join(lines if self.private else [NOT_PRIVATE, *lines])
 
     def _table(self) -> list[tuple[str, ...]]:
-        """Cells of the printed table: head, one row a spend, those beyond `LINES` together, and the total."""
-
-        def priced(what: str, rho: float, sensitivity: str = "", sigma: str = "") -> tuple[str, ...]:
-            return what, sensitivity, sigma, f"{rho:.4g}", f"{rho / self.rho:.1%}"
-
+        """Cells to print: the head, a row for each spend, one for all those beyond `LINES`, and the total."""
+        total = self.rho
         rows: list[tuple[str, ...]] = [("what", "sensitivity", "sigma", "rho", "share")]
         for spend in self.spends[:LINES]:
-            rows.append(priced(spend.what, spend.rho, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}"))
+            what = shorten(spend.what, WIDTH, placeholder=" ...")
+            share = f"{spend.rho / total:.1%}"
+            rows.append((what, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}", f"{spend.rho:.4g}", share))
         if rest := self.spends[LINES:]:
-            rows.append(priced(f"and {len(rest)} more", fsum(spend.rho for spend in rest)))
-        return [*rows, ("total", "", "", f"{self.rho:.4g}", "")]
+            rho = fsum(spend.rho for spend in rest)
+            rows.append((f"and {len(rest)} more", "", "", f"{rho:.4g}", f"{rho / total:.1%}"))
+        return [*rows, ("total", "", "", f"{total:.4g}", f"of {self.budget:.4g}")]
 
 
 def _read(fields: dict[str, Any]) -> Ledger:
     """The ledger of parsed JSON; any of half a dozen errors if it has another shape."""
-    if not (type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])):
+    if not (
+        type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])
+    ):
         raise TypeError
     spends = tuple(
         Spend(line["what"], int(line["answers"]), float(line["sensitivity"]), float(line["sigma"]))

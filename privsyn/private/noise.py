@@ -41,17 +41,17 @@ LARGEST_SIGMA = 2.0**40
 TOLERANCE = 1e-10
 """Bound on the error of |Z| / sigma in double precision, for every U that a word of `FEWEST` or more allows.
 
-The width of the interval: with Q and phi the normal's upper tail and density, U = 2 Q(x), so dx = d(ln U) Q / phi,
-and Mills' ratio Q / phi is at most 1.26; the interval's ends are 1/k apart in ln U, and 1.26 / 2^35 < 4e-11.
-The library's inverse: 6e-11 are left for an error that the tests find below 1e-14. The rounding of U and of the
-product with sigma: some 1e-15."""
+The width of the interval: with Q and phi the normal's upper tail and density, U = 2 Q(x), so |dx| is d(ln U)
+times Mills' ratio Q / phi, which is at most 1.26; the interval's ends are at most 1/k apart in ln U, and
+1.26 / 2^35 < 4e-11. The library's inverse: 6e-11 are left for an error that the tests find below 1e-14. The
+rounding of U and of the product with sigma: some 1e-15."""
 
 FEWEST = 2**35
 """A smaller k, one word in 2^28, is always doubtful: its interval is wide; that of k = 0 has no end."""
 
 GUARD = 64
-"""Binary digits beyond those known of U with which a tail is computed. Half of them are slack for the error of
-mpmath, which is a few units of the last digit; the other half make the comparison finer than U is known."""
+"""Binary digits beyond those known of U with which a tail is computed. Half of them are slack for the error
+of mpmath, a few units of its last digit; the other half make the comparison finer than U is known."""
 
 
 def os_entropy(size: int) -> Words:
@@ -114,8 +114,8 @@ def _rounded_block(sigma: float, words: Words, bits: Bits) -> Integers:
 class _Tail:
     """A tail probability U, uniform on [0, 1), of which as many bits are drawn as a question needs.
 
-    U lies in ``[numerator, numerator + 1) / 2^known``. The first word is drawn at once: with 127 bits, the guess in
-    `settle` is right to about one integer, and a third word is needed once in some 2^60 doubtful draws.
+    U lies in ``[numerator, numerator + 1) / 2^known``. A word is added to the 63 bits of k at once: with 127
+    bits the guess in `settle` is right to about one integer, and yet another word is next to never needed.
     """
 
     def __init__(self, k: int, bits: Bits) -> None:
@@ -149,9 +149,9 @@ class _Tail:
 
 
 def _tail_units(edge: float, sigma: float, known: int) -> int:
-    """P(|Z| > edge) in units of 2^-(known + GUARD / 2), which in truth lies between this less 1 and this plus 2.
+    """P(|Z| > edge) in units of 2^-(known + GUARD / 2); the truth lies between this less 1 and this plus 2.
 
-    Rounding down costs up to 1, the error of mpmath far below 1 (its last digit is worth 2^-32 units).
+    Rounding down costs up to 1, the error of mpmath far less (its last digit is worth 2^-32 units).
     The functions of `mpmath.libmp` take their precision as an argument, so threads do not disturb each other.
     """
     precision = known + GUARD
@@ -234,7 +234,7 @@ class SeededGaussian:
 
 @dataclass(frozen=True)
 class OpenDPGaussian:
-    """OpenDP's discrete Gaussian (Canonne, Kamath and Steinke, 2020), a hundred times slower.
+    """OpenDP's discrete Gaussian (Canonne, Kamath and Steinke, 2020), some 300 times slower.
 
     Its zCDP is that of the Gaussian, rho = Delta^2 / (2 sigma^2), its privacy profile only nearly so.
     """
@@ -280,9 +280,9 @@ def noise_source(kind: str, seed: int | None) -> Noise:
 def release(exact: npt.NDArray[np.integer], sigma: float, noise: Noise) -> Integers:
     """`exact` plus fresh noise in every cell: the only way an answer leaves the private side.
 
-    The noisy integer is ``q + round(Z) = round(q + Z)``, a function of what the Gaussian mechanism released, so
-    it is as private as that. The identity needs an integer ``q``: with a fraction, what follows the
-    point would leave without noise, and hence a float is refused, even one that happens to be whole.
+    The noisy integer is ``q + round(Z) = round(q + Z)``, a function of what the Gaussian mechanism would
+    release, and so as private as that. The identity needs an integer ``q``: what a fraction has after the
+    point would leave without noise. Hence a float is refused, even one that happens to be whole.
 
     Examples
     --------
@@ -290,5 +290,7 @@ def release(exact: npt.NDArray[np.integer], sigma: float, noise: Noise) -> Integ
     array([3, 5])
     """
     if not (np.issubdtype(exact.dtype, np.integer) and np.can_cast(exact.dtype, np.int64)):
-        raise TypeError(f"exact counts of dtype {exact.dtype}: they must be integers of at most 64 bits, signed")
+        raise TypeError(
+            f"exact counts of dtype {exact.dtype}: they must be integers of at most 64 bits, signed"
+        )
     return exact + noise.draw(sigma, exact.size).reshape(exact.shape)

@@ -42,8 +42,10 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> Listed:
             raise InputError(f"{_its(dtype)}, which cannot hold the listed value {value!r}")
     if kind == "category":
         categories = pd.Index(values, tupleize_cols=False)
-        return Listed(pd.Categorical(values, categories=categories, ordered=dtype.ordered))
-    pool = pd.Series(values, dtype=dtype).array
+        return Listed(pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered)))
+    if kind in ("integer", "real"):  # or a dtype may refuse 1.0 for 1, or 2**63 for a float
+        values = tuple(map(int if kind == "integer" else float, values))
+    pool = pd.Series(values, dtype=dtype)
     if kind != "object" and not pd.Index(pool).is_unique:
         raise InputError(f"{_its(dtype)}, which cannot tell all listed values apart")
     return Listed(pool)
@@ -59,7 +61,7 @@ def _held(value: Any, dtype: Dtype, kind: Family) -> bool:
             whole = np.iinfo(number_type(dtype))
             return _is_number(value) and value == round(value) and whole.min <= value <= whole.max
         case "real":
-            return _is_number(value) and abs(value) <= np.finfo(number_type(dtype)).max
+            return _is_number(value) and abs(value) <= float(np.finfo(number_type(dtype)).max)
         case _:
             return True
 
@@ -103,11 +105,9 @@ def _time(column: Datetime, dtype: Dtype, kind: Family) -> Time:
     if kind not in ("datetime", "text", "object"):
         raise InputError(f"{_its(dtype)}, not dates: convert it with pandas.to_datetime")
     bounds = np.array([column.low, column.high], dtype="datetime64[s]")
-    if kind == "datetime":
-        ticks = np.iinfo(np.int64)
-        first, last = np.array([ticks.min + 1, ticks.max], dtype=f"datetime64[{tick(dtype)}]")
-        if (bounds < first).any() or (bounds > last).any():
-            raise InputError(f"{_its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
+    ticks = {"ns": 10**9, "us": 10**6}.get(tick(dtype), 1) if kind == "datetime" else 1  # in a second
+    if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
+        raise InputError(f"{_its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
     low, high = bounds.astype(f"datetime64[{column.unit}]").astype(np.int64).tolist()
     return Time(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, str(column.unit))
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from privsyn.table.cells import moments, numbers
-from privsyn.table.dtypes import OBJECT, Dtype, family
+from privsyn.table.dtypes import OBJECT, Dtype, family, zone
 from privsyn.table.grid import Codes, Floats, Grid
 
 Mask = npt.NDArray[np.bool_]
@@ -42,8 +42,8 @@ class Coder(ABC):
         """The code of each cell, `STRAY` for one that is missing, unreadable or not listed."""
 
     @abstractmethod
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> Any:
-        """A cell for each code, as a pandas array; a missing cell where `missing` is true."""
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
+        """A cell for each code; a missing one where `missing` is true."""
 
     @abstractmethod
     def fits(self, cells: pd.Series) -> Mask:
@@ -56,11 +56,11 @@ class Listed(Coder):
 
     Parameters
     ----------
-    pool : pandas array
+    pool : pandas.Series
         The values, in the dtype of the column.
     """
 
-    pool: Any
+    pool: pd.Series
 
     @property
     def size(self) -> int:
@@ -76,9 +76,10 @@ class Listed(Coder):
             return np.array(_places(cells, self.pool), dtype=np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> Any:
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
         """The value at each place."""
-        return self.pool.take(np.where(missing, -1, codes), allow_fill=bool(missing.any()))
+        places = np.where(missing, -1, codes)
+        return pd.Series(self.pool.array.take(places, allow_fill=bool(missing.any())), dtype=self.pool.dtype)
 
     def fits(self, cells: pd.Series) -> Mask:
         """Which cells are listed."""
@@ -139,11 +140,11 @@ class Number(Ordered):
             return numbers(cells.tolist())
         return cells.to_numpy(dtype=np.float64, na_value=np.nan)
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> Any:
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
         """A number of each bin; whole ones stay integers where the dtype leaves the choice."""
         drawn = pd.Series(self.grid.draw(codes, rng))
         whole = self.grid.decimals == 0 and family(self.dtype) in ("integer", "object")
-        return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing).array
+        return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +156,7 @@ class Time(Ordered):
     def read(self, cells: pd.Series) -> Floats:
         """The days or seconds, what is finer being cut off."""
         if family(cells.dtype) == "datetime":
-            if getattr(cells.dt, "tz", None) is not None:
+            if zone(cells.dtype) is not None:
                 cells = cells.dt.tz_localize(None)
             seconds = cells.astype("datetime64[s]").to_numpy()
         else:
@@ -163,14 +164,13 @@ class Time(Ordered):
         units = seconds.astype(f"datetime64[{self.unit}]")
         return np.where(np.isnat(units), np.nan, units.astype(np.int64))
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> Any:
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
         """A time of each bin; in a column of text or objects, as text in ISO form."""
         units = self.grid.draw(codes, rng).astype(np.int64).astype(f"datetime64[{self.unit}]")
         if family(self.dtype) != "datetime":
-            return pd.Series(np.datetime_as_string(units), dtype=self.dtype).mask(missing).array
+            return pd.Series(np.datetime_as_string(units), dtype=self.dtype).mask(missing)
         times = pd.Series(units.astype("datetime64[s]")).mask(missing)
-        zone = getattr(self.dtype, "tz", None)
-        if zone is not None:  # a time that the change of clocks skips moves forward; of two alike, the first
+        if zone(self.dtype) is not None:  # a time that the clock skips moves forward; of two alike, the first
             first = np.ones(len(times), dtype=bool)
-            times = times.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
-        return times.astype(self.dtype).array
+            times = times.dt.tz_localize(zone(self.dtype), ambiguous=first, nonexistent="shift_forward")
+        return times.astype(self.dtype)

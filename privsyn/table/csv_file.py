@@ -59,7 +59,9 @@ def read_csv(path: Path, schema: Schema | None) -> tuple[pd.DataFrame, tuple[str
 
 def read_text(path: Path) -> pa.Table:
     """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record."""
-    names = _header(path)
+    names, has_rows = _header(path)
+    if not has_rows:
+        return pa.table({name: pa.array([], pa.string()) for name in names})
     try:
         with pa.input_stream(str(path), compression="gzip" if _is_gzip(path) else None) as stream:
             table = arrow_csv.read_csv(
@@ -92,12 +94,14 @@ def marks_in(path: Path) -> tuple[str, ...]:
     return tuple(mark for mark in MARKS if mark in cells)
 
 
-def _header(path: Path) -> list[str]:
+def _header(path: Path) -> tuple[list[str], bool]:
+    """The names of the columns, and whether anything follows them."""
     try:
         with cast(
             IO[str], (gzip.open if _is_gzip(path) else open)(path, "rt", encoding="utf-8-sig", newline="")
         ) as file:
             names = next((row for row in csv.reader(file) if row), [])
+            has_rows = any(line.strip("\r\n") for line in file)
     except UnicodeDecodeError:
         raise InputError(f"{path}: not text in UTF-8: save it so") from None
     except (csv.Error, OSError, EOFError) as error:
@@ -105,7 +109,7 @@ def _header(path: Path) -> list[str]:
     if not names:
         raise InputError(f"{path}: is empty: its first line is to hold the names of the columns")
     check_names(names, f"{path}: ")
-    return names
+    return names, has_rows
 
 
 def _reason(error: Exception) -> str:
@@ -152,37 +156,37 @@ def _kind(column: Column) -> str:
     return "a column of text" if column.values is None else "a column of true and false"
 
 
-def _typed(cells: pa.ChunkedArray, column: Column) -> Any:
-    """The cells in the dtype that the column calls for, as a pandas array."""
+def _typed(cells: pa.ChunkedArray, column: Column) -> pd.Series:
+    """The cells in the dtype that the column calls for, as a pandas series."""
     match column:
         case Categorical(values=None):
-            return cells.to_pandas().astype(TEXT).array
+            return cells.to_pandas().astype(TEXT)
         case Categorical(values=values):
             return _listed(cells, tuple(cast(Any, values)))
         case Numerical():
             read = numbers(cells.to_pylist())
-            return _whole(read) if column.integer else pd.Series(read).array
+            return _whole(read) if column.integer else pd.Series(read)
         case Datetime():
-            return pd.Series(moments(cells.to_pylist())).array
+            return pd.Series(moments(cells.to_pylist()))
 
 
-def _whole(read: Floats) -> pd.arrays.IntegerArray:
+def _whole(read: Floats) -> pd.Series:
     """Whole numbers that may be missing; what is too big stays big, which is all its bounds need to know."""
     missing = np.isnan(read)
     whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))
-    return pd.arrays.IntegerArray(whole.astype(np.int64), missing)
+    return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
 
 
-def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...]) -> Any:
+def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...]) -> pd.Series:
     """The listed value that each text stands for, missing for none."""
     types = {type(value) for value in values}
     if types == {str}:
-        return cells.to_pandas().astype(TEXT).array
+        return cells.to_pandas().astype(TEXT)
     meaning = {text: _meaning(text, values) for text in pc.unique(cells).to_pylist()}
     dtype = {frozenset({bool}): "boolean", frozenset({int}): "Int64"}.get(frozenset(types), "object")
     if types <= {int, float} and float in types:
         dtype = "float64"
-    return pd.Series([meaning[text] for text in cells.to_pylist()], dtype=dtype).array
+    return pd.Series([meaning[text] for text in cells.to_pylist()], dtype=dtype)
 
 
 def _meaning(text: str | None, values: tuple[Any, ...]) -> Any:

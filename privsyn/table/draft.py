@@ -191,11 +191,12 @@ def _listed(present: pd.Series, nullable: bool) -> Column | None:
         values = present.cat.categories.tolist() if kind == "category" else present.drop_duplicates().tolist()
     except TypeError:
         return None  # cells that are lists
+    values = [value for value in values if not isinstance(value, float) or math.isfinite(value)]
     if not values or not {type(value) for value in values} <= {str, bool, int, float}:
         return None
     if len(values) > FEW_TEXTS or (len(values) > FEW_NUMBERS and 10 * len(values) > len(present)):
         return None
-    if kind == "real" and all(value == round(value) for value in values):
+    if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
         values = [int(value) for value in values]
     if kind != "category":
         values.sort(key=lambda value: (type(value).__name__, value))

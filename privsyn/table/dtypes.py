@@ -64,6 +64,15 @@ def tick(dtype: Dtype) -> str:
     return dtype.unit if isinstance(dtype, pd.DatetimeTZDtype) else np.datetime_data(dtype)[0]
 
 
+def zone(dtype: Dtype) -> Any:
+    """The time zone of a dtype of dates; None if it has none.
+
+    >>> zone(pd.ArrowDtype(pa.timestamp("us", tz="Asia/Tokyo")))
+    'Asia/Tokyo'
+    """
+    return getattr(dtype.pyarrow_dtype if isinstance(dtype, pd.ArrowDtype) else dtype, "tz", None)
+
+
 def dtype_text(dtype: Dtype) -> str | None:
     """`dtype` as text that `parse_dtype` reads back; None if there is no such text.
 

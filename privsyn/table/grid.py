@@ -109,7 +109,7 @@ def spacing(low: float, high: float, dtype: np.dtype) -> float:
     (2.0, True)
     """
     largest = max(abs(low), abs(high))
-    if largest > np.finfo(dtype).max:
+    if largest > float(np.finfo(dtype).max):
         return np.nan
     return float(np.spacing(dtype.type(largest)))
 

@@ -90,7 +90,7 @@ def _column(name: object, said: object) -> Column:
         if "kind" not in said:
             raise InputError(f"'kind' is missing: one of {', '.join(_KINDS)}")
         kind = said["kind"]
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise InputError(f"the kind {kind!r} is none of {', '.join(_KINDS)}")
         settings = {key: value for key, value in said.items() if key != "kind"}
         _check_keys(settings, tuple(field.name for field in fields(_KINDS[kind])))
@@ -166,6 +166,13 @@ class _Loader(yaml.SafeLoader):
                 )
         return super().construct_mapping(node, deep)
 
+
+def _write_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None if text.isprintable() else '"'  # elsewhere PyYAML folds some kinds of line break into blanks
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _write_text)
 
 _FLOAT = re.compile(
     r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.(?:inf|Inf|INF))$|^\.(?:nan|NaN|NAN)$"

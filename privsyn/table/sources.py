@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -18,6 +21,7 @@ import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
 from privsyn.table.csv_file import read_csv
+from privsyn.table.dtypes import family
 from privsyn.table.schema import Schema, check_names
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -93,10 +97,8 @@ def write_table(frame: pd.DataFrame, path: str | PathLike[str]) -> None:
     with atomic_path(path) as part:
         if ending == ".parquet":
             _write_parquet(frame, part, Path(path))
-        elif ending == ".csv":
-            frame.to_csv(part, index=False, lineterminator="\n", encoding="utf-8")
         else:
-            _write_gzip(frame, part)
+            _write_csv(frame, part, packed=ending == ".csv.gz")
 
 
 def ending_of(path: str | PathLike[str]) -> str:
@@ -122,18 +124,19 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
         A new name in the same folder, with the same ending.
     """
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise InputError(f"{path}: is a folder: give a file name in it")
-    if not target.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {target.parent}: create it first")
     part = target.with_name(f".{secrets.token_hex(4)}-{target.name[-64:]}")
     try:
+        if target.is_dir():
+            raise InputError(f"{path}: is a folder: give a file name in it")
+        if not target.parent.is_dir():
+            raise InputError(f"{path}: there is no folder {target.parent}: create it first")
         yield part
         part.replace(target)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or 'the disk failed'})") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def _read_file(path: Path, schema: Schema | None) -> Source:
@@ -183,11 +186,17 @@ def _write_parquet(frame: pd.DataFrame, part: Path, path: Path) -> None:
         raise InputError(f"{path}: some column mixes types, which Parquet cannot hold: write .csv") from None
 
 
-def _write_gzip(frame: pd.DataFrame, part: Path) -> None:
-    # No name and no time in the header, so that the same table gives the same bytes.
-    with (
-        part.open("wb") as raw,
-        gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) as packed,
-        io.TextIOWrapper(packed, encoding="utf-8", newline="") as text,
-    ):
-        frame.to_csv(text, index=False, lineterminator="\n")
+def _write_csv(frame: pd.DataFrame, part: Path, *, packed: bool) -> None:
+    with part.open("wb") as raw, ExitStack() as stack:
+        # No name and no time in the header, so that the same table gives the same bytes.
+        gz = gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) if packed else None
+        binary = raw if gz is None else stack.enter_context(gz)
+        text = stack.enter_context(io.TextIOWrapper(binary, encoding="utf-8", newline=""))
+        frame.to_csv(text, index=False, lineterminator="\n", quoting=_quoting(frame))
+
+
+def _quoting(frame: pd.DataFrame) -> Literal[0, 2]:
+    """Python's csv leaves a lone carriage return bare, which readers take for the end of a row: quote all."""
+    texts = [name for name, dtype in frame.dtypes.items() if family(dtype) in ("text", "object", "category")]
+    cells = chain(frame.columns, *(frame[name].unique() for name in texts))
+    return csv.QUOTE_NONNUMERIC if any("\r" in str(cell) for cell in cells) else csv.QUOTE_MINIMAL

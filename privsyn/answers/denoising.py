@@ -1,0 +1,84 @@
+r"""Stage 3: each measured table drawn towards what was expected of it, as far as its noise demands.
+
+Prior: cells at :math:`\mu_c` with variance :math:`\tau_c^2 = \kappa \mu_c`. Measured: with variance
+:math:`\sigma^2`. The posterior mean shrinks the residual by :math:`\tau^2/(\tau^2 + \sigma^2)`. Margins
+that are known better from elsewhere are then imposed; in a 2 x 2 table three quarters of the noise lie
+in the margins. What a cell gives way is in proportion to its posterior variance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.answers.marginal import Marginal, Measurement, lift
+
+Floats = npt.NDArray[np.float64]
+
+REMOVALS = 8  # rounds over the margins of removing what contradicts them; a few suffice
+FITTINGS = 30  # rounds over the margins of proportional fitting
+FLOOR = 1e-9  # of the expected count: what keeps a cell open to fitting
+
+
+def denoise(
+    measurement: Measurement, expected: Floats, spread: float, margins: tuple[Marginal, ...]
+) -> Marginal:
+    """The posterior mean of a table, non-negative and with the given margins.
+
+    Parameters
+    ----------
+    measurement : Measurement
+    expected : array of the table's shape
+        Prior mean; its own margins are those given.
+    spread : float
+        Prior variance of a cell over its expected count.
+    margins : tuple of Marginal
+        Non-negative counts over parts of the table's attributes, which agree.
+
+    Examples
+    --------
+    Without noise the measurement stands; drowned in noise, the expectation does:
+
+    >>> from privsyn.answers.domain import Domain
+    >>> square, half = Domain(("a", "b"), (2, 2)), np.array([50.0, 50.0])
+    >>> margins = (Marginal(square.project(("a",)), half), Marginal(square.project(("b",)), half))
+    >>> table = Marginal(square, np.array([[40.0, 10.0], [10.0, 40.0]]))
+    >>> for variance in (1e-9, 1e9):
+    ...     kept = denoise(Measurement(table, variance), np.full((2, 2), 25.0), 10.0, margins)
+    ...     kept.counts.round(2).tolist()
+    [[40.0, 10.0], [10.0, 40.0]]
+    [[25.0, 25.0], [25.0, 25.0]]
+    """
+    table = measurement.marginal
+    prior = spread * expected
+    gain = prior / (prior + measurement.variance)
+    moved = gain * (table.counts - expected)
+    freedom = Marginal(table.domain, gain * measurement.variance + FLOOR * (1 + expected))
+    for _ in range(REMOVALS):
+        for margin in margins:
+            excess = (
+                Marginal(table.domain, expected + moved).project(margin.attributes).counts - margin.counts
+            )
+            give = excess / freedom.project(margin.attributes).counts
+            moved = moved - freedom.counts * lift(Marginal(margin.domain, give), table.domain)
+    positive = np.maximum(expected + moved, 0.0) + FLOOR * (1 + expected)
+    return fit_margins(Marginal(table.domain, positive), margins)
+
+
+def fit_margins(table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
+    """Iterative proportional fitting (Deming and Stephan, 1940): the margins imposed by scaling.
+
+    Examples
+    --------
+    >>> from privsyn.answers.domain import Domain
+    >>> square = Domain(("a", "b"), (2, 2))
+    >>> a, b = (Marginal(square.project((name,)), np.array([6.0, 2.0])) for name in "ab")
+    >>> fit_margins(Marginal(square, np.ones((2, 2))), (a, b)).counts.round(6).tolist()
+    [[4.5, 1.5], [1.5, 0.5]]
+    """
+    for _ in range(FITTINGS):
+        for margin in margins:
+            sums = table.project(margin.attributes).counts
+            factor = np.divide(margin.counts, sums, out=np.zeros_like(sums), where=sums > 0)
+            table = Marginal(table.domain, table.counts * lift(Marginal(margin.domain, factor), table.domain))
+    return table

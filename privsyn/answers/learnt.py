@@ -1,0 +1,39 @@
+"""Learnt: all that the answers say of a table, ready to make records from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from privsyn.answers.marginal import Marginal
+from privsyn.answers.merging import Merging
+
+Method = Literal["default", "published"]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What is left of the private table when all questions have been answered.
+
+    Parameters
+    ----------
+    merging : Merging
+        Which values were pooled, and how to share them out again.
+    one_ways : tuple of Marginal, one an attribute, in merged codes
+    marginals : tuple of Marginal
+        Counts over several attributes each, agreeing with one another and with the one-ways.
+    total : float
+        Estimated number of rows, at least 1.
+    """
+
+    merging: Merging
+    one_ways: tuple[Marginal, ...]
+    marginals: tuple[Marginal, ...]
+    total: float
+
+    def __post_init__(self) -> None:
+        names = tuple(name for one_way in self.one_ways for name in one_way.attributes)
+        if names != self.merging.merged.names:
+            raise ValueError(f"one-way tables of {names} over a domain of {self.merging.merged.names}")
+        if not 1 <= self.total < float("inf"):
+            raise ValueError(f"total {self.total}: at least one row is estimated")

@@ -1,0 +1,111 @@
+r"""How far the counts of a table lie from what was expected of them.
+
+Before a table is measured its cells are expected at :math:`\mu_c` (say, the product of its one-ways),
+give or take a standard deviation :math:`\sqrt{\kappa \mu_c}`: 1 is the scatter of chance in an
+independent table, more is dependence. The spread :math:`\kappa` is the one unknown of a table. It says
+what measuring the table would bring, and how much of what was measured is noise.
+
+What the answers say about it is kept as log-likelihoods over the grid `SPREADS`, which add up, and the
+tables of one run are taken as alike: a table about which little is known gets what is usual among them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+Floats = npt.NDArray[np.float64]
+
+SPREADS: Floats = np.logspace(-2, 5, 36)
+MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
+MODEL_ERROR = 0.15  # of an expected departure: cells do not all spread alike
+USUAL_SCATTER = 0.3  # least standard deviation, in ln(spread), among the tables of a run
+POOLING_ROUNDS = 30  # of expectation-maximisation; it settles in fewer
+
+
+def departure_likelihood(departure: float, sigma: float, expected: Floats, uncertainty: Floats) -> Floats:
+    """What the released L1 distance between a table and its expected counts says about the spread.
+
+    Parameters
+    ----------
+    departure : float
+        Noisy sum of absolute differences, in records.
+    sigma : float
+        Standard deviation of its noise.
+    expected : array
+        Expected counts of the cells.
+    uncertainty : array of the same shape
+        Variance of the expected counts themselves: noise of the one-ways, which adds to the departure.
+
+    Returns
+    -------
+    array of shape ``SPREADS.shape``: log-likelihood of each spread, up to a constant.
+    """
+    variances = np.multiply.outer(SPREADS, expected.ravel()) + uncertainty.ravel()
+    predicted = MEAN_OF_ABSOLUTE * np.sqrt(variances).sum(axis=1)
+    return -0.5 * ((departure - predicted) / (sigma + MODEL_ERROR * predicted)) ** 2
+
+
+def residual_likelihood(residual: Floats, expected: Floats, variance: float) -> Floats:
+    """What a measured table says about its spread, by the energy of its residuals.
+
+    The margins are known better from elsewhere, so the residual is centred along every axis; that
+    leaves prod(size - 1) degrees of freedom, and each cell counts for its share of them.
+
+    Parameters
+    ----------
+    residual : array
+        Noisy counts less expected ones.
+    expected : array of the same shape
+    variance : float
+        Of the noise in each cell.
+
+    Examples
+    --------
+    Residuals of size 30 with noise of variance 1 speak for a spread near 900 / 100:
+
+    >>> likelihood = residual_likelihood(30.0 * np.array([[1, -1], [-1, 1]]), np.full((2, 2), 100.0), 1.0)
+    >>> bool(8 < SPREADS[likelihood.argmax()] < 50)
+    True
+    """
+    for axis in range(residual.ndim):
+        residual = residual - residual.mean(axis=axis, keepdims=True)
+    freedom = float(np.prod([1 - 1 / size for size in residual.shape]))
+    variances = np.multiply.outer(SPREADS, expected.ravel()) + variance
+    energy = residual.ravel() ** 2 / variances
+    return np.asarray(-0.5 * (freedom * np.log(variances) + energy).sum(axis=1))
+
+
+def pooled_spreads(likelihoods: list[Floats]) -> Floats:
+    """The spread of each table, those about which little is known drawn to what is usual.
+
+    ln(spread) is taken as normal among the tables, its mean and variance estimated from all of them
+    (empirical Bayes, by expectation-maximisation).
+
+    Parameters
+    ----------
+    likelihoods : list of arrays of shape ``SPREADS.shape``, one a table
+
+    Returns
+    -------
+    array of shape (number of tables,): geometric posterior means.
+
+    Examples
+    --------
+    >>> sharp = -50.0 * np.log(SPREADS / 10.0) ** 2
+    >>> pooled_spreads([sharp, sharp, np.zeros(36)]).round(1).tolist()  # the third says nothing
+    [10.0, 10.0, 10.0]
+    """
+    grid = np.log(SPREADS)
+    table = np.array(likelihoods).reshape(len(likelihoods), len(grid))
+    mean, scatter = float(grid.mean()), float(np.ptp(grid)) / 4
+    means = np.full(len(table), mean)
+    for _ in range(POOLING_ROUNDS if len(table) else 0):
+        posterior = table - 0.5 * ((grid - mean) / scatter) ** 2
+        weights = np.exp(posterior - logsumexp(posterior, axis=1, keepdims=True))
+        means = weights @ grid
+        second = weights @ grid**2
+        mean = float(means.mean())
+        scatter = max(float(np.sqrt(second.mean() - mean**2)), USUAL_SCATTER)
+    return np.exp(means)

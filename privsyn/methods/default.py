@@ -1,0 +1,125 @@
+"""The default: PrivSyn's stages, each in the form that errs least.
+
+Pairs are scored against the released one-ways (a quarter of InDif's noise), selected and given their
+budget in one convex step, drawn towards what a latent-class model of all pairs expects, and made into
+records by a tree start and annealed single-value moves.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.answers.allocation import allocate_by_error
+from privsyn.answers.consistency import average_one_ways, estimate_total
+from privsyn.answers.denoising import denoise, fit_margins
+from privsyn.answers.domain import Domain
+from privsyn.answers.gum import Progress
+from privsyn.answers.latent import latent_class_pairs, parameters
+from privsyn.answers.learnt import Learnt
+from privsyn.answers.marginal import Marginal, Measurement
+from privsyn.answers.merging import merge_rare
+from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
+from privsyn.private.measure import PrivateTable
+
+Floats = npt.NDArray[np.float64]
+
+ONE_WAYS, DEPARTURES, PAIRS = 0.2, 0.02, 0.78  # shares of the budget
+SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
+MARGIN_NOISE = 0.5  # of the one-ways' noise variance is left after norm-sub
+MOST_FOLLOWED = 0.7  # of the noise that the latent classes are thought to follow, at most
+
+
+def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: Progress) -> Learnt:
+    """Ask for one-ways, for how far each pair departs from independence, and for the pairs that pay."""
+    report("counting", 0, 4)
+    alone = len(private.domain) < 2
+    one_ways = private.one_ways(rho if alone else ONE_WAYS * rho)
+    total = estimate_total(one_ways)
+    merging = merge_rare(one_ways, total)
+    private.merge(merging)
+    one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
+    domain = private.domain
+    margins = average_one_ways(domain, one_ways, total)
+    if alone:
+        return Learnt(merging, margins, (), total)
+    report("counting", 1, 4)
+
+    expected = independent_pairs(domain, margins)
+    departures, sigma = private.departures(expected, DEPARTURES * rho)
+    scores = [
+        departure_likelihood(departure, sigma, pair.counts, _uncertainty(pair, one_ways))
+        for departure, pair in zip(departures, expected, strict=True)
+    ]
+    report("counting", 2, 4)
+
+    spreads = np.maximum(pooled_spreads(scores), SAMPLING_SPREAD)
+    rhos = allocate_by_error(
+        [s * pair.counts for s, pair in zip(spreads, expected, strict=True)], PAIRS * rho
+    )
+    chosen = np.flatnonzero(rhos)
+    measured = private.marginals(tuple(expected[i].attributes for i in chosen), rhos[chosen])
+    report("counting", 3, 4)
+
+    total = estimate_total((*one_ways, *measured))
+    margins = average_one_ways(domain, (*one_ways, *measured), total)
+    pairs = _denoise_twice(domain, margins, measured, [scores[i] for i in chosen], rng)
+    report("counting", 4, 4)
+    return Learnt(merging, margins, pairs, total)
+
+
+def independent_pairs(domain: Domain, one_ways: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
+    """For every pair of attributes the counts they would have if they were independent."""
+    return tuple(
+        Marginal(domain.project(a.attributes + b.attributes), np.multiply.outer(a.counts, b.counts) / a.total)
+        for a, b in combinations(one_ways, 2)
+    )
+
+
+def _uncertainty(pair: Marginal, one_ways: tuple[Measurement, ...]) -> Floats:
+    """Variance of a pair's expected counts A x B / n, by the noise in A and B."""
+    a, b = (m for name in pair.attributes for m in one_ways if m.attributes == (name,))
+    shares_a, shares_b = pair.counts.sum(axis=1) / pair.total, pair.counts.sum(axis=0) / pair.total
+    noise = np.multiply.outer(a.variance, shares_b**2) + np.multiply.outer(shares_a**2, b.variance)
+    return MARGIN_NOISE * noise
+
+
+def _denoise_twice(
+    domain: Domain,
+    margins: tuple[Marginal, ...],
+    measured: tuple[Measurement, ...],
+    scores: list[Floats],
+    rng: np.random.Generator,
+) -> tuple[Marginal, ...]:
+    """The pairs drawn towards independence, and then towards the classes fitted to the result.
+
+    The second time the residuals understate the spread, for the classes have followed some of the noise:
+    as much as they have parameters, beside the pairs' degrees of freedom.
+    """
+    one_way = dict(zip(domain.names, margins, strict=True))
+    sides = [tuple(one_way[name] for name in m.attributes) for m in measured]
+    independent = [np.multiply.outer(a.counts, b.counts) / a.total for a, b in sides]
+    spreads = pooled_spreads(
+        [s + r for s, r in zip(scores, _residual_likelihoods(measured, independent), strict=True)]
+    )
+    pairs = tuple(map(denoise, measured, independent, spreads, sides))
+
+    classes = [
+        fit_margins(Marginal(pair.domain, counts), side).counts
+        for pair, counts, side in zip(
+            pairs, latent_class_pairs(domain, margins, pairs, rng), sides, strict=True
+        )
+    ]
+    freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
+    followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
+    spreads = pooled_spreads(_residual_likelihoods(measured, classes)) / (1 - followed) ** 2
+    return tuple(map(denoise, measured, classes, spreads, sides))
+
+
+def _residual_likelihoods(measured: tuple[Measurement, ...], expected: list[Floats]) -> list[Floats]:
+    return [
+        residual_likelihood(m.marginal.counts - counts, counts, float(m.variance.flat[0]))
+        for m, counts in zip(measured, expected, strict=True)
+    ]

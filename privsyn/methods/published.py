@@ -1,0 +1,35 @@
+"""PrivSyn as published: Zhang et al., USENIX Security 2021, Algorithm 3, up to the synthesis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsyn.answers.combining import combine
+from privsyn.answers.consistency import estimate_total, make_consistent
+from privsyn.answers.gum import Progress
+from privsyn.answers.learnt import Learnt
+from privsyn.answers.merging import merge_rare
+from privsyn.answers.selection import allocate, dense_marg
+from privsyn.private.measure import PrivateTable
+
+ONE_WAYS, DEPENDENCES, MARGINALS = 0.1, 0.1, 0.8  # shares of the budget; Section 5.4
+
+
+def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: Progress) -> Learnt:
+    """Ask for one-ways, for dependences, and for the marginals that DenseMarg chooses."""
+    del rng  # nothing is drawn before the synthesis
+    report("counting", 0, 3)
+    one_ways = private.one_ways(ONE_WAYS * rho)
+    merging = merge_rare(one_ways, estimate_total(one_ways), join_neighbours=False)
+    private.merge(merging)
+    one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
+    report("counting", 1, 3)
+    dependences = private.indifs(DEPENDENCES * rho)
+    chosen = combine(dense_marg(dependences, private.domain, MARGINALS * rho), private.domain)
+    report("counting", 2, 3)
+    cells = np.array([float(private.domain.project(attributes).cells) for attributes in chosen])
+    measured = private.marginals(chosen, allocate(cells, MARGINALS * rho))
+    total = estimate_total((*one_ways, *measured))
+    tables = make_consistent((*one_ways, *measured), total)
+    report("counting", 3, 3)
+    return Learnt(merging, tables[: len(one_ways)], tables[len(one_ways) :], total)

@@ -1,0 +1,197 @@
+"""The slow and obvious version of every fast routine: loops over rows and cells, nothing clever."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import ceil, floor, fsum, log, pi, sqrt
+
+import networkx as nx
+import numpy as np
+
+from privsyn.answers.domain import Domain, Records
+from privsyn.answers.marginal import Marginal
+
+
+def cells_of(shape):
+    """Every cell of a table, in the order of its counts."""
+    return product(*(range(size) for size in shape))
+
+
+def count(records: Records, attributes: tuple[str, ...]) -> Marginal:
+    """The exact table of some attributes: one row after the other."""
+    domain = records.domain.project(attributes)
+    counts = np.zeros(domain.shape)
+    for row in records.codes:
+        counts[tuple(row[axis] for axis in records.domain.axes(attributes))] += 1
+    return Marginal(domain, counts)
+
+
+def project(table: Marginal, attributes: tuple[str, ...]) -> Marginal:
+    domain = table.domain.project(attributes)
+    counts = np.zeros(domain.shape)
+    for cell in cells_of(table.domain.shape):
+        counts[tuple(cell[axis] for axis in table.domain.axes(attributes))] += table.counts[cell]
+    return Marginal(domain, counts)
+
+
+def spread(table: Marginal, delta: Marginal) -> Marginal:
+    counts = table.counts.copy()
+    sharing = table.domain.cells // delta.domain.cells
+    for cell in cells_of(table.domain.shape):
+        counts[cell] += (
+            delta.counts[tuple(cell[axis] for axis in table.domain.axes(delta.attributes))] / sharing
+        )
+    return Marginal(table.domain, counts)
+
+
+def norm_sub(counts, total):
+    """What every cell loses, found by halving: too little lost leaves too many records."""
+    low, high = counts.min() - total, counts.max()
+    for _ in range(200):
+        middle = (low + high) / 2
+        left = fsum(max(x - middle, 0.0) for x in counts.ravel())
+        low, high = (middle, high) if left > total else (low, middle)
+    return np.maximum(counts - high, 0.0)
+
+
+# Merging
+
+
+def join_runs(counts, thresholds):
+    """Sizes of the runs: neighbours taken in until a run reaches its threshold; the rest joins the last."""
+    runs, current = [], []
+    for place in range(len(counts)):
+        current.append(place)
+        if sum(counts[i] for i in current) >= sqrt(sum(thresholds[i] ** 2 for i in current)):
+            runs.append(len(current))
+            current = []
+    if current and runs:
+        runs[-1] += len(current)
+    elif current:
+        runs.append(len(current))
+    return runs
+
+
+# Selection and combination
+
+
+def expected_error(chosen, dependences, domain, rho):
+    """Noise of the pairs that are measured, dependence of those that are not."""
+    cells = [domain.project(pair).cells for pair in chosen]
+    weights = [c ** (2 / 3) for c in cells]
+    noise = sum(c / sqrt(pi * rho * w / sum(weights)) for c, w in zip(cells, weights, strict=True))
+    return noise + sum(max(d, 0.0) for pair, d in dependences.items() if pair not in chosen)
+
+
+def dense_marg(dependences, domain, rho):
+    chosen = ()
+    while len(chosen) < len(dependences):
+        larger = [(*chosen, pair) for pair in dependences if pair not in chosen]
+        best = min(larger, key=lambda pairs: expected_error(pairs, dependences, domain, rho))
+        if expected_error(best, dependences, domain, rho) >= expected_error(chosen, dependences, domain, rho):
+            break
+        chosen = best
+    return chosen
+
+
+def combine(pairs, domain, gamma=5000, overlap=2):
+    """The paper's Algorithm 2: all cliques listed, sorted, and gone through once."""
+
+    def by_size(clique):
+        return sorted((domain.sizes[axis], axis) for axis in domain.axes(tuple(clique)))
+
+    def rank(clique):
+        return -len(clique), domain.project(tuple(clique)).cells, by_size(clique)
+
+    cliques = [clique for clique in nx.enumerate_all_cliques(nx.Graph(list(pairs))) if len(clique) > 2]
+    taken, covered = [], set()
+    for clique in sorted(cliques, key=rank):
+        if domain.project(tuple(clique)).cells <= gamma and len(covered & set(clique)) <= overlap:
+            taken.append(tuple(sorted(clique, key=lambda name: domain.axes((name,)))))
+            covered |= set(clique)
+    return (*taken, *(pair for pair in pairs if not any(set(pair) <= set(clique) for clique in taken)))
+
+
+# Consistency
+
+
+def agree(measurements, total):
+    """One pass of weighted averaging over everything that two tables share, smallest first."""
+    tables = [m.marginal for m in measurements]
+    names = sorted({name for table in tables for name in table.attributes})
+    everything = [set(c) for k in range(len(names) + 1) for c in combinations(names, k)]
+    for attributes in (tuple(sorted(a)) for a in everything if is_shared(a, tables)):
+        holders = [i for i, table in enumerate(tables) if set(attributes) <= set(table.attributes)]
+        weights = [1 / project(variance_of(measurements[i]), attributes).counts.mean() for i in holders]
+        projections = [project(tables[i], attributes) for i in holders]
+        mean = sum(w * p.counts for w, p in zip(weights, projections, strict=True)) / sum(weights)
+        for i, projection in zip(holders, projections, strict=True):
+            gap = (mean if attributes else total) - projection.counts
+            tables[i] = spread(tables[i], Marginal(projection.domain, gap))
+    return tables
+
+
+def is_shared(attributes, tables):
+    """Whether the tables that hold all the attributes have nothing else in common, and are two at least."""
+    holders = [set(table.attributes) for table in tables if attributes <= set(table.attributes)]
+    return not attributes or (len(holders) > 1 and set.intersection(*holders) == attributes)
+
+
+def variance_of(measurement):
+    return Marginal(measurement.marginal.domain, measurement.variance)
+
+
+# Synthesis
+
+
+def mutual_information(pair):
+    joint = pair.counts / pair.counts.sum()
+    return sum(
+        joint[a, b] * log(joint[a, b] / (joint[a].sum() * joint[:, b].sum()))
+        for a, b in cells_of(joint.shape)
+        if joint[a, b] > 0
+    )
+
+
+def cell_of_row(row, columns, shape):
+    """Place of a row's cell among the cells of a table over the columns."""
+    return list(cells_of(shape)).index(tuple(row[j] for j in columns))
+
+
+def plan_moves(counts, target, alpha):
+    """Gains and losses of one gradual update; the share that over-full cells give up is halved in on."""
+    gain = [
+        max(min(t - c, alpha * c) if c > 0 else min(alpha, 1) * t, 0.0)
+        for c, t in zip(counts, target, strict=True)
+    ]
+
+    def losses(beta):
+        return [max(min(c - t, beta * c), 0.0) for c, t in zip(counts, target, strict=True)]
+
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fsum(losses(middle)) < fsum(gain) else (low, middle)
+    return gain, losses(high)
+
+
+def round_with_offset(values, offset):
+    """With fractions in place of floats: each value's share of the whole numbers that the sum passes."""
+    rounded, total = [], offset
+    for value in values:
+        rounded.append(floor(total + value) - floor(total))
+        total += value
+    assert all(floor(v) <= r <= ceil(v) for v, r in zip(values, rounded, strict=True))
+    return rounded
+
+
+def distance(records: Records, table: Marginal) -> float:
+    """Sum of absolute differences between the rows' counts and a table scaled to as many rows."""
+    return float(
+        np.abs(count(records, table.attributes).counts - table.counts * len(records) / table.total).sum()
+    )
+
+
+def binary(names: str) -> Domain:
+    """A domain of two values for each letter."""
+    return Domain(tuple(names), (2,) * len(names))

@@ -1,0 +1,179 @@
+"""Hypothesis strategies: domains, coded tables, neighbouring tables, and schemas with tables that match."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+
+from privsyn.answers.domain import Domain, Records
+from privsyn.table.dtypes import TEXT, holds_missing
+from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+
+names = st.text(min_size=1, max_size=6)
+texts = st.text(max_size=6)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def domains(draw, max_attributes=4, max_size=5):
+    """A domain; some attributes are ordered, some of these with a last code that is not."""
+    attributes = draw(st.lists(names, min_size=1, max_size=max_attributes, unique=True))
+    sizes = draw(st.lists(st.integers(1, max_size), min_size=len(attributes), max_size=len(attributes)))
+    ordered = tuple(draw(st.sampled_from([0, size - 1, size])) for size in sizes)
+    return Domain(tuple(attributes), tuple(sizes), ordered)
+
+
+@st.composite
+def coded_tables(draw, domain=None, max_rows=20):
+    """Records over a domain, given or drawn; there may be none."""
+    domain = draw(domains()) if domain is None else domain
+    row = st.tuples(*(st.integers(0, size - 1) for size in domain.sizes))
+    rows = draw(st.lists(row, max_size=max_rows))
+    return Records(domain, np.array(rows, dtype=np.int64).reshape(-1, len(domain)))
+
+
+@st.composite
+def neighbours(draw, domain=None, max_rows=20):
+    """Two coded tables, the second with one record more than the first, at any place."""
+    fewer = draw(coded_tables(domain, max_rows))
+    record = [draw(st.integers(0, size - 1)) for size in fewer.domain.sizes]
+    codes = np.insert(fewer.codes, draw(st.integers(0, len(fewer))), record, axis=0)
+    return fewer, Records(fewer.domain, codes)
+
+
+@st.composite
+def _integers(draw):
+    dtype = draw(st.sampled_from(["int64", "int8", "uint8", "Int64", "UInt8", "int16[pyarrow]"]))
+    limits = (0, 255) if dtype.lower() == "uint8" else (-128, 127)
+    low, high = sorted(draw(st.tuples(st.integers(*limits), st.integers(*limits))))
+    column = Numerical(
+        low,
+        high,
+        integer=draw(st.sampled_from([None, True])),
+        bins=draw(st.integers(1, 40)),
+        nullable=draw(st.booleans()),
+    )
+    return column, dtype, st.integers(*limits)
+
+
+@st.composite
+def _reals(draw):
+    dtype = draw(st.sampled_from(["float64", "float32", "Float64", "object", "double[pyarrow]"]))
+    settings = {"bins": draw(st.integers(1, 40)), "nullable": draw(st.booleans())}
+    decimals = draw(st.sampled_from([None, 0, 1, 3]))
+    if decimals is None:
+        bound = finite.filter(lambda x: abs(x) < 1e30)
+        low, high = sorted(draw(st.tuples(bound, bound)))
+    else:
+        low, high = (x / 10**decimals for x in sorted(draw(st.tuples(*[st.integers(-9999, 9999)] * 2))))
+    width = 32 if dtype == "float32" else 64
+    return Numerical(low, high, decimals=decimals, **settings), dtype, st.floats(width=width)
+
+
+@st.composite
+def _dates(draw):
+    dtype = draw(
+        st.sampled_from(
+            [
+                "datetime64[ns]",
+                "datetime64[s]",
+                "datetime64[us, Etc/GMT-5]",
+                TEXT,
+                "string",
+                "object",
+                "date32[day][pyarrow]",
+            ]
+        )
+    )
+    if draw(st.booleans()) or dtype == "date32[day][pyarrow]":
+        day = st.dates(date(1900, 1, 1), date(2100, 1, 1))
+    else:
+        day = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(
+            lambda at: at.replace(microsecond=0)
+        )
+    low, high = sorted(draw(st.tuples(day, day)))
+    column = Datetime(low, high, bins=draw(st.integers(1, 40)), nullable=draw(st.booleans()))
+    cells = st.datetimes(datetime(1800, 1, 1), datetime(2200, 1, 1)).map(lambda at: at.replace(microsecond=0))
+    if dtype in (TEXT, "string"):
+        return column, dtype, cells.map(str) | texts
+    if "GMT" in str(dtype):
+        return column, dtype, cells.map(lambda at: pd.Timestamp(at, tz="UTC") + timedelta(microseconds=7))
+    return column, dtype, cells.map(datetime.date) if "date32" in str(dtype) else cells
+
+
+@st.composite
+def _listed(draw):
+    value, dtypes = draw(
+        st.sampled_from(
+            [
+                (texts, [TEXT, "string", "object", "category"]),
+                (st.booleans(), ["bool", "boolean", "object", "category"]),
+                (
+                    st.integers(-128, 127),
+                    ["int8", "int64", "Int64", "float64", "Float32", "object", "category"],
+                ),
+                (finite, ["float64", "Float64", "object", "category"]),
+                (st.one_of(texts, st.integers(2, 9), st.booleans()), ["object"]),
+            ]
+        )
+    )
+    values = draw(st.lists(value, min_size=1, max_size=6, unique=True))
+    return Categorical(values, nullable=draw(st.booleans())), draw(st.sampled_from(dtypes)), value
+
+
+@st.composite
+def tables(draw, max_columns=4, max_rows=12):
+    """A schema and a data frame of matching dtypes, with cells in and out of bounds, and missing ones."""
+    columns, cells = {}, {}
+    rows = draw(st.integers(0, max_rows))
+    for name in draw(st.lists(names, min_size=1, max_size=max_columns, unique=True)):
+        columns[name], dtype, cell = draw(st.one_of(_integers(), _reals(), _dates(), _listed()))
+        if holds_missing(pd.Series([], dtype=dtype).dtype):
+            cell = cell | st.none()
+        drawn = draw(st.lists(cell, min_size=rows, max_size=rows))
+        cells[name] = pd.Series(drawn, dtype=dtype)
+    schema = Schema(dict(draw(st.permutations(list(columns.items())))))
+    return schema, pd.DataFrame(cells)
+
+
+class Grumpy:
+    """An object that is no good for anything."""
+
+    def __eq__(self, other):
+        raise RuntimeError("compared")
+
+    def __hash__(self):
+        raise RuntimeError("hashed")
+
+    def __float__(self):
+        raise RuntimeError("made a number")
+
+
+junk = st.one_of(
+    st.none(),
+    st.floats(),
+    st.integers(),
+    st.booleans(),
+    st.just(10**400),
+    st.just(-(10**400)),
+    texts,
+    st.just("x" * 10_000),
+    st.binary(max_size=3),
+    st.decimals(),
+    st.complex_numbers(),
+    st.fractions(),
+    st.dates(),
+    st.datetimes(),
+    st.timedeltas(),
+    st.builds(list),
+    st.builds(dict),
+    st.builds(set),
+    st.builds(Grumpy),
+    st.sampled_from(
+        [pd.NA, pd.NaT, pd.Timestamp(0), np.datetime64("NaT"), np.datetime64(5, "ns"), np.array([1])]
+    ),
+)
+"""Cells of an object column that nobody foresaw."""

@@ -1,0 +1,283 @@
+"""Whatever a user gets wrong ends in one line that says what and where, exit code 2, and no file left behind.
+
+What looks odd but is legal works. Neither ever shows a cell of the private table.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import CANARY, COLUMNS, SCHEMA, fill, run, table
+
+import privsyn
+from privsyn.table.sources import read_table
+
+SETTINGS = "--epsilon 1 --schema schema.yaml"
+HEADER = ",".join(COLUMNS)
+ROW = f"44,{CANARY},1000.5,2019-01-01"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line, with what it needs in its folder."""
+
+    label: str
+    call: str
+    names: str = ""  # what the one line must name; legal calls have no such line
+    make: Callable[[], object] = lambda: None
+
+
+def csv(*lines: str, name: str = "bad.csv", encoding: str = "utf-8") -> Callable[[], object]:
+    return lambda: Path(name).write_bytes("".join(f"{line}\n" for line in lines).encode(encoding))
+
+
+def schema(text: str) -> Callable[[], object]:
+    return lambda: Path("bad.yaml").write_text(text)
+
+
+def column(said: str) -> Callable[[], object]:
+    """A schema whose column `job` is as said."""
+    return schema(SCHEMA.replace("{kind: categorical, values: [baker, clerk, miller]}", said))
+
+
+def cut(source: str, target: str) -> None:
+    """A copy of a file that ends too early."""
+    whole = Path(source).read_bytes()
+    Path(target).write_bytes(whole[: len(whole) * 2 // 3])
+
+
+def cut_gzip() -> None:
+    Path("whole.gz").write_bytes(gzip.compress(Path("data.csv").read_bytes()))
+    cut("whole.gz", "bad.csv.gz")
+    Path("whole.gz").unlink()
+
+
+def cut_parquet() -> None:
+    table().to_parquet("whole.parquet")
+    cut("whole.parquet", "bad.parquet")
+    Path("whole.parquet").unlink()
+
+
+def junk(name: str) -> Callable[[], object]:
+    return lambda: Path(name).write_bytes(bytes(range(256)) * 40 + CANARY.encode())
+
+
+def other_zip() -> None:
+    with zipfile.ZipFile("bad.privsyn", "w") as file:
+        file.writestr("word/document.xml", "<w/>")
+
+
+def parquet(name: str, **columns: object) -> Callable[[], object]:
+    """A Parquet file that pandas did not write: nothing in it tells pandas' dtypes."""
+    return lambda: pq.write_table(pa.table({key: pa.array(cells) for key, cells in columns.items()}), name)
+
+
+def two_alike() -> None:
+    cells = pa.array([1, 2])
+    pq.write_table(pa.Table.from_arrays([cells] * 4, ["age", "job", "age", "start"]), "bad.parquet")
+
+
+def synth(data: str = "data.csv", out: str = "out.csv", settings: str = SETTINGS) -> str:
+    return f"synth {data} {out} {settings}"
+
+
+WRONG = (
+    # The table
+    Case("no such file", synth("absent.csv"), "absent.csv"),
+    Case("a folder as the table", synth("bad.csv"), "bad.csv", lambda: Path("bad.csv").mkdir()),
+    Case("an unknown ending", synth("bad.xlsx"), "bad.xlsx", lambda: shutil.copy("data.csv", "bad.xlsx")),
+    Case("an empty file", synth("bad.csv"), "bad.csv", csv()),
+    Case("blank lines only", synth("bad.csv"), "bad.csv", csv("", "")),
+    Case("no columns", synth("bad.parquet"), "column", lambda: pd.DataFrame().to_parquet("bad.parquet")),
+    Case("two columns of one name", synth("bad.csv"), "'age'", csv("age,job,age,start", ROW)),
+    Case("two columns of one name, Parquet", synth("bad.parquet"), "'age'", two_alike),
+    Case("a row too short", synth("bad.csv"), "bad.csv", csv(HEADER, ROW, f"44,{CANARY}")),
+    Case("a row too long", synth("bad.csv"), "bad.csv", csv(HEADER, ROW, ROW + f",{CANARY}")),
+    Case("not in UTF-8", synth("bad.csv"), "UTF-8", csv(HEADER, ROW + "é", encoding="latin-1")),
+    Case("junk called .csv", synth("bad.csv"), "bad.csv", junk("bad.csv")),
+    Case("junk called .csv.gz", synth("bad.csv.gz"), "bad.csv.gz", junk("bad.csv.gz")),
+    Case("junk called .parquet", synth("bad.parquet"), "bad.parquet", junk("bad.parquet")),
+    Case("a gzip file cut short", synth("bad.csv.gz"), "bad.csv.gz", cut_gzip),
+    Case("a Parquet file cut short", synth("bad.parquet"), "bad.parquet", cut_parquet),
+    # The settings
+    *(
+        Case(f"epsilon {value}", synth(settings=f"--schema schema.yaml --epsilon {value}"), "epsilon")
+        for value in ("0", "-1", "nan", "inf", "one")
+    ),
+    Case("no epsilon", synth(settings="--schema schema.yaml"), "--epsilon"),
+    *(
+        Case(f"delta {value}", synth() + f" --delta {value}", "delta")
+        for value in ("0", "1", "-1", "nan", "few")
+    ),
+    *(Case(f"rows {value}", synth() + f" --rows {value}", "--rows") for value in ("-1", "1.5", "many")),
+    *(Case(f"seed {value}", synth() + f" --seed {value}", "--seed") for value in ("-1", "dice")),
+    Case("an unknown option", synth() + " --espilon 2", "--espilon"),
+    Case("an option without its value", synth() + " --rows", "--rows"),
+    Case("an unknown command", "synht data.csv out.csv", "synht"),
+    Case("an argument too few", "synth data.csv --epsilon 1", "OUT"),
+    Case("an argument too many", synth() + " third.csv", "third.csv"),
+    Case("no schema", synth(settings="--epsilon 1"), "schema"),
+    # The outputs
+    Case("no such folder", synth(out="absent/out.csv"), "absent"),
+    Case("a folder where nothing can be written", synth(out="/proc/out.csv"), "/proc/out.csv"),
+    Case("a folder as the output", synth(out="bad.csv"), "bad.csv", lambda: Path("bad.csv").mkdir()),
+    Case("a device as the output", synth() + " --ledger /dev/null", "/dev/null"),
+    Case("an output of unknown ending", synth(out="out.txt"), "out.txt"),
+    Case("the table as its own output", synth(out="./data.csv"), "data.csv"),
+    Case("the schema as an output", synth() + " --ledger schema.yaml", "schema.yaml"),
+    Case("one file for two outputs", synth() + " --model out.csv", "out.csv"),
+    Case("no such folder for the model", synth() + " --model absent/m.privsyn", "--model"),
+    Case("no such folder for the ledger", synth() + " --ledger absent/l.json", "--ledger"),
+    # The schema
+    Case("no such schema", synth(settings="--epsilon 1 --schema absent.yaml"), "absent.yaml"),
+    *(
+        Case(label, synth(settings="--epsilon 1 --schema bad.yaml"), names, make)
+        for label, names, make in (
+            ("a schema that is a folder", "bad.yaml", lambda: Path("bad.yaml").mkdir()),
+            ("a schema that is not YAML", "bad.yaml", schema("columns: {age: [")),
+            ("a schema that is junk", "bad.yaml", junk("bad.yaml")),
+            ("an empty schema", "bad.yaml", schema("")),
+            ("a schema without columns", "bad.yaml", schema("columns: {}")),
+            ("an unknown kind", "'ordinal'", column("{kind: ordinal}")),
+            ("no kind", "kind", column("{values: [a, b]}")),
+            ("an unknown key", "'value'", column("{kind: categorical, value: [a, b]}")),
+            ("low above high", "'job'", column("{kind: numerical, low: 5, high: 1}")),
+            ("one bound", "'job'", column("{kind: numerical, low: 5}")),
+            ("a bound that is text", "'job'", column("{kind: numerical, low: five, high: 6}")),
+            ("a date that is none", "'job'", column("{kind: datetime, low: 2015-02-30, high: 2016-01-01}")),
+            ("a value listed twice", "'baker'", column("{kind: categorical, values: [baker, clerk, baker]}")),
+            ("no values listed", "'job'", column("{kind: categorical, values: []}")),
+            ("a column twice", "'age'", schema(SCHEMA + "  age: {kind: categorical, values: [a]}\n")),
+            (
+                "a column that the table lacks",
+                "'shoe'",
+                schema(SCHEMA + "  shoe: {kind: categorical, values: [a]}\n"),
+            ),
+            ("a column that the schema lacks", "'age'", schema(SCHEMA.replace("  age", "  # age"))),
+        )
+    ),
+    Case("a draft and a check", "schema data.csv --check schema.yaml -o draft.yaml", "--check"),
+    Case("a draft of no such file", "schema absent.csv", "absent.csv"),
+    Case("a draft over the table", "schema data.csv -o data.csv", "data.csv"),
+    Case(
+        "a check of another table's schema",
+        "schema data.csv --check bad.yaml",
+        "'age'",
+        schema("columns: {a: {kind: numerical, low: 0, high: 1}}"),
+    ),
+    # The model
+    Case("no such model", "sample absent.privsyn out.csv", "absent.privsyn"),
+    Case(
+        "a folder as the model",
+        "sample bad.privsyn out.csv",
+        "bad.privsyn",
+        lambda: Path("bad.privsyn").mkdir(),
+    ),
+    Case("a table as the model", "sample data.csv out.csv", "data.csv"),
+    Case(
+        "a model cut short",
+        "sample bad.privsyn out.csv",
+        "bad.privsyn",
+        lambda: cut("m.privsyn", "bad.privsyn"),
+    ),
+    Case("a zip of something else", "sample bad.privsyn out.csv", "bad.privsyn", other_zip),
+    Case("the model as its own output", "sample m.privsyn m.privsyn", "m.privsyn"),
+    Case("a sample of -1 rows", "sample m.privsyn out.csv --rows -1", "--rows"),
+)
+
+ODD_CSV = (
+    ("a header and no row", csv(HEADER, name="odd.csv")),
+    ("one row", csv(HEADER, ROW, name="odd.csv")),
+    ("a column all missing", csv(HEADER, *["44,,1000.5,2019-01-01"] * 50, name="odd.csv")),
+    ("columns in another order", lambda: table()[COLUMNS[::-1]].to_csv("odd.csv", index=False)),
+    ("numbers among text", csv(HEADER, *[ROW, f"{CANARY},7,x,y"] * 50, name="odd.csv")),
+    ("a cell of 10,000 characters", csv(HEADER, ROW, f"44,{CANARY * 1000},1,", name="odd.csv")),
+    ("unicode", csv(HEADER, ROW, "44,Bäcker 🥖,1,2019-01-01", name="odd.csv")),
+    ("a byte order mark", csv("\ufeff" + HEADER, ROW, name="odd.csv")),
+    ("lines of Windows", csv(HEADER + "\r", ROW + "\r", name="odd.csv")),
+    ("infinite cells", csv(HEADER, "inf,clerk,-inf,2019-01-01", "nan,clerk,inf,", name="odd.csv")),
+)
+ODD_PARQUET = (
+    ("columns of nothing", parquet("odd.parquet", **{name: [None, None] for name in COLUMNS})),
+    (
+        "cells that are lists",
+        parquet("odd.parquet", age=[[1]], job=[["clerk"]], pay=[{"a": 1.0}], start=[b"x"]),
+    ),
+)
+ODD = (
+    *(Case(label, synth("odd.csv"), make=make) for label, make in ODD_CSV),
+    *(Case(label, synth("odd.parquet"), make=make) for label, make in ODD_PARQUET),
+)
+LEGAL = (
+    *ODD,
+    Case("no rows asked for", synth() + " --rows 0"),
+    Case("an output that is there", synth(), make=csv("old", name="out.csv")),
+    Case("epsilon of a million", synth() + " --epsilon 1e6"),
+    Case("epsilon of next to nothing", synth() + " --epsilon 1e-3"),
+)
+
+
+def label(case: Case) -> str:
+    return case.label
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    fill(folder)
+    settings = privsyn.PrivSyn(1.0, 1e-9, privsyn.table.schema_file.read_schema(folder / "schema.yaml"))
+    settings.fit(folder / "data.csv").save(folder / "m.privsyn")
+    return folder / "m.privsyn"
+
+
+@pytest.fixture
+def folder(tmp_path, model, monkeypatch) -> Path:
+    fill(tmp_path)
+    shutil.copy(model, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    return {path.name: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("case", WRONG, ids=label)
+def test_a_mistake_ends_in_one_line_and_leaves_nothing(case, folder, capsys):
+    case.make()
+    before = contents(folder)
+    ended = run(capsys, *case.call.split())
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("privsyn: ")
+    assert ended.err.count("\n") == 1
+    assert case.names in ended.err
+    assert CANARY not in ended.err
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("case", LEGAL, ids=label)
+def test_what_is_odd_but_legal_works(case, folder, capsys):
+    case.make()
+    ended = run(capsys, *case.call.split())
+    assert (ended.code, ended.err) == (0, "")
+    assert CANARY not in ended.out
+    written = read_table("out.csv").frame
+    assert sorted(written.columns) == sorted(COLUMNS)
+    assert not written.astype(str).apply(lambda cells: cells.str.contains(CANARY)).any(axis=None)
+
+
+@pytest.mark.parametrize("case", ODD, ids=label)
+def test_a_table_that_is_odd_but_legal_can_be_drafted_and_checked(case, folder, capsys):
+    case.make()
+    data = case.call.split()[1]
+    assert run(capsys, "schema", data, "-o", "draft.yaml").code == 0
+    assert run(capsys, "schema", data, "--check", "schema.yaml").code == 0

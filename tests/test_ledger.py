@@ -1,0 +1,185 @@
+"""A ledger says all, keeps its promise, and survives being written down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError, replace
+from math import fsum, inf, nan, sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsyn.errors import InputError
+from privsyn.private.accounting import Accounting, epsilon_for, rho_for, sigma_for
+from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger, Spend
+
+PROMISE = (1.0, 1e-9)
+
+
+def a_ledger(shares: list[float], accounting: Accounting = "gaussian", *, private: bool = True) -> Ledger:
+    """A ledger that spends these shares of its promise."""
+    rho = rho_for(*PROMISE, accounting)
+    return Ledger(
+        tuple(
+            Spend(
+                f"question {j}",
+                answers=j + 1,
+                sensitivity=sqrt(j + 1),
+                sigma=sigma_for(share * rho, sqrt(j + 1)),
+            )
+            for j, share in enumerate(shares)
+        ),
+        promised_epsilon=PROMISE[0],
+        promised_delta=PROMISE[1],
+        accounting=accounting,
+        randomness="rounded Gaussian, a test",
+        private=private,
+        public_inputs=("Column names.", "Länge und Breite."),
+        version="1.2.3",
+    )
+
+
+splits = st.lists(st.floats(0.01, 1), min_size=1, max_size=12).map(
+    lambda parts: [x / sum(parts) for x in parts]
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(splits, st.sampled_from(["gaussian", "zcdp", "classical"]))
+def test_a_budget_split_and_spent_is_the_promise(shares: list[float], accounting: Accounting) -> None:
+    ledger = a_ledger(shares, accounting)
+    assert ledger.rho == pytest.approx(rho_for(*PROMISE, accounting), rel=1e-12)
+    assert ledger.rho == fsum(spend.rho for spend in ledger.spends)
+    assert ledger.mu == pytest.approx(sqrt(2 * ledger.rho), rel=1e-12)
+    assert ledger.epsilon(PROMISE[1]) == pytest.approx(PROMISE[0], rel=1e-6)
+    assert ledger.epsilon(1e-5) == pytest.approx(epsilon_for(ledger.rho, 1e-5, accounting), rel=1e-9)
+
+
+@given(splits)
+def test_a_budget_not_all_spent_promises_no_less_epsilon(shares: list[float]) -> None:
+    part = a_ledger([share / 2 for share in shares])
+    assert part.rho == pytest.approx(part.budget / 2, rel=1e-9)
+    assert part.epsilon(1e-5) == pytest.approx(a_ledger(shares).epsilon(1e-5), rel=1e-6)
+
+
+def test_a_ledger_that_overspends_cannot_exist() -> None:
+    a_ledger([0.5, 0.5])
+    with pytest.raises(ValueError, match="spent rho"):
+        a_ledger([0.5, 0.5 + 1e-8])
+    with pytest.raises(ValueError, match="spent rho"):  # the promise under a weaker accounting allows less
+        replace(a_ledger([1.0]), accounting="classical")
+    with pytest.raises(InputError, match="epsilon"):
+        replace(a_ledger([1.0]), promised_epsilon=-1.0)
+
+
+def test_nothing_asked_is_a_ledger_too() -> None:
+    ledger = a_ledger([])
+    assert ledger.rho == 0
+    assert "total" in str(ledger)
+
+
+@pytest.mark.parametrize(
+    ("answers", "sensitivity", "sigma"),
+    [(0, 1.0, 1.0), (1, 0.0, 1.0), (1, 1.0, 0.0), (1, nan, 1.0), (1, 1.0, inf), (1, -1.0, 1.0)],
+)
+def test_a_spend_that_cannot_be_is_refused(answers: int, sensitivity: float, sigma: float) -> None:
+    with pytest.raises(ValueError, match="counts"):
+        Spend("counts", answers, sensitivity, sigma)
+
+
+def test_what_was_asked_is_a_text() -> None:
+    with pytest.raises(ValueError, match="text"):
+        Spend(5, 1, 1.0, 1.0)  # type: ignore[arg-type]
+
+
+def test_a_ledger_does_not_change() -> None:
+    ledger = a_ledger([1.0])
+    with pytest.raises(FrozenInstanceError):
+        ledger.private = True  # type: ignore[misc]
+    spends = [Spend("counts", 1, 1.0, 100.0)]
+    copied = replace(ledger, spends=spends)  # type: ignore[arg-type]
+    spends.clear()
+    assert len(copied.spends) == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(splits, st.booleans())
+def test_writing_and_reading_give_the_same_ledger(shares: list[float], private: bool) -> None:
+    ledger = a_ledger(shares, private=private)
+    assert Ledger.from_json(ledger.to_json()) == ledger
+
+
+def test_the_written_ledger_says_all() -> None:
+    ledger = a_ledger([0.25, 0.75])
+    fields = json.loads(ledger.to_json())
+    assert "warning" not in fields
+    assert fields["promise"] == {"epsilon": 1.0, "delta": 1e-9}
+    assert fields["neighbours"] == "add or remove one record"
+    assert (fields["rho"], fields["budget"], fields["mu"]) == (ledger.rho, ledger.budget, ledger.mu)
+    assert {point["delta"]: point["epsilon"] for point in fields["curve"]} == {
+        delta: ledger.epsilon(delta) for delta in CURVE
+    }
+    assert [spend["rho"] for spend in fields["spends"]] == [spend.rho for spend in ledger.spends]
+    assert fields["public_inputs"] == list(ledger.public_inputs)
+    assert fields["version"] == "1.2.3"
+    assert "Länge" in ledger.to_json()
+
+
+def test_a_ledger_that_is_not_private_says_so_first_and_in_capitals() -> None:
+    ledger = a_ledger([1.0], private=False)
+    assert next(iter(json.loads(ledger.to_json()).items())) == ("warning", NOT_PRIVATE)
+    assert str(ledger).startswith(NOT_PRIVATE)
+    assert NOT_PRIVATE.upper() == NOT_PRIVATE
+    assert NOT_PRIVATE not in str(a_ledger([1.0])) + a_ledger([1.0]).to_json()
+
+
+def changed(**fields: object) -> str:
+    return json.dumps(json.loads(a_ledger([1.0]).to_json()) | fields)
+
+
+SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "7",
+        "{}",
+        "[" * 100_000,
+        changed(promise={"epsilon": 1.0}),
+        changed(promise={"epsilon": "much", "delta": 1e-9}),
+        changed(promise={"epsilon": 0.5, "delta": 1e-9}),
+        changed(accounting="trust"),
+        changed(private="false"),
+        changed(public_inputs=[5]),
+        changed(public_inputs=None),
+        changed(spends=[SPEND | {"sigma": 1e-200}]),
+        changed(spends=[SPEND | {"sigma": nan}]),
+        changed(spends=[SPEND | {"what": 5}]),
+        changed(spends=[{}]),
+        changed(spends=5),
+    ],
+)
+def test_a_text_that_is_no_ledger_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not a ledger"):
+        Ledger.from_json(text)
+
+
+def test_a_person_can_read_it() -> None:
+    text = str(a_ledger([0.1, 0.2, 0.7]))
+    assert "epsilon 1.0, delta 1e-09" in text
+    assert "question 1" in text
+    assert "20.0%" in text
+    assert "public: Column names." in text
+
+
+def test_a_long_ledger_is_read_as_easily() -> None:
+    text = str(a_ledger([1 / 500] * 500))
+    assert f"question {LINES - 1}" in text
+    assert f"question {LINES} " not in text
+    assert f"and {500 - LINES} more" in text
+    assert f"{(500 - LINES) / 500:.1%}" in text
+    assert len(text.splitlines()) < 20

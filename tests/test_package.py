@@ -1,0 +1,130 @@
+"""What holds of the package as a whole: its rooms, its names, its dependencies and its version."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import metadata, resources
+from pathlib import Path
+
+import pytest
+import yaml
+
+import privsyn
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "privsyn"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+IMPORTED_AS = {
+    "dp-accounting": "dp_accounting",
+    "pyyaml": "yaml",
+}
+NEVER_IMPORTED = {"import-linter", "mypy", "pytest-cov", "pytest-xdist", "ruff"}  # tools, beside the stubs
+
+
+def requirements(*groups: list[str]) -> set[str]:
+    return {re.split(r"[<>=!~\[]", line)[0].lower() for group in groups for line in group}
+
+
+RUN_TIME = requirements(PROJECT["project"]["dependencies"])
+EXTRAS = requirements(*PROJECT["project"]["optional-dependencies"].values())
+DEV = requirements(PROJECT["dependency-groups"]["dev"])
+
+
+def imported(paths: list[Path]) -> set[str]:
+    """The packages that files import, by their import names; the standard library and ourselves left out."""
+    names = {name for path in paths for name in _imports(ast.parse(path.read_text()))}
+    return names - sys.stdlib_module_names - {"privsyn"} - {path.stem for path in ROOT.glob("tests/*.py")}
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.split(".")[0]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip":
+            yield ast.literal_eval(node.args[0])
+
+
+def modules(packages: set[str]) -> set[str]:
+    return {IMPORTED_AS.get(package, package) for package in packages}
+
+
+def test_rooms_lie_one_above_the_other():
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    linted = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_the_package_imports_what_it_declares_and_declares_what_it_imports():
+    assert imported(SOURCES) - modules(EXTRAS) == modules(RUN_TIME)
+
+
+def test_the_tests_import_only_what_is_declared():
+    used = imported(sorted(ROOT.glob("tests/*.py")))
+    assert used <= modules(RUN_TIME | EXTRAS | DEV)
+
+
+def test_every_dependency_is_used_and_explained():
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    named = {
+        name.strip() for row in re.findall(r"^\| ([a-z0-9, -]+) \|", page, re.M) for name in row.split(",")
+    }
+    assert named - {"package"} == RUN_TIME | EXTRAS | DEV
+    stubs = {name for name in DEV if name.startswith("types-") or name.endswith("-stubs")}
+    used = imported([*SOURCES, *ROOT.glob("tests/*.py")])
+    assert modules(RUN_TIME | EXTRAS | (DEV - stubs - NEVER_IMPORTED)) <= used
+
+
+def test_the_version_is_one():
+    assert privsyn.__version__ == metadata.version("privsyn") == PROJECT["project"]["version"]
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert newest[1] == privsyn.__version__
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_command_line_writes_to_the_screen(path):
+    """Nothing else prints, logs or warns: what it would say could depend on a row."""
+    tree = ast.parse(path.read_text())
+    calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert "print" not in calls
+    if "cli" not in path.relative_to(PACKAGE).parts:
+        assert not {"logging", "warnings", "rich", "typer"} & set(_imports(tree))
+        assert not any(call.startswith(("sys.std", "warnings.", "logging.")) for call in calls)
+
+
+@pytest.mark.parametrize("name", privsyn.__all__)
+def test_every_public_name_is_documented(name):
+    thing = getattr(privsyn, name)
+    documented = {name: thing}
+    if inspect.isclass(thing):
+        documented |= {key: value for key, value in vars(thing).items() if not key.startswith("_")}
+    for key, part in documented.items():
+        if inspect.isroutine(part) or isinstance(part, property | classmethod | type):
+            assert inspect.getdoc(part), f"{name}.{key} has no docstring"
+
+
+@pytest.mark.parametrize("name", privsyn.__all__)
+def test_every_parameter_of_a_public_class_is_documented(name):
+    thing = getattr(privsyn, name)
+    if not inspect.isclass(thing) or issubclass(thing, Exception):
+        return
+    for parameter in inspect.signature(thing).parameters:
+        assert re.search(rf"^(\w+, )*{parameter}(, \w+)*( : |$)", inspect.getdoc(thing), re.M), parameter
+
+
+def test_what_is_not_python_is_part_of_the_package():
+    assert "columns" in yaml.safe_load(resources.files("privsyn.cli").joinpath("happiness.yaml").read_text())
+
+
+def test_the_command_is_installed():
+    (command,) = metadata.entry_points(group="console_scripts", name="privsyn")
+    assert callable(command.load())

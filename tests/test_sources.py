@@ -1,0 +1,465 @@
+"""Tables in and out of files; the draft of a schema."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import names, tables, texts
+
+from privsyn.errors import InputError
+from privsyn.table.codec import Codec
+from privsyn.table.draft import check_schema, draft_schema, draft_text
+from privsyn.table.dtypes import TEXT
+from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+from privsyn.table.schema_file import from_plain, read_schema
+from privsyn.table.sources import atomic_path, read_table, write_table
+
+DATA = Path(os.environ.get("PRIVSYN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason="needs the tables of PRIVSYN_DATA, which are not shipped"
+)
+
+SCHEMA = Schema(
+    {
+        "age": Numerical(0, 99, integer=True),
+        "zip": Categorical(["01234", "98101"]),
+        "kids": Categorical([0, 1, 2]),
+        "owner": Categorical([True, False]),
+        "score": Numerical(0, 1, integer=False),
+        "born": Datetime("1900-01-01", "2020-12-31"),
+    },
+    missing="?",
+)
+CSV = """\
+age,zip,kids,owner,score,born
+39,01234,1,True,0.5,1980-02-29
+?,?,?,?,?,?
+,,,,,
+12.7,1234,2.0,true,1,1980-02-30
+99999999999999999999999,98101,seven,1,1e400,2000-01-01T10:20:30
+"""
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(CSV, encoding="utf-8")
+    return path
+
+
+def names_in(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def file_of(tmp_path, text, name="table.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_cells_of_a_csv_are_what_the_schema_says(table):
+    frame = read_table(table, SCHEMA).frame
+    assert frame.dtypes.to_dict() == {
+        "age": pd.Int64Dtype(),
+        "zip": TEXT,
+        "kids": pd.Int64Dtype(),
+        "owner": pd.BooleanDtype(),
+        "score": np.dtype("float64"),
+        "born": np.dtype("datetime64[s]"),
+    }
+    codec = Codec.for_table(SCHEMA, frame)
+    assert codec.encode(frame).codes.tolist() == [
+        [12, 0, 1, 0, 16, 21],
+        [32, 2, 3, 2, 32, 32],
+        [32, 2, 3, 2, 32, 32],
+        [4, 2, 2, 0, 31, 32],
+        [31, 1, 3, 2, 31, 26],
+    ]
+
+
+def test_one_odd_cell_changes_no_other_row_and_no_dtype(tmp_path, table):
+    whole = read_table(table, SCHEMA).frame
+    header, *rows = CSV.splitlines()
+    for place, row in enumerate(rows):
+        alone = read_table(file_of(tmp_path, f"{header}\n{row}\n", "row.csv"), SCHEMA)
+        pd.testing.assert_frame_equal(alone.frame, whole.iloc[[place]].reset_index(drop=True))
+    assert read_table(file_of(tmp_path, header, "none.csv"), SCHEMA).frame.dtypes.equals(whole.dtypes)
+
+
+def test_values_of_several_types_are_matched_by_their_text(tmp_path):
+    schema = Schema({"a": Categorical([1, "one", 2.5, False]), "b": Categorical([0.5, 1])})
+    frame = read_table(file_of(tmp_path, "a,b\n1,1.0\none,.5\n2.50,2\nFALSE,x\nno,\n"), schema).frame
+    assert frame["a"].tolist()[:4] == [1, "one", 2.5, False]
+    assert frame["a"].isna().tolist() == [False, False, False, False, True]
+    assert frame["b"].dtype == np.float64
+    assert frame["b"].tolist()[:2] == [1, 0.5]
+    alone = read_table(file_of(tmp_path, "a,b\none,1\n", "one.csv"), schema).frame
+    assert alone["a"].dtype == object
+
+
+def test_an_open_type_is_read_off_the_file_and_said(tmp_path):
+    schema = Schema({"a": Numerical(0, 9), "b": Numerical(0, 9), "c": Numerical(0, 9, integer=True)})
+    source = read_table(file_of(tmp_path, "a,b,c\n1,1.0,1\nx,2,2\n,,\n"), schema)
+    assert source.frame.dtypes.tolist() == [pd.Int64Dtype(), np.float64, pd.Int64Dtype()]
+    assert source.public_inputs == (
+        "column 'a': that it is a column of whole numbers (read off the file: the schema does not say)",
+        "column 'b': that it is a column of real numbers (read off the file: the schema does not say)",
+    )
+
+
+def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
+    path = file_of(tmp_path, "a,b,c,d,e,f\n1,0.5,true,2015-01-01,01234,\nNA,?,,null,9,\n")
+    source = read_table(path)
+    assert source.frame.dtypes.tolist() == [
+        pd.Int64Dtype(),
+        np.float64,
+        pd.BooleanDtype(),
+        np.dtype("datetime64[s]"),
+        TEXT,
+        TEXT,
+    ]
+    assert source.frame.iloc[1].isna().tolist() == [True, True, True, True, False, True]
+    assert len(source.public_inputs) == 6
+    assert not any(cell in " ".join(source.public_inputs) for cell in ("0.5", "2015", "01234"))
+
+
+def test_data_frames_pass_as_they_are():
+    frame = pd.DataFrame({"a": [1]})
+    source = read_table(frame, SCHEMA)
+    assert source.frame is frame
+    assert source.public_inputs == ()
+
+
+def test_arrow_and_polars_tables_keep_integers_that_may_be_missing():
+    polars = pytest.importorskip("polars")
+    cells = {"a": [1, None], "b": [True, None], "c": ["x", None], "d": [0.5, None]}
+    for made in (pa.table(cells), polars.DataFrame(cells)):
+        frame = read_table(made).frame
+        assert frame.dtypes.tolist()[:2] == [pd.Int64Dtype(), pd.BooleanDtype()]
+        assert frame["c"].tolist()[0] == "x"
+        assert frame["d"].dtype == np.float64
+        full = read_table(made[:1] if isinstance(made, polars.DataFrame) else made.slice(0, 1)).frame
+        assert full.dtypes.tolist()[:2] == frame.dtypes.tolist()[:2]
+
+
+def test_parquet_keeps_dtypes(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "a": np.array([1, 2], dtype="uint8"),
+            "b": pd.array([1, None], dtype="Int16"),
+            "c": pd.Series(["x", None], dtype=TEXT),
+            "d": pd.to_datetime(["2015-01-01", None]).tz_localize("Europe/Berlin"),
+            "e": pd.Categorical(["u", None]),
+            "f": np.array([0.5, np.nan], dtype="float32"),
+        }
+    )
+    write_table(frame.set_index("a", drop=False), tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet").frame, frame)
+
+
+def test_days_of_a_parquet_file_stay_days(tmp_path):
+    day = pa.array([16436, None], type=pa.date32())
+    pq.write_table(pa.table({"day": day}), tmp_path / "t.parquet")
+    frame = read_table(tmp_path / "t.parquet").frame
+    schema = Schema({"day": Datetime("2015-01-01", "2015-01-01")})
+    codec = Codec.for_table(schema, frame)
+    write_table(codec.decode(codec.encode(frame), rng()), tmp_path / "u.parquet")
+    assert pq.read_table(tmp_path / "u.parquet").column("day").type == pa.date32()
+    assert pq.read_table(tmp_path / "u.parquet").column("day").to_pylist() == day.to_pylist()
+
+
+def test_a_parquet_file_with_an_index_gives_columns_only(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="who"))
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").frame.columns.tolist() == ["a"]
+
+
+@given(tables())
+def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
+    schema, frame = table
+    folder = tmp_path_factory.mktemp("files")
+    codec = Codec.for_table(schema, frame)
+    records = codec.encode(frame)
+    write_table(codec.decode(records, rng()), folder / "t.csv.gz")
+    # Text is compared without the marks that a file cannot show: an empty cell, or a quoted line end.
+    plain = all(
+        not isinstance(column, Categorical)
+        or all(str(v).isprintable() and str(v).strip() for v in column.values)
+        for column in schema.columns.values()
+    )
+    if plain and all(name.isprintable() for name in frame) and not frame.select_dtypes("float32").size:
+        again = read_table(folder / "t.csv.gz", schema).frame
+        codes = Codec.for_table(schema, again).encode(again).codes
+        sizes = [coder.size for coder in codec._coders]
+        assert len(codes) == len(records)
+        missing_left_out = np.where(records.codes == sizes, -1, records.codes)
+        kept = missing_left_out >= 0
+        assert np.array_equal(codes[kept], records.codes[kept])
+
+
+@given(st.lists(names, min_size=1, max_size=3, unique=True), st.data())
+def test_text_is_read_as_it_was_written(tmp_path_factory, columns, data):
+    row = st.lists(texts, min_size=len(columns), max_size=len(columns))
+    rows = data.draw(st.lists(row, max_size=5))
+    frame = pd.DataFrame(rows, columns=columns, dtype=TEXT).replace("", None)
+    path = tmp_path_factory.mktemp("text") / "t.csv"
+    write_table(frame, path)
+    schema = Schema({name: Categorical() for name in columns})
+    again = read_table(path, schema).frame
+    assert list(again.columns) == columns
+    assert (
+        again.astype(object).where(again.notna(), None).to_numpy().tolist()
+        == frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    )
+
+
+def test_odd_but_legal_files(tmp_path):
+    long = "x" * 10_000
+    path = file_of(tmp_path, f'\ufeff"größe, m",名\r\n"a\n""b""",{long}\r\n\r\n,\r\n')
+    frame = read_table(path, Schema({"größe, m": Categorical(), "名": Categorical()})).frame
+    assert frame.columns.tolist() == ["größe, m", "名"]
+    assert frame.iloc[0].tolist() == ['a\n"b"', long]
+    assert frame.iloc[1].isna().all()
+    assert len(read_table(file_of(tmp_path, "a,b\n")).frame) == 0
+    assert len(read_table(file_of(tmp_path, "a,b\n1,2")).frame) == 1
+    assert read_table(file_of(tmp_path, "a\n1\n", "T.CSV")).frame["a"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("none.csv", None, "there is no such file"),
+        ("t.xlsx", b"x", "the ending is none of .csv, .csv.gz, .parquet"),
+        ("t.csv", b"", "is empty"),
+        ("t.csv", b"\n\n", "is empty"),
+        ("t.csv", b"a,b,a\n1,2,3\n", "two columns are named 'a'"),
+        ("t.csv", b"a,b\n1,secret,3\n", "some row is longer or shorter than the header"),
+        ("t.csv", b"a,b\n1,2\nsecret\n", "some row is longer or shorter than the header"),
+        ("t.csv", "a,b\nsecret,é\n".encode("latin-1"), "not text in UTF-8"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "not text in UTF-8"),
+        ("t.csv", bytes(range(256)), "UTF-8|cannot be read"),
+        ("t.csv.gz", b"secret", "cannot be read as CSV"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"a,b\n" + b"1,secret\n" * 9999)[:-60],
+            "cannot be read as CSV|not a table",
+        ),
+        ("t.parquet", b"secret", "not a Parquet file"),
+        ("t.parquet", b"", "not a Parquet file"),
+    ],
+)
+def test_what_is_no_table_is_one_line_without_a_cell(tmp_path, name, content, complaint):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=complaint) as error:
+        read_table(path)
+    assert str(path) in str(error.value)
+    assert "secret" not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert error.value.__context__ is None or error.value.__suppress_context__
+
+
+def test_folders_and_strangers_are_refused(tmp_path):
+    (tmp_path / "t.csv").mkdir()
+    with pytest.raises(InputError, match="is a folder or device"):
+        read_table(tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r"a table is a pandas or polars DataFrame, .* not a list"):
+        read_table([1, 2])
+    double = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(InputError, match="two columns are named 'a'"):
+        read_table(double)
+
+
+def test_a_csv_looks_as_people_write_it(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "age": pd.array([39, None], dtype="Int64"),
+            "zip": pd.Series(["01234", 'a,"b"'], dtype=TEXT),
+            "born": pd.to_datetime(["1980-02-29", "2000-01-01"]),
+            "owner": pd.array([True, None], dtype="boolean"),
+            "score": [0.5, np.nan],
+        }
+    ).set_index(pd.Index([5, 6]))
+    write_table(frame, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes().decode() == (
+        'age,zip,born,owner,score\n39,01234,1980-02-29,True,0.5\n,"a,""b""",2000-01-01,,\n'
+    )
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_the_same_table_gives_the_same_bytes(tmp_path, name):
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    write_table(frame, tmp_path / name)
+    first = (tmp_path / name).read_bytes()
+    write_table(frame, tmp_path / name)
+    assert (tmp_path / name).read_bytes() == first
+    assert names_in(tmp_path) == [name]
+
+
+def fail(target, error):
+    with atomic_path(target) as part:
+        part.write_text("half")
+        raise error
+
+
+def test_nothing_half_written_is_left(tmp_path):
+    target = tmp_path / "t.txt"
+    target.write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        fail(target, KeyboardInterrupt())
+    assert target.read_text() == "old"
+    with pytest.raises(InputError, match=r"t.txt: cannot be written \(No space left on device\)"):
+        fail(target, OSError(28, "No space left on device"))
+    assert names_in(tmp_path) == ["t.txt"]
+    with atomic_path(target) as part:
+        part.write_text("new")
+    assert target.read_text() == "new"
+
+
+def test_a_link_still_leads_to_the_file(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    with atomic_path(tmp_path / "link.txt") as part:
+        part.write_text("new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_where_nothing_can_be_written_is_said(tmp_path):
+    frame = pd.DataFrame({"a": [1]})
+    with pytest.raises(InputError, match="there is no folder"):
+        write_table(frame, tmp_path / "none" / "t.csv")
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        write_table(frame, tmp_path / "d.csv")
+    with pytest.raises(InputError, match="the ending is none of"):
+        write_table(frame, tmp_path / "t.xlsx")
+    with pytest.raises(InputError, match="mixes types"):
+        write_table(pd.DataFrame({"a": pd.Series([1, "x"], dtype=object)}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_table(frame, tmp_path / ("x" * 300 + ".csv"))
+    assert names_in(tmp_path) == ["d.csv"]
+
+
+def test_a_draft_says_what_it_read(tmp_path):
+    rows = [
+        f"{17 + i % 70},{i % 3},{'FM?'[i % 3]},name {i},{i / 100},2015-0{1 + i % 9}-01" for i in range(300)
+    ]
+    path = file_of(tmp_path, "age,kids,sex,name,score,day\n" + "\n".join(rows) + "\n")
+    text = draft_text(path)
+    assert text.startswith("# DRAFT, made by looking at the rows")
+    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
+    schema = read_schema(tmp_path / "s.yaml")
+    assert schema == Schema(
+        {
+            "age": Numerical(10, 90, integer=True, nullable=False),
+            "kids": Categorical([0, 1, 2], nullable=False),
+            "sex": Categorical(["F", "M"]),
+            "name": Categorical(nullable=False),
+            "score": Numerical(0.0, 3.0, integer=False, decimals=2, nullable=False),
+            "day": Datetime("2015-01-01", "2015-12-31", nullable=False),
+        },
+        missing="?",
+    )
+
+
+def test_a_draft_of_a_frame_fits_its_dtypes():
+    frame = pd.DataFrame(
+        {
+            "small": np.arange(256, dtype="uint8"),
+            "flag": [True, False] * 128,
+            "size": pd.Categorical(["s", "l"] * 128, categories=["s", "m", "l"], ordered=True),
+            "at": pd.date_range("2015-01-01", periods=256, freq="h"),
+            "iso": ["2015-01-01", "2016-02-02"] * 128,
+            "empty": [None] * 256,
+            "lists": [[1]] * 256,
+            "half": np.linspace(0, 1, 256),
+            "number": pd.Series(range(256), dtype=object),
+            "identifier": np.arange(256) + 2**60,
+            "span": pd.Series(pd.to_timedelta(range(256), unit="s")),
+        }
+    )
+    columns = draft_schema(frame).columns
+    assert columns["small"] == Numerical(0, 255, integer=True, nullable=False)
+    assert columns["flag"] == Categorical([False, True], nullable=False)
+    assert columns["size"] == Categorical(["s", "m", "l"], nullable=False)
+    assert columns["at"] == Datetime("2015-01-01", "2015-12-31 23:59:59", nullable=False)
+    assert columns["iso"] == Datetime("2015-01-01", "2016-12-31", nullable=False)
+    assert columns["empty"] == Categorical()
+    assert columns["half"] == Numerical(0.0, 1.0, integer=False, nullable=False)
+    assert columns["number"] == Numerical(0, 300, integer=True, nullable=False)
+    for name in ("lists", "identifier", "span"):
+        assert columns[name] == Categorical(nullable=False)
+
+
+@given(tables())
+def test_a_draft_never_fails_and_fits(table):
+    _, frame = table
+    schema = draft_schema(frame)
+    listed = {name: column for name, column in schema.columns.items() if column.is_public}
+    if listed:
+        finite = frame[list(listed)].replace([np.inf, -np.inf], np.nan)
+        codec = Codec.for_table(Schema(listed), finite)
+        misfits = codec.misfits(finite)
+        missing = {name: int(finite[name].isna().sum()) for name in listed}
+        assert all(misfits[name] <= missing[name] for name in listed)
+
+
+def test_a_check_counts_what_does_not_fit(table):
+    assert check_schema(table, SCHEMA) == [
+        "column 'age': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
+        "column 'zip': 1 of 5 cells do not fit and become missing",
+        "column 'kids': 1 of 5 cells do not fit and become missing",
+        "column 'owner': 1 of 5 cells do not fit and become missing",
+        "column 'score': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
+        "column 'born': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
+    ]
+    frame = pd.DataFrame({"a": [1, 2, 9]})
+    assert check_schema(frame, Schema({"a": Numerical(0, 9)})) == ["every cell fits"]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "name", ["adult", "br2000", "hmeq", "hotel-bookings", "kc-house", "military", "nltcs"]
+)
+def test_real_tables_go_out_and_in_again(tmp_path, name):
+    path = tmp_path / "head.csv"
+    with gzip.open(DATA / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
+        path.write_text("".join(islice(file, 3000)), encoding="utf-8")
+    draft = draft_schema(path)
+    source = read_table(path, draft)
+    kept = {column: facts for column, facts in draft.columns.items() if facts.is_public}
+    schema, frame = Schema(kept, missing=draft.missing), source.frame[list(kept)]
+    codec = Codec.for_table(schema, frame)
+    assert not any(codec.misfits(frame).values())
+    records = codec.encode(frame)
+    write_table(codec.decode(records, rng()), tmp_path / "t.csv")
+    again = read_table(tmp_path / "t.csv", schema).frame
+    assert np.array_equal(codec.encode(again).codes, records.codes)
+
+
+@needs_data
+def test_the_schema_of_adult_fits_adult():
+    schema = read_schema(Path(__file__).parents[1] / "datasets" / "adult" / "schema.yaml")
+    assert check_schema(DATA / "adult.csv.gz", schema) == ["every cell fits"]
+    assert (
+        from_plain(
+            Codec.for_table(schema, read_table(DATA / "adult.csv.gz", schema).frame).to_dict()["schema"]
+        )
+        == schema
+    )
