@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import reprlib
 import zipfile
 from dataclasses import dataclass
+from math import isclose
+from numbers import Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1  # of the saved file; raised when an older reader would misread it
+SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
 ENOUGH = 10_000  # rows that a sample is drawn from at least: few rows cannot hold many tables
 
 
@@ -113,12 +117,9 @@ class Release:
             "ledger": json.loads(self.ledger.to_json()),
         }
         with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
-            file.writestr("release.json", json.dumps(text, indent=1, ensure_ascii=False))
-            file.writestr("arrays.npz", packed.getvalue())
-
-
-# What zipfile, json, NumPy and our own constructors raise on a file that is not a whole release.
-UNREADABLE = (OSError, EOFError, LookupError, TypeError, ValueError, AttributeError, zipfile.BadZipFile)
+            # Under a fixed date, so that the same release gives the same bytes.
+            file.writestr(zipfile.ZipInfo("release.json"), json.dumps(text, indent=1))
+            file.writestr(zipfile.ZipInfo("arrays.npz"), packed.getvalue())
 
 
 def load(path: str | PathLike[str]) -> Release:
@@ -132,26 +133,32 @@ def load(path: str | PathLike[str]) -> Release:
     try:
         with zipfile.ZipFile(path) as file:
             text = json.loads(file.read("release.json"))
-            if text["format"] != FORMAT:
-                raise InputError(f"{path}: a release of another version of privsyn; sample it with that one")
-            with np.load(io.BytesIO(file.read("arrays.npz")), allow_pickle=False) as arrays:
-                return _unpack(text, dict(arrays))
-    except InputError:
-        raise
+            if text["format"] == FORMAT:
+                with np.load(io.BytesIO(file.read("arrays.npz")), allow_pickle=False) as arrays:
+                    return _unpack(text, dict(arrays))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
-    except UNREADABLE:
+    except Exception:  # zipfile, json, NumPy and our own constructors: each has its own on a damaged file
         raise InputError(f"{path}: not a saved release, or cut short; save it again") from None
+    raise InputError(f"{path}: a release of another version of privsyn; sample it with that one")
 
 
 def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Release:
+    """The release of a file's parts; any exception if they do not fit together."""
     codec = Codec.from_dict(text["codec"])
     original = codec.domain
     merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
     places = range(len(original))
+    total = float(text["total"])
 
     def table(attributes: Attributes, key: str) -> Marginal:
-        return Marginal(merged.project(attributes), arrays[key])
+        counts = Marginal(merged.project(attributes), arrays[key])
+        if not ((counts.counts >= 0).all() and isclose(counts.total, total, rel_tol=SAME_TOTAL)):
+            raise ValueError(f"table {key} holds negative counts or another total")
+        return counts
+
+    if text["method"] not in get_args(Method):
+        raise ValueError(f"method {text['method']}")
 
     merging = Merging(
         original,
@@ -163,7 +170,7 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
     marginals = tuple(table(tuple(a), f"marginal_{j}") for j, a in enumerate(text["marginals"]))
     return Release(
         codec,
-        Learnt(merging, one_ways, marginals, float(text["total"])),
+        Learnt(merging, one_ways, marginals, total),
         Ledger.from_json(json.dumps(text["ledger"])),
         text["method"],
     )
@@ -172,5 +179,14 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
 def check_whole(name: str, value: object) -> int:
     """`value` as an int of at least 0; ``InputError`` says what was given instead."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"{name} is a whole number of at least 0; got {value!r}")
+        raise InputError(f"{name} is a whole number of at least 0; got {shown(value)}")
     return int(value)
+
+
+def shown(value: object) -> str:
+    """A number or a name as it was given; of anything else only the type, for it may hold the table.
+
+    >>> shown(-1), shown("much"), shown([1, 2])
+    ('-1', "'much'", 'a list')
+    """
+    return reprlib.repr(value) if isinstance(value, Real | str) else f"a {type(value).__name__}"

@@ -1,8 +1,10 @@
-"""PrivSyn: settings, the and the order from table to release; no arithmetic."""
+"""PrivSyn: the settings, and the order of the steps from table to release; no arithmetic."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
+from math import inf, isfinite, nan
+from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +18,19 @@ from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
-from privsyn.release import Release, check_whole
+from privsyn.release import Release, check_whole, shown
 from privsyn.table.codec import Codec
 from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
+
+# What every run takes as public, in the ledger's words.
+PUBLIC = ("the names, the order and the dtypes of the columns", "all that the schema says", "the settings")
 
 
 class PrivSyn:
@@ -84,7 +92,7 @@ class PrivSyn:
         progress: Progress | None = None,
     ) -> None:
         if method not in ("default", "published"):
-            raise InputError(f'method is "default" or "published"; got {method!r}')
+            raise InputError(f'method is "default" or "published"; got {shown(method)}')
         if schema is not None and not isinstance(schema, Schema):
             raise InputError(f"schema is a Schema; got a {type(schema).__name__}")
         if seed is not None:
@@ -96,7 +104,8 @@ class PrivSyn:
         self.noise = noise
         self.method: Method = method
         self.progress = progress
-        rho_for(epsilon, delta, self._accounting(noise_source(noise, seed)))  # refuses what cannot work
+        if rho_for(*self._promise, self._accounting(noise_source(noise, seed))) < LEAST_BUDGET:
+            raise InputError(f"epsilon {epsilon} wants noise that drowns any count: raise it")
 
     @classmethod
     def paper(
@@ -131,17 +140,18 @@ class PrivSyn:
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
         private = PrivateTable(codec.encode(source.frame), noise)
-        rho = rho_for(self.epsilon, self.delta, accounting)
+        epsilon, delta = self._promise
+        rho = rho_for(epsilon, delta, accounting)
         learn = published.learn if self.method == "published" else default.learn
         learnt = learn(private, rho, np.random.default_rng(self.seed), self._report)
         ledger = Ledger(
             private.spends,
-            promised_epsilon=self.epsilon,
-            promised_delta=self.delta,
+            promised_epsilon=epsilon,
+            promised_delta=delta,
             accounting=accounting,
             randomness=noise.name,
             private=noise.private,
-            public_inputs=source.public_inputs,
+            public_inputs=(*PUBLIC, *source.public_inputs),
             version=version("privsyn"),
         )
         self.release_ = Release(codec, learnt, ledger, self.method)
@@ -172,6 +182,11 @@ class PrivSyn:
             raise InputError("nothing is learnt yet: call fit(table) first")
         return self.release_
 
+    @property
+    def _promise(self) -> tuple[float, float]:
+        """Epsilon and delta as doubles: in another type of number the accounting would round otherwise."""
+        return _double("epsilon", self.epsilon), _double("delta", self.delta)
+
     def _accounting(self, noise: Noise) -> Accounting:
         """The tightest that holds for the noise; for the published algorithm, the one it came with."""
         return "classical" if self.method == "published" else noise.accounting
@@ -179,3 +194,13 @@ class PrivSyn:
     def _report(self, stage: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(stage, done, total)
+
+
+def _double(name: str, value: object) -> float:
+    try:
+        double = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+    except OverflowError:
+        double = inf
+    if not isfinite(double):
+        raise InputError(f"{name} is a finite number; got {shown(value)}")
+    return double

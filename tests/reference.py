@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from fractions import Fraction
 from itertools import combinations, product
-from math import ceil, floor, fsum, log, pi, sqrt
+from math import ceil, exp, floor, fsum, log, pi, sqrt
 
 import networkx as nx
 import numpy as np
@@ -18,12 +20,10 @@ def cells_of(shape):
 
 
 def count(records: Records, attributes: tuple[str, ...]) -> Marginal:
-    """The exact table of some attributes: one row after the other."""
+    """The exact table of some attributes."""
     domain = records.domain.project(attributes)
-    counts = np.zeros(domain.shape)
-    for row in records.codes:
-        counts[tuple(row[axis] for axis in records.domain.axes(attributes))] += 1
-    return Marginal(domain, counts)
+    found = Counter(map(tuple, records.codes[:, records.domain.axes(attributes)].tolist()))
+    return Marginal(domain, np.array([found[cell] for cell in cells_of(domain.shape)]).reshape(domain.shape))
 
 
 def project(table: Marginal, attributes: tuple[str, ...]) -> Marginal:
@@ -185,6 +185,36 @@ def round_with_offset(values, offset):
     return rounded
 
 
+def anneal(codes, sets, shape, targets, sweeps, temperature, rng):
+    """Every proposal tried out: all tables counted afresh, and their misfit compared with what it was."""
+
+    def misfit(rows):
+        return sum(
+            ((cell_counts(rows, columns, shape) - target) ** 2 / (target + 1)).sum()
+            for columns, target in zip(sets, targets, strict=True)
+        )
+
+    rows = codes.copy()
+    n, d = rows.shape
+    for proposal in range(sweeps * n * d):
+        j, row, donor = proposal % d, int(rng.random() * n), int(rng.random() * n)
+        changed = rows.copy()
+        changed[row, j] = rows[donor, j]
+        if changed[row, j] == rows[row, j] or not any(j in columns for columns in sets):
+            continue
+        change = misfit(changed) - misfit(rows)
+        heat = temperature * (1 - proposal / (sweeps * n * d))
+        if change <= 0 or (heat > 0 and rng.random() < exp(-change / heat)):
+            rows = changed
+    return rows
+
+
+def cell_counts(rows, columns, shape):
+    counts = np.zeros([shape[column] for column in columns])
+    np.add.at(counts, tuple(rows[:, column] for column in columns), 1)
+    return counts
+
+
 def distance(records: Records, table: Marginal) -> float:
     """Sum of absolute differences between the rows' counts and a table scaled to as many rows."""
     return float(
@@ -195,3 +225,21 @@ def distance(records: Records, table: Marginal) -> float:
 def binary(names: str) -> Domain:
     """A domain of two values for each letter."""
     return Domain(tuple(names), (2,) * len(names))
+
+
+# Dependence
+
+
+def indif(counts: np.ndarray) -> Fraction:
+    """InDif of a table of two attributes, in records, without rounding."""
+    counts = counts.tolist()
+    rows, columns = [sum(row) for row in counts], [sum(column) for column in zip(*counts, strict=True)]
+    n = sum(rows)
+    return sum(
+        (
+            abs(counts[i][j] - Fraction(rows[i] * columns[j], n))
+            for i, j in cells_of((len(rows), len(columns)))
+            if n
+        ),
+        Fraction(0),
+    )

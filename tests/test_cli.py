@@ -92,8 +92,9 @@ def test_without_a_seed_two_runs_differ(folder, capsys):
 def test_what_had_to_be_read_off_the_file_is_said(folder, capsys):
     Path("schema.yaml").write_text(SCHEMA.replace(", decimals: 2", ""))
     done = run(capsys, *SYNTH, "--ledger", "ledger.json")
-    assert "taken as public, though read off the file: 1" in done.out
-    assert "'pay'" in Path("ledger.json").read_text()
+    assert "taken as public: column 'pay': that it is" in done.out
+    assert done.out.count("taken as public") == 1
+    assert "column 'pay': that it is" in Path("ledger.json").read_text()
 
 
 def test_paper_runs_the_published_algorithm(folder, capsys):
@@ -207,9 +208,9 @@ def test_a_defect_shows_where_but_not_what(folder, capsys, monkeypatch):
     def fail(*_: object) -> None:
         raise RuntimeError(f"bad cell {CANARY}")
 
-    monkeypatch.setattr(PrivSyn, "_ask", fail)
+    monkeypatch.setattr(PrivSyn, "fit", fail)
     shown = line(run(capsys, *SYNTH), 1)
-    assert "internal error (RuntimeError at privsyn.synthesizer:" in shown
+    assert "internal error (RuntimeError at privsyn.cli.commands:" in shown
     assert "please report it" in shown
 
 
@@ -221,7 +222,7 @@ def test_what_the_system_refuses_is_told_in_its_own_words(error, code, folder, c
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(PrivSyn, "_ask", fail)
+    monkeypatch.setattr(PrivSyn, "fit", fail)
     shown = line(run(capsys, *SYNTH), code)
     assert ("/full/disk: No space left on device" if code == 2 else "internal error") in shown
 
@@ -280,8 +281,11 @@ def test_what_libraries_warn_of_is_not_shown(folder, capsys, monkeypatch):
         warnings.warn(f"bad cell {CANARY}", stacklevel=1)
         return fit(self, data)
 
+    shown: list[object] = []
+    monkeypatch.setattr(warnings, "showwarning", lambda *what, **_: shown.append(what))
     monkeypatch.setattr(PrivSyn, "fit", warn)
     assert run(capsys, *SYNTH).err == ""
+    assert not shown
 
 
 # Progress

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -209,6 +210,11 @@ def test_decimals_are_those_of_the_nearest_double():
     assert all(value == float(f"{value:.2f}") for value in drawn)
     grid = Grid.exact(-1, 1, decimals=2, bins=201)
     assert grid.draw(np.arange(201), rng()).tolist() == [k / 100 for k in range(-100, 101)]
+    assert grid.encode(np.array([k / 100 for k in range(-100, 101)])).tolist() == list(range(201))
+
+
+def test_a_number_goes_to_the_nearest_point():
+    assert codes_of(Numerical(0, 9, integer=True), [3.4, 3.6, 3.0]) == [3, 4, 3]
 
 
 def test_dates_are_cut_to_the_day_also_before_1970():
@@ -269,6 +275,15 @@ def test_small_floats_are_told_apart_as_their_own_type_does():
     assert drawn.between(np.float32(0), np.float32(0.1)).all()
 
 
+def test_a_value_at_a_bound_fits():
+    for low, high in ((-1.1, 0.29), (0.1, 0.3), (-0.7, 1e6 + 0.1)):
+        for column in (Numerical(low, high, decimals=2), Numerical(low, high)):
+            codec, frame = codec_of(column, [low, high])
+            assert codec.misfits(frame) == {"x": 0}
+            assert codec.encode(frame).codes.tolist() == [[0], [codec.domain.ordered[0] - 1]]
+    assert codes_of(Numerical(0, 10**30), [10**30, 0], object) == [31, 0]
+
+
 def test_bounds_too_close_for_their_type_are_one_bin():
     assert codes_of(Numerical(1.0, 1.0), [0.0, 1.0, 2.0]) == [0, 0, 0]
     assert codes_of(Numerical(1.0, 1.0 + 1e-15), [0.0, 1.0, 2.0]) == [0, 0, 0]
@@ -282,7 +297,7 @@ def test_bounds_too_close_for_their_type_are_one_bin():
         (Categorical([True]), "int64", "cannot hold the listed value True"),
         (Categorical([1.5]), "int64", "cannot hold the listed value 1.5"),
         (Categorical([1]), "bool", "cannot hold the listed value 1"),
-        (Categorical([1]), TEXT, "cannot hold the listed value 1"),
+        (Categorical([1]), "string", "cannot hold the listed value 1"),
         (Categorical([0.1, 0.1 + 1e-12]), "float32", "cannot tell all listed values apart"),
         (Categorical(["2015-01-01"]), "datetime64[ns]", r"use Datetime\(low, high\)"),
         (Numerical(0, 1), "datetime64[ns]", r"not numbers: use Datetime\(low, high\)"),
@@ -299,6 +314,7 @@ def test_bounds_too_close_for_their_type_are_one_bin():
         (Datetime("0001-01-01", "2016-01-01"), "datetime64[ns, UTC]", "cannot hold the bounds"),
         (Categorical([1]), "timedelta64[ns]", "convert it"),
         (Categorical([1]), "period[D]", "convert it"),
+        (Categorical([1]), pd.ArrowDtype(pa.decimal128(5, 2)), "convert it"),
         (Categorical([1]), "complex128", "convert it"),
         (Categorical([1]), "Sparse[int64]", "convert it"),
     ],
@@ -343,6 +359,39 @@ def test_records_of_another_domain_are_refused():
 def test_a_schema_with_gaps_makes_no_codec():
     with pytest.raises(InputError, match="list its values"):
         codec_of(Categorical(), ["a"])
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pd.StringDtype("python"),
+        pd.StringDtype("pyarrow"),
+        pd.ArrowDtype(pa.string()),
+        pd.ArrowDtype(pa.large_string()),
+        TEXT,
+    ],
+)
+def test_every_dtype_of_text_is_kept(dtype):
+    codec, frame = codec_of(Categorical(["a", "b"]), ["b", None, "z"], dtype)
+    codec = Codec.from_dict(codec.to_dict())
+    assert codec.encode(frame).codes[:, 0].tolist() == [1, 2, 2]
+    assert codec.decode(codec.encode(frame), rng())["x"].dtype == dtype
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_every_unit_and_zone_of_dates_is_kept(unit):
+    cells = ["2015-01-01 10:00", None]
+    column = Datetime("2015-01-01 10:00", "2015-01-01 10:00", nullable=True)
+    plain = pd.Series(pd.to_datetime(cells))
+    zoned = plain.dt.tz_localize("Europe/Berlin")
+    for made, dtype in (
+        (plain, f"datetime64[{unit}]"),
+        (plain, f"timestamp[{unit}][pyarrow]"),
+        (zoned, f"datetime64[{unit}, Europe/Berlin]"),
+        (zoned, pd.ArrowDtype(pa.timestamp(unit, tz="Europe/Berlin"))),
+    ):
+        made = made.astype(dtype)
+        pd.testing.assert_series_equal(back(column, made), made, check_names=False)
 
 
 def test_misfits_count_what_would_change():

@@ -10,9 +10,11 @@ import reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privsyn.answers.consistency import estimate_total, make_consistent
+from privsyn.answers import consistency
+from privsyn.answers.consistency import average_one_ways, estimate_total, make_consistent
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
+from privsyn.answers.simplex import norm_sub
 
 SHAPES = {
     "single table": ["ab"],
@@ -73,6 +75,18 @@ def test_tables_agree_are_not_negative_and_have_the_total(seed, shape, sigma):
     for table in tables:
         assert table.counts.min() >= 0
         assert table.total == pytest.approx(total, abs=1e-6)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_tables_agree_however_soon_the_repetition_ends(monkeypatch, shape, rounds):
+    monkeypatch.setattr(consistency, "ROUNDS", rounds)
+    _, noisy = measure(0, shape, 100.0)
+    tables = make_consistent(noisy, 200.0)
+    assert disagreement(tables) < 1e-6
+    for table in tables:
+        assert table.counts.min() >= 0
+        assert table.total == pytest.approx(200.0, abs=1e-6)
 
 
 @settings(deadline=None)
@@ -153,6 +167,20 @@ def test_the_measurements_are_left_as_they_were():
     before = [m.marginal.counts.copy() for m in noisy]
     make_consistent(noisy, 200.0)
     assert all(np.array_equal(m.marginal.counts, b) for m, b in zip(noisy, before, strict=True))
+
+
+@settings(deadline=None)
+@given(seeds, sigmas)
+def test_one_ways_are_averaged_over_all_that_tell_of_them(seed, sigma):
+    _, noisy = measure(seed, "clique and star", sigma)
+    domain = draw_records(seed).domain
+    averaged = average_one_ways(domain, noisy, 200.0)
+    assert [table.attributes for table in averaged] == [(name,) for name in domain]
+    for (name,), table in ((table.attributes, table) for table in averaged):
+        told = [m.project((name,)) for m in noisy if name in m.attributes]
+        weights = [1 / m.variance[0] for m in told]
+        mean = sum(w * m.marginal.counts for w, m in zip(weights, told, strict=True)) / sum(weights)
+        np.testing.assert_allclose(table.counts, norm_sub(mean, 200.0), atol=1e-6)
 
 
 def test_the_total_is_weighted_by_precision():

@@ -23,6 +23,13 @@ def test_cells_are_those_of_a_table_of_that_shape(domain):
     assert len(domain) == len(domain.shape) == len(list(domain))
 
 
+@given(domains())
+def test_strides_lead_from_cell_to_cell_of_a_table_laid_flat(domain):
+    flat = np.arange(domain.cells).reshape(domain.shape)
+    for cell in np.ndindex(domain.shape):
+        assert flat[cell] == sum(code * stride for code, stride in zip(cell, domain.strides, strict=True))
+
+
 def test_the_number_of_cells_does_not_overflow():
     assert Domain(tuple(map(str, range(100))), (1000,) * 100).cells == 1000**100
 

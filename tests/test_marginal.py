@@ -80,9 +80,9 @@ def test_lift_repeats_a_table_over_the_attributes_it_lacks(case):
 
 
 def test_a_marginal_is_a_copy_that_nobody_can_change():
-    counts = np.array([1, 2])
+    counts = np.array([1.0, 2.0])
     table = Marginal(binary("a"), counts)
-    counts[0] = 5
+    counts[0] = 5.0
     assert table.counts.tolist() == [1.0, 2.0]
     assert table.total == 3.0
     with pytest.raises(ValueError, match="read-only"):

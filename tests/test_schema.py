@@ -124,6 +124,8 @@ def test_columns_take_what_numpy_and_pandas_give():
     assert Categorical(np.array(["a", "b"])).values == ("a", "b")
     assert type(Categorical(pd.Series([1, 2])).values[0]) is int
     assert type(Numerical(np.int64(0), np.float32(1)).high) is float
+    column = Numerical(0, 1, bins=np.int64(8), integer=np.bool_(True))
+    assert (type(column.bins), type(column.integer)) == (int, bool)
     bounds = [date(2015, 1, 1), datetime(2015, 1, 1), np.datetime64("2015-01-01"), pd.Timestamp("2015-01-01")]
     assert {Datetime(bound, "2016-01-01") for bound in bounds} == {Datetime("2015-01-01", "2016-01-01")}
 

@@ -53,14 +53,6 @@ def synthesised(method, sets, n, seed=0, records=PRIVATE, progress=None):
     )
 
 
-def independent(table):
-    """The distance of a table from the product of its one-ways: what no dependence at all leaves."""
-    product = np.array(table.total)
-    for name in table.attributes:
-        product = np.multiply.outer(product, table.project((name,)).counts / table.total)
-    return np.abs(table.counts - product).sum()
-
-
 both = pytest.mark.parametrize("method", ["default", "published"])
 shapes = pytest.mark.parametrize("shape", SHAPES)
 
@@ -75,24 +67,17 @@ def test_what_was_equal_is_equal(method, shape):
 
 @both
 @shapes
-def test_every_table_is_met_far_better_than_by_independent_columns(method, shape):
-    records = synthesised(method, SHAPES[shape], N)
-    for table in tables_of(PRIVATE, SHAPES[shape]):
-        assert reference.distance(records, table) <= 0.1 * independent(table) + table.domain.cells
+def test_every_table_is_met(method, shape):
+    """To a total variation of one in a hundred, where independent columns would be 0.7 off."""
+    n = 10_000
+    records = synthesised(method, SHAPES[shape], n)
+    for table in tables_of(PRIVATE, [*"abcde", *SHAPES[shape]]):
+        assert reference.distance(records, table) < 0.02 * n
 
 
-@both
-@shapes
-def test_every_attribute_has_its_counts(method, shape):
-    records = synthesised(method, SHAPES[shape], N)
-    for table in tables_of(PRIVATE, "abcde"):
-        assert reference.distance(records, table) < 0.02 * N
-
-
-@both
 @pytest.mark.parametrize("shape", ["pair", "chain", "star", "forest"])
-def test_the_tables_of_a_forest_are_met_exactly(method, shape):
-    records = synthesised(method, SHAPES[shape], N)
+def test_the_tables_of_a_forest_are_met_exactly_by_appending(shape):
+    records = synthesised("published", SHAPES[shape], N)
     for table in tables_of(PRIVATE, SHAPES[shape]):
         assert reference.distance(records, table) == pytest.approx(0, abs=1e-9)
 
@@ -147,9 +132,8 @@ def test_the_same_seed_gives_the_same_records(method):
     assert not np.array_equal(runs[0].codes, runs[2].codes)
 
 
-@both
-def test_progress_is_told(method):
+def test_progress_of_the_gradual_update_is_told():
     told = []
-    synthesised(method, SHAPES["cycle"], 100, progress=lambda *report: told.append(report))
+    synthesised("published", SHAPES["cycle"], 100, progress=lambda *report: told.append(report))
     assert {stage for stage, _, _ in told} == {"synthesising"}
     assert told[-1][1] == told[-1][2] == len(told)

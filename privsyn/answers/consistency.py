@@ -35,6 +35,26 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     return max(float(np.average(sums, weights=[_precision(m, ()) for m in measurements])), 1.0)
 
 
+def average_looks(first: tuple[Measurement, ...], second: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+    """Two measurements of each table, averaged by their precision.
+
+    Examples
+    --------
+    >>> domain = Domain(("a",), (2,))
+    >>> once = Measurement(Marginal(domain, np.array([8.0, 4.0])), 1.0)
+    >>> again = Measurement(Marginal(domain, np.array([4.0, 4.0])), 3.0)
+    >>> (both,) = average_looks((once,), (again,))
+    >>> both.marginal.counts.tolist(), both.variance.tolist()
+    ([7.0, 4.0], [0.75, 0.75])
+    """
+    averaged = []
+    for one, two in zip(first, second, strict=True):
+        share = two.variance / (one.variance + two.variance)
+        counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
+        averaged.append(Measurement(Marginal(one.marginal.domain, counts), share * one.variance))
+    return tuple(averaged)
+
+
 def average_one_ways(
     domain: Domain, measurements: tuple[Measurement, ...], total: float
 ) -> tuple[Marginal, ...]:

@@ -86,7 +86,9 @@ class Merging:
         return Records(self.original, columns)
 
 
-def merge_rare(one_ways: tuple[Measurement, ...], total: float, *, join_neighbours: bool = True) -> Merging:
+def merge_rare(
+    one_ways: tuple[Measurement, ...], total: float, *, join_neighbours: bool = True, spared: int = 0
+) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
     Parameters
@@ -97,6 +99,8 @@ def merge_rare(one_ways: tuple[Measurement, ...], total: float, *, join_neighbou
         Estimated number of records.
     join_neighbours : bool
         Join ordered values with their neighbours; otherwise, as published, order is not looked at.
+    spared : int
+        Attributes of at most so many values are left as they are.
 
     Examples
     --------
@@ -116,8 +120,13 @@ def merge_rare(one_ways: tuple[Measurement, ...], total: float, *, join_neighbou
         # A trace of weight for every value, so that a group is shared out evenly where nothing is known.
         weights = np.maximum(norm_sub(counts, total), np.finfo(float).tiny)
         count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
-        runs = _join_runs(counts[:count], THRESHOLD * sigma[:count])
-        group, dropped = _pool(counts, THRESHOLD * sigma, runs)
+        thresholds = THRESHOLD * sigma
+        if len(counts) <= spared:
+            group, dropped = np.arange(len(counts), dtype=np.int32), np.zeros(len(counts), np.bool_)
+            runs = group[:count]
+        else:
+            runs = _join_runs(counts[:count], thresholds[:count])
+            group, dropped = _pool(counts, thresholds, runs)
         weights[dropped] = 0.0
         groups.append(group)
         shares.append(weights / np.bincount(group, weights)[group])

@@ -16,7 +16,7 @@ from privsyn.errors import InputError
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
-# Typer used click's exceptions before it had its own; in both, this is the parent of all usage errors.
+# Typer has no public name for the parent of all usage errors.
 UsageError: Any = typer.BadParameter.__mro__[1]
 
 

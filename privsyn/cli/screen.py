@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
+from privsyn.synthesizer import PUBLIC
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,9 +62,8 @@ def show_privacy(ledger: Ledger) -> None:
     delta = ledger.promised_delta
     spent = ledger.epsilon(delta)
     typer.echo(f"privacy: epsilon {ledger.promised_epsilon:g} at delta {delta:g} promised, {spent:.6g} spent")
-    if ledger.public_inputs:
-        typer.echo(
-            f"taken as public, though read off the file: {len(ledger.public_inputs)} facts; see the ledger"
-        )
+    for fact in ledger.public_inputs:
+        if fact not in PUBLIC:
+            typer.echo(f"taken as public: {fact}")
     if not ledger.private:
         typer.echo(NOT_PRIVATE)

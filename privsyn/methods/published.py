@@ -25,11 +25,14 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     report("counting", 1, 3)
     dependences = private.indifs(DEPENDENCES * rho)
-    chosen = combine(dense_marg(dependences, private.domain, MARGINALS * rho), private.domain)
+    left = (MARGINALS if dependences else DEPENDENCES + MARGINALS) * rho
+    chosen = combine(dense_marg(dependences, private.domain, left), private.domain)
+    # Where no pair is worth its noise, what is left goes to the one-ways once more.
+    asked = chosen or tuple((name,) for name in private.domain)
     report("counting", 2, 3)
-    cells = np.array([float(private.domain.project(attributes).cells) for attributes in chosen])
-    measured = private.marginals(chosen, allocate(cells, MARGINALS * rho))
+    cells = np.array([float(private.domain.project(attributes).cells) for attributes in asked])
+    measured = private.marginals(asked, allocate(cells, left))
     total = estimate_total((*one_ways, *measured))
     tables = make_consistent((*one_ways, *measured), total)
     report("counting", 3, 3)
-    return Learnt(merging, tables[: len(one_ways)], tables[len(one_ways) :], total)
+    return Learnt(merging, tables[: len(one_ways)], tables[len(one_ways) :] if chosen else (), total)

@@ -11,10 +11,11 @@ import pandas as pd
 
 from privsyn.answers.domain import Domain, Records
 from privsyn.errors import InputError
+from privsyn.table.checks import check_names
 from privsyn.table.coders import make_coder
 from privsyn.table.columns import STRAY, Coder
 from privsyn.table.dtypes import dtype_text, holds_missing, parse_dtype
-from privsyn.table.schema import Schema, check_names
+from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, to_plain
 
 

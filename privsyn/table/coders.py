@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
+from privsyn.table.checks import check_decimals
 from privsyn.table.columns import Coder, Listed, Number, Time
 from privsyn.table.dtypes import Dtype, Family, dtype_text, family, number_type, tick
 from privsyn.table.grid import Grid, holds, spacing
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, check_decimals
+from privsyn.table.schema import Categorical, Column, Datetime, Numerical
 
 
 def make_coder(column: Column, dtype: Dtype) -> Coder:
@@ -94,8 +95,8 @@ def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
 
 
 def _exact_grid(column: Numerical, decimals: int, floats: np.dtype, dtype: Dtype) -> Grid:
-    check_decimals(column, decimals)
     low, high = cast(float, column.low), cast(float, column.high)
+    check_decimals(low, high, decimals)
     if not holds(floats, low, high, decimals):
         raise InputError(f"{_its(dtype)}, too coarse for {decimals} decimals from {low} to {high}")
     return Grid.exact(low, high, decimals=decimals, bins=column.bins)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
@@ -21,9 +22,10 @@ from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError
 from privsyn.table.cells import moments, number, numbers
+from privsyn.table.checks import check_names
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Floats
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema, check_names
+from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts taken for a missing cell where no schema says which are."""
@@ -97,11 +99,10 @@ def marks_in(path: Path) -> tuple[str, ...]:
 def _header(path: Path) -> tuple[list[str], bool]:
     """The names of the columns, and whether anything follows them."""
     try:
-        with cast(
-            IO[str], (gzip.open if _is_gzip(path) else open)(path, "rt", encoding="utf-8-sig", newline="")
-        ) as file:
-            names = next((row for row in csv.reader(file) if row), [])
-            has_rows = any(line.strip("\r\n") for line in file)
+        with gzip.open(path) if _is_gzip(path) else path.open("rb") as file:
+            lines = io.TextIOWrapper(cast(IO[bytes], file), encoding="utf-8-sig", newline="")
+            names = next((row for row in csv.reader(lines) if row), [])
+            has_rows = any(line.strip("\r\n") for line in lines)
     except UnicodeDecodeError:
         raise InputError(f"{path}: not text in UTF-8: save it so") from None
     except (csv.Error, OSError, EOFError) as error:
@@ -182,17 +183,21 @@ def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...]) -> pd.Series:
     types = {type(value) for value in values}
     if types == {str}:
         return cells.to_pandas().astype(TEXT)
-    meaning = {text: _meaning(text, values) for text in pc.unique(cells).to_pylist()}
-    dtype = {frozenset({bool}): "boolean", frozenset({int}): "Int64"}.get(frozenset(types), "object")
-    if types <= {int, float} and float in types:
-        dtype = "float64"
+    written: dict[Any, Any] = {number(value): value for value in values if type(value) in (int, float)}
+    written |= {str(value).lower(): value for value in values if isinstance(value, bool)}
+    written |= {str(value): value for value in reversed(values)}
+    meaning = {text: _meaning(text, written) for text in pc.unique(cells).to_pylist()}
+    if types == {bool}:
+        dtype = "boolean"
+    elif types == {int} and all(-(2**63) <= value < 2**63 for value in values):
+        dtype = "Int64"
+    else:
+        dtype = "float64" if types == {float} or types == {int, float} else "object"
     return pd.Series([meaning[text] for text in cells.to_pylist()], dtype=dtype)
 
 
-def _meaning(text: str | None, values: tuple[Any, ...]) -> Any:
-    """The value whose text this is; ``1.0`` stands for 1, and ``TRUE`` for True."""
-    for value in values:
-        if text == str(value) or (isinstance(value, bool) and str(text).lower() == str(value).lower()):
-            return value
-    read = number(text)
-    return next((value for value in values if not isinstance(value, bool | str) and value == read), None)
+def _meaning(text: str | None, written: dict[Any, Any]) -> Any:
+    """The value that is written so, or as a number (``1.0`` for 1), or in other letters (``TRUE``)."""
+    if text is None:
+        return None
+    return written.get(text, written.get(text.lower(), written.get(number(text))))

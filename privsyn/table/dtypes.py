@@ -85,7 +85,11 @@ def dtype_text(dtype: Dtype) -> str | None:
     if isinstance(dtype, pd.CategoricalDtype):
         return ORDERED_CATEGORY if dtype.ordered else CATEGORY
     text = str(dtype)
-    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_string(dtype.pyarrow_dtype):
+    if text == "str":
+        return text  # how it is stored does not matter
+    if isinstance(dtype, pd.StringDtype):
+        text = f"string[{dtype.storage}]"
+    elif isinstance(dtype, pd.ArrowDtype) and pa.types.is_string(dtype.pyarrow_dtype):
         text = _ARROW_TEXT  # "string[pyarrow]" is another dtype of pandas'
     try:
         return text if parse_dtype(text) == dtype else None

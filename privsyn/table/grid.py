@@ -25,7 +25,8 @@ class Grid:
 
     Parameters
     ----------
-    low : float
+    low, high : float
+        The bounds.
     scale : float
         Points in one unit.
     points, bins : int
@@ -48,6 +49,7 @@ class Grid:
     """
 
     low: float
+    high: float
     scale: float
     points: int
     bins: int
@@ -58,7 +60,7 @@ class Grid:
         """Every number of `decimals` decimals from `low` to `high`, both included."""
         scale = 10.0**decimals
         points = round((high - low) * scale) + 1
-        return cls(float(low), scale, points, min(bins, points), decimals)
+        return cls(float(low), float(high), scale, points, min(bins, points), decimals)
 
     @classmethod
     def real(cls, low: float, high: float, *, bins: int, dtype: np.dtype) -> Grid:
@@ -66,14 +68,15 @@ class Grid:
 
         The bins are equal intervals, each with its lower end, the last with both.
         """
+        low, high = float(low), float(high)
         width = high - low
         gap = max(GUARD * spacing(low, high, dtype), 1e-300)
         steps = int(min(REAL_POINTS, width / gap))
         if steps < 1:
-            return cls(float(low), 1.0, 1, 1, None)
+            return cls(low, high, 1.0, 1, 1, None)
         bins = min(bins, steps)
         points = bins * (steps // bins)
-        return cls(float(low), points / width, points, bins, None)
+        return cls(low, high, points / width, points, bins, None)
 
     @property
     def edges(self) -> Codes:
@@ -81,11 +84,6 @@ class Grid:
         bins = np.arange(self.bins + 1, dtype=np.int64)
         width, left = divmod(self.points, self.bins)
         return bins * width + bins * left // self.bins  # bins * points // bins, without its overflow
-
-    @property
-    def high(self) -> float:
-        """The upper bound."""
-        return self.low + (self.points - (self.decimals is not None)) / self.scale
 
     def encode(self, numbers: Floats) -> Codes:
         """The bin of the point nearest to each number; what lies outside goes to that end, NaN to bin 0."""

@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
+from privsyn.table.checks import check_names
 from privsyn.table.csv_file import read_csv
 from privsyn.table.dtypes import family
-from privsyn.table.schema import Schema, check_names
+from privsyn.table.schema import Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -74,7 +75,9 @@ def read_table(source: object, schema: Schema | None = None) -> Source:
         return Source(source)
     if isinstance(source, str | PathLike):
         return _read_file(Path(source), schema)
-    if hasattr(source, "__arrow_c_stream__"):  # polars and whatever else speaks Arrow's protocol
+    if hasattr(source, "to_arrow"):  # polars, in types that every pyarrow knows
+        source = source.to_arrow()
+    if hasattr(source, "__arrow_c_stream__"):  # whatever else speaks Arrow's protocol
         return Source(_from_arrow(pa.table(source), "the table"))
     raise InputError(
         f"a table is a pandas or polars DataFrame, a pyarrow Table or a path, not a {type(source).__name__}"

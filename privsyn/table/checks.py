@@ -1,0 +1,134 @@
+"""What a column of a schema may be told: each check returns the value in its one form, or refuses it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.table.grid import holds
+
+
+def flag(name: str, value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} is true or false, not {value!r}")
+    return bool(value)
+
+
+def count(name: str, value: object, low: int, high: int) -> int:
+    """A whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise InputError(f"{name} is a whole number from {low} to {high}, not {value!r}")
+    return int(value)
+
+
+def marks(missing: object) -> tuple[str, ...]:
+    """The texts that stand for a missing cell; one text may stand alone."""
+    texts = (missing,) if isinstance(missing, str) else missing
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"missing is a text or a list of texts, not {missing!r}")
+    return tuple(texts)
+
+
+def distinct_values(values: object) -> tuple[Any, ...]:
+    """Values in a fixed order, hashable, none of them missing, no two equal."""
+    if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable):
+        raise InputError(f"values are a list in a fixed order, not a {type(values).__name__}")
+    listed = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    if not listed:
+        raise InputError("the list of values is empty: list them, or leave the list out")
+    seen: set[Any] = set()
+    for value in listed:
+        try:
+            hash(value)
+        except TypeError:
+            raise InputError(f"the value {value!r} is not hashable") from None
+        if pd.api.types.is_scalar(value) and pd.isna(value):
+            raise InputError("a missing value is not listed: say nullable=True")
+        if value in seen:
+            raise InputError(f"the value {value!r} is listed twice (1, 1.0 and True are one value)")
+        seen.add(value)
+    return listed
+
+
+def both_or_neither(low: Any, high: Any) -> tuple[Any, Any]:
+    """Two bounds, or two of None."""
+    if (low is None) != (high is None):
+        raise InputError("give both bounds, low and high, or neither")
+    return low, high
+
+
+def number_bounds(low: object, high: object) -> tuple[float, float]:
+    """Two finite numbers in order, a finite distance apart."""
+    first, last = _number(low), _number(high)
+    if first > last:
+        raise InputError(f"low {low} is above high {high}")
+    if not math.isfinite(float(last) - float(first)):
+        raise InputError(f"the bounds {low} and {high} lie too far apart")
+    return first, last
+
+
+def time_bounds(low: object, high: object) -> tuple[datetime, datetime]:
+    """Two times in order, in whole seconds and without a zone."""
+    first, last = _moment(low), _moment(high)
+    if first > last:
+        raise InputError(f"low {low} is above high {high}")
+    return first, last
+
+
+def check_decimals(low: float, high: float, decimals: int) -> None:
+    """Refuse bounds that have more decimals than the column, or too many digits for a double."""
+    what = "whole numbers" if decimals == 0 else f"numbers of {decimals} decimals"
+    for bound in (low, high):
+        if round(bound, decimals) != bound:
+            raise InputError(f"the bounds of {what} are {what}, not {bound}")
+    if not holds(np.dtype(np.float64), low, high, decimals):
+        raise InputError(f"{what} from {low} to {high} have too many digits for a double")
+
+
+def check_names(names: Iterable[object], where: str = "") -> None:
+    """Refuse column names that are not text, or two alike; `where` begins the complaint."""
+    seen: set[object] = set()
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{where}the column name {name!r} is not text: rename the column")
+        if name in seen:
+            raise InputError(f"{where}two columns are named {name!r}: rename one")
+        seen.add(name)
+
+
+def _number(bound: object) -> float:
+    if isinstance(bound, np.generic):
+        bound = bound.item()
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        raise InputError(f"the bound {bound!r} is not a number")
+    try:
+        finite = math.isfinite(float(bound))
+    except OverflowError:
+        finite = False
+    if not finite:
+        raise InputError(f"the bound {bound!r} is not a finite number")
+    return bound
+
+
+def _moment(bound: object) -> datetime:
+    if isinstance(bound, np.datetime64):
+        bound = bound.astype("datetime64[us]").item()
+    if isinstance(bound, str):
+        try:
+            bound = datetime.fromisoformat(bound)
+        except ValueError:
+            raise InputError(f"the bound {bound!r} is not a date such as 2015-01-31") from None
+    if isinstance(bound, date) and not isinstance(bound, datetime):
+        bound = datetime.combine(bound, time())
+    if not isinstance(bound, datetime) or pd.isna(bound):
+        raise InputError(f"the bound {bound!r} is not a date")
+    if bound.tzinfo is not None or bound.microsecond:
+        raise InputError(f"the bound {bound.isoformat()} wants whole seconds and no time zone")
+    return datetime(*bound.timetuple()[:6])
