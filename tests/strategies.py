@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from itertools import islice, repeat
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from privsyn.answers.domain import Domain, Records
+from privsyn.private.accounting import Accounting
 from privsyn.table.dtypes import TEXT, holds_missing
 from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+
+settings.register_profile("privsyn", deadline=None)  # a busy machine is no failure
+settings.load_profile("privsyn")
 
 names = st.text(min_size=1, max_size=6)
 texts = st.text(max_size=6)
@@ -177,3 +186,18 @@ junk = st.one_of(
     ),
 )
 """Cells of an object column that nobody foresaw."""
+
+
+@dataclass
+class StubNoise:
+    """Noise that writes down what it was asked for; without `values` it is 0, so exact answers show."""
+
+    values: Iterator[int] = field(default_factory=lambda: repeat(0))
+    drawn: list[tuple[float, int]] = field(default_factory=list)
+    name: ClassVar[str] = "none: a test"
+    private: ClassVar[bool] = False
+    accounting: ClassVar[Accounting] = "gaussian"
+
+    def draw(self, sigma, size):
+        self.drawn.append((sigma, size))
+        return np.array(list(islice(self.values, size)), np.int64)

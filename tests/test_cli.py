@@ -178,6 +178,12 @@ def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypa
 # All files or none, and one line
 
 
+@pytest.mark.parametrize("out", ["/proc/out.csv", "absent/out.csv", "out.txt", "data.csv", "."])
+def test_what_is_cheap_is_checked_before_the_work(out, folder, capsys, monkeypatch):
+    monkeypatch.setattr(PrivSyn, "fit", lambda *_: 1 / 0)
+    line(run(capsys, "synth", "data.csv", out, *SETTINGS), 2)
+
+
 @pytest.mark.parametrize("step", ["save", "ledger_"])
 def test_a_failure_while_writing_leaves_no_file(step, folder, capsys, monkeypatch):
     def fail(*_: object) -> None:

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privsyn.answers import consistency
-from privsyn.answers.consistency import average_one_ways, estimate_total, make_consistent
+from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total, make_consistent
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.simplex import norm_sub
@@ -181,6 +181,20 @@ def test_one_ways_are_averaged_over_all_that_tell_of_them(seed, sigma):
         weights = [1 / m.variance[0] for m in told]
         mean = sum(w * m.marginal.counts for w, m in zip(weights, told, strict=True)) / sum(weights)
         np.testing.assert_allclose(table.counts, norm_sub(mean, 200.0), atol=1e-6)
+
+
+@given(st.floats(0.1, 10.0), st.floats(0.1, 10.0))
+def test_two_looks_are_averaged_by_precision(variance, other):
+    domain = Domain(("a",), (2,))
+    looks = [
+        Measurement(Marginal(domain, np.array(counts)), v)
+        for counts, v in (([8.0, 4.0], variance), ([2.0, 9.0], other))
+    ]
+    (both,) = average_looks(looks[:1], looks[1:])
+    precision = 1 / variance + 1 / other
+    np.testing.assert_allclose(both.variance, 1 / precision)
+    mean = sum(m.marginal.counts / m.variance for m in looks) / precision
+    np.testing.assert_allclose(both.marginal.counts, mean)
 
 
 def test_the_total_is_weighted_by_precision():

@@ -15,10 +15,11 @@ from reference import cells_of
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 4))
+few, many = st.integers(0, 30), st.integers(0, 1000)
 
 
 @st.composite
-def tables(draw, cell=st.integers(0, 30)):
+def tables(draw, cell=few):
     """A table of counts of two attributes."""
     rows, columns = draw(shapes)
     cells = draw(st.lists(cell, min_size=rows * columns, max_size=rows * columns))
@@ -84,7 +85,7 @@ def test_no_record_moves_it_further_than_its_sensitivity(shape, most):
     assert 3 * GRID < furthest <= INDIF_SENSITIVITY
 
 
-@given(tables(st.integers(0, 1000)), st.data())
+@given(tables(many), st.data())
 def test_nor_does_it_in_larger_tables(table, data):
     cell = tuple(data.draw(st.integers(0, size - 1)) for size in table.shape)
     assert abs(indif_on_grid(with_one_more(table, cell)) - indif_on_grid(table)) <= INDIF_SENSITIVITY

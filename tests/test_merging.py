@@ -204,6 +204,17 @@ def test_a_constant_column_stays_as_it_is():
     assert merged([100.0], 25.0) == ([0], [1.0])
 
 
+@given(one_ways(), st.integers(0, 8))
+def test_attributes_of_few_values_may_be_spared(answers, spared):
+    merging, strict = merge_rare(answers, 100.0, spared=spared), merge_rare(answers, 100.0)
+    for j, size in enumerate(merging.original.sizes):
+        if size <= spared:
+            assert merging.groups[j].tolist() == list(range(size))
+            assert merging.merged.ordered[j] == merging.original.ordered[j]
+        else:
+            assert np.array_equal(merging.groups[j], strict.groups[j])
+
+
 def test_no_columns_merge_to_no_columns():
     merging = merge_rare((), 10.0)
     nothing = Records(Domain((), ()), np.empty((3, 0)))

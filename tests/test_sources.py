@@ -124,6 +124,13 @@ def test_an_open_type_is_read_off_the_file_and_said(tmp_path):
     )
 
 
+def test_bounds_that_are_not_whole_leave_no_type_open(tmp_path):
+    schema = Schema({"a": Numerical(0, 1.5), "b": Numerical(0, 1e20)})
+    source = read_table(file_of(tmp_path, "a,b\n1,1\n"), schema)
+    assert source.frame.dtypes.tolist() == [np.float64, np.float64]
+    assert source.public_inputs == ()
+
+
 def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
     path = file_of(tmp_path, "a,b,c,d,e,f\n1,0.5,true,2015-01-01,01234,\nNA,?,,null,9,\n")
     source = read_table(path)

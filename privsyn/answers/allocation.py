@@ -25,8 +25,8 @@ STEPS: Floats = np.concatenate(
 HALVINGS = 100  # of the interval that holds the common slope
 
 
-def allocate_by_error(variances: list[Floats], rho: float) -> Floats:
-    """Split `rho` over tables so that the sum of their expected errors is least.
+def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | None = None) -> Floats:
+    """Split `rho` over tables so that the weighted sum of their expected errors is least.
 
     Parameters
     ----------
@@ -34,11 +34,13 @@ def allocate_by_error(variances: list[Floats], rho: float) -> Floats:
         For each table the prior variance of each cell, in records squared.
     rho : float
         Budget of all of them, in zCDP.
+    weights : array of shape (number of tables,), optional
+        How much an error in each table matters; alike if left out.
 
     Returns
     -------
     array of shape (number of tables,)
-        Sums to `rho`; 0 for a table that is better not measured.
+        Sums to `rho`; 0 for a table that is better not measured. Equal if all are certain.
 
     Examples
     --------
@@ -51,6 +53,8 @@ def allocate_by_error(variances: list[Floats], rho: float) -> Floats:
     if not variances:
         return np.zeros(0)
     gains = np.array([_slopes(table, rho * STEPS) for table in variances])
+    if weights is not None:
+        gains *= weights[:, np.newaxis]
     low, high = 0.0, float(gains[:, 0].max())
     for _ in range(HALVINGS):
         middle = (low + high) / 2
@@ -58,7 +62,7 @@ def allocate_by_error(variances: list[Floats], rho: float) -> Floats:
             low = middle
         else:
             high = middle
-    budgets = _budgets(gains, low, rho)
+    budgets = _budgets(gains, high, rho)  # not `low`: at slope 0 even a certain table would want all
     return budgets * (rho / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), rho / len(gains))
 
 

@@ -75,8 +75,9 @@ def average_one_ways(
     averaged = []
     for name in domain.names:
         tables = [m.project((name,)) for m in measurements if name in m.attributes]
-        weights = [_precision(table, (name,)) for table in tables]
-        mean = np.average([table.marginal.counts for table in tables], axis=0, weights=weights)
+        # Cell by cell: a pool of many values is far less certain than the values that stand alone.
+        precisions = [1 / np.maximum(table.variance, EXACT) for table in tables]
+        mean = np.average([table.marginal.counts for table in tables], axis=0, weights=precisions)
         averaged.append(Marginal(domain.project((name,)), norm_sub(mean, total)))
     return tuple(averaged)
 

@@ -16,7 +16,8 @@ from privsyn.answers.marginal import Marginal, Measurement, lift
 Floats = npt.NDArray[np.float64]
 
 REMOVALS = 8  # rounds over the margins of removing what contradicts them; a few suffice
-FITTINGS = 30  # rounds over the margins of proportional fitting
+FITTINGS = 30  # rounds over the margins of proportional fitting, at most
+FITTED = 1e-12  # of the total: a margin that is missed by less is met
 FLOOR = 1e-9  # of the expected count: what keeps a cell open to fitting
 
 
@@ -51,7 +52,8 @@ def denoise(
     """
     table = measurement.marginal
     prior = spread * expected
-    gain = prior / (prior + measurement.variance)
+    scatter = prior + measurement.variance
+    gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # certain twice: measured
     moved = gain * (table.counts - expected)
     freedom = Marginal(table.domain, gain * measurement.variance + FLOOR * (1 + expected))
     for _ in range(REMOVALS):
@@ -77,8 +79,12 @@ def fit_margins(table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
     [[4.5, 1.5], [1.5, 0.5]]
     """
     for _ in range(FITTINGS):
+        missed = 0.0
         for margin in margins:
             sums = table.project(margin.attributes).counts
+            missed = max(missed, float(np.abs(sums - margin.counts).max()))
             factor = np.divide(margin.counts, sums, out=np.zeros_like(sums), where=sums > 0)
             table = Marginal(table.domain, table.counts * lift(Marginal(margin.domain, factor), table.domain))
+        if missed <= FITTED * table.total:
+            break
     return table

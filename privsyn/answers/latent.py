@@ -39,6 +39,8 @@ def latent_class_pairs(
     -------
     tuple of arrays, one a pair and of its shape, in records.
     """
+    if not pairs:
+        return ()
     ends = np.cumsum(domain.sizes)
     places = {
         name: slice(end - size, end) for name, size, end in zip(domain.names, domain.sizes, ends, strict=True)

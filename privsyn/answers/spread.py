@@ -59,7 +59,7 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float) -> 
         Noisy counts less expected ones.
     expected : array of the same shape
     variance : float
-        Of the noise in each cell.
+        Of the noise in each cell, above 0.
 
     Examples
     --------
@@ -105,7 +105,6 @@ def pooled_spreads(likelihoods: list[Floats]) -> Floats:
         posterior = table - 0.5 * ((grid - mean) / scatter) ** 2
         weights = np.exp(posterior - logsumexp(posterior, axis=1, keepdims=True))
         means = weights @ grid
-        second = weights @ grid**2
         mean = float(means.mean())
-        scatter = max(float(np.sqrt(second.mean() - mean**2)), USUAL_SCATTER)
+        scatter = max(float(np.sqrt((weights @ (grid - mean) ** 2).mean())), USUAL_SCATTER)
     return np.exp(means)

@@ -7,6 +7,7 @@ records by a tree start and annealed single-value moves.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from math import sqrt
 
@@ -21,14 +22,19 @@ from privsyn.answers.gum import Progress
 from privsyn.answers.latent import latent_class_pairs, parameters
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Marginal, Measurement
-from privsyn.answers.merging import merge_rare
+from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
+from privsyn.answers.synthesis import synthesise
+from privsyn.methods.higher import WEIGHT, Unexplained, denoise_bigger, unexplained
 from privsyn.private.measure import PrivateTable
 
 Floats = npt.NDArray[np.float64]
 
 FIRST_LOOK, DEPARTURES = 0.05, 0.02  # shares of the budget; `one_way_share` splits the rest
 MANY_VALUES = 500  # an attribute of more has its rare values pooled: pairs of such are too large to count
+SECOND_LOOK, SCORES = 0.25, 0.03  # share of the budget for the second look; of these, for its scores
+MOST_RECORDS = 100_000  # made to see what the pairs leave unexplained
+TINY = 1e-9  # records squared: the variance of a cell that is nearly certain
 SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
 MARGIN_NOISE = 0.5  # of the one-ways' noise variance is left after norm-sub
 MOST_FOLLOWED = 0.7  # of the noise that the latent classes are thought to follow, at most
@@ -59,16 +65,66 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
 
     spreads = np.maximum(pooled_spreads(scores), SAMPLING_SPREAD)
     variances = [spread * pair.counts for spread, pair in zip(spreads, expected, strict=True)]
-    rhos = allocate_by_error(variances, (1 - share - DEPARTURES) * rho)
+    rhos = allocate_by_error(variances, (1 - share - DEPARTURES - SECOND_LOOK) * rho)
     chosen = np.flatnonzero(rhos)
     measured = private.marginals(tuple(expected[i].attributes for i in chosen), rhos[chosen])
+    scores = [scores[i] for i in chosen]
     report("counting", 3, 4)
 
-    total = estimate_total((*one_ways, *measured))
-    margins = average_one_ways(domain, (*one_ways, *measured), total)
-    pairs = _denoise_twice(domain, margins, measured, [scores[i] for i in chosen], rng)
+    first, left = _learn_pairs(merging, one_ways, measured, scores, rng)
+    enough = min(round(first.total), MOST_RECORDS)
+    records = synthesise(domain, first.one_ways, first.marginals, enough, rng)
+    sets = unexplained(private, records, first, SCORES * rho)
+    again, bigger = _second_look(private, measured, left, sets, (SECOND_LOOK - SCORES * bool(sets)) * rho)
+    second, _ = _learn_pairs(merging, one_ways, again, scores, rng)
+    higher = denoise_bigger(bigger, second.marginals, second.one_ways)
     report("counting", 4, 4)
-    return Learnt(merging, margins, pairs, total)
+    return replace(second, marginals=(*second.marginals, *higher))
+
+
+def _second_look(
+    private: PrivateTable,
+    pairs: tuple[Measurement, ...],
+    left: list[Floats],
+    sets: tuple[Unexplained, ...],
+    rho: float,
+) -> tuple[tuple[Measurement, ...], tuple[tuple[Unexplained, Measurement], ...]]:
+    """What is left of the budget, where it takes off most error: on pairs once more, or on bigger tables.
+
+    Parameters
+    ----------
+    pairs : what was measured of the pairs
+    left : for each the variance that is left in its cells
+    sets : the bigger tables that might be measured
+
+    Returns
+    -------
+    The pairs, with what was seen of them the second time; the bigger tables that were measured.
+    """
+    weights = np.repeat([1.0, WEIGHT], [len(pairs), len(sets)])
+    rhos = allocate_by_error([*left, *(s.variance for s in sets)], rho, weights=weights)
+    attributes = [m.attributes for m in pairs] + [s.expected.attributes for s in sets]
+    chosen = np.flatnonzero(rhos).tolist()
+    measured = dict(
+        zip(chosen, private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen]), strict=True)
+    )
+    again = tuple(average_looks((m,), (measured[i],))[0] if i in measured else m for i, m in enumerate(pairs))
+    bigger = ((s, measured[i]) for i, s in enumerate(sets, start=len(pairs)) if i in measured)
+    return again, tuple(bigger)
+
+
+def _learn_pairs(
+    merging: Merging,
+    one_ways: tuple[Measurement, ...],
+    measured: tuple[Measurement, ...],
+    scores: list[Floats],
+    rng: np.random.Generator,
+) -> tuple[Learnt, list[Floats]]:
+    """What one-ways and pairs tell together, and the variance left in the cells of each pair."""
+    total = estimate_total((*one_ways, *measured))
+    margins = average_one_ways(merging.merged, (*one_ways, *measured), total)
+    pairs, left = _denoise_twice(merging.merged, margins, measured, scores, rng)
+    return Learnt(merging, margins, pairs, total), left
 
 
 def _one_ways(private: PrivateTable, rho: float) -> tuple[tuple[Measurement, ...], float]:
@@ -126,7 +182,7 @@ def _denoise_twice(
     measured: tuple[Measurement, ...],
     scores: list[Floats],
     rng: np.random.Generator,
-) -> tuple[Marginal, ...]:
+) -> tuple[tuple[Marginal, ...], list[Floats]]:
     """The pairs drawn towards independence, and then towards the classes fitted to the result.
 
     The second time the residuals understate the spread, for the classes have followed some of the noise:
@@ -149,7 +205,11 @@ def _denoise_twice(
     freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
     followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
     spreads = pooled_spreads(_residual_likelihoods(measured, classes)) / (1 - followed) ** 2
-    return tuple(map(denoise, measured, classes, spreads, sides))
+    left = [
+        1 / (1 / np.maximum(spread * counts, TINY) + 1 / m.variance)
+        for m, counts, spread in zip(measured, classes, spreads, strict=True)
+    ]
+    return tuple(map(denoise, measured, classes, spreads, sides)), left
 
 
 def _residual_likelihoods(measured: tuple[Measurement, ...], expected: list[Floats]) -> list[Floats]:

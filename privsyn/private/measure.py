@@ -13,6 +13,7 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers.counting import count
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
@@ -117,19 +118,3 @@ class PrivateTable:
             )
             for attributes, table in zip(tables, noisy, strict=True)
         )
-
-
-def count(records: Records, attributes: Attributes) -> npt.NDArray[np.int64]:
-    """Exact counts over `attributes`, in the shape of their domain. Private: the caller adds noise.
-
-    Examples
-    --------
-    >>> rows = Records(Domain(("a", "b"), (2, 2)), np.array([[0, 1], [1, 1], [0, 1]]))
-    >>> count(rows, ("a", "b")).tolist()
-    [[0, 2], [0, 1]]
-    """
-    shape = records.domain.project(attributes).shape
-    cells = np.zeros(len(records), np.int64)
-    for axis, size in zip(records.domain.axes(attributes), shape, strict=True):
-        cells = cells * size + records.codes[:, axis]
-    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)

@@ -50,7 +50,7 @@ def read_csv(path: Path, schema: Schema | None) -> tuple[pd.DataFrame, tuple[str
         if column is None:
             column = _guess(cells)
             facts.append(f"column {name!r}: that it is {_kind(column)} (read off the file)")
-        elif isinstance(column, Numerical) and column.integer is None and column.decimals is None:
+        elif isinstance(column, Numerical) and column.leaves_whole_open:
             column = Numerical(integer=_all_whole(cells))
             facts.append(
                 f"column {name!r}: that it is {_kind(column)} (read off the file: the schema does not say)"

@@ -12,6 +12,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.table.checks import (
+    all_whole,
     both_or_neither,
     check_decimals,
     check_names,
@@ -119,6 +120,13 @@ class Numerical:
     def is_public(self) -> bool:
         """Whether the bounds are given."""
         return self.low is not None
+
+    @property
+    def leaves_whole_open(self) -> bool:
+        """Whether nothing said here settles if all numbers are whole: bounds that are not do settle it."""
+        if self.integer is not None or self.decimals is not None:
+            return False
+        return self.low is None or self.high is None or all_whole(self.low, self.high)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,140 @@
+"""Tables of three to five attributes, where the pairs leave something unexplained.
+
+Records made from the pairs alone say what each bigger table should hold if the pairs were all there is to
+know. How far the private table departs from that is asked for every small enough set of attributes; what
+remains of the budget then goes where it takes off most error: to sets that depart, or to a second look at
+the pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.answers.counting import count
+from privsyn.answers.denoising import denoise, fit_margins
+from privsyn.answers.domain import Attributes, Domain, Records
+from privsyn.answers.learnt import Learnt
+from privsyn.answers.marginal import Marginal, Measurement, lift
+from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
+from privsyn.private.measure import PrivateTable
+
+Floats = npt.NDArray[np.float64]
+
+LARGEST = 5  # attributes of a table
+MOST_CELLS = 6000
+MOST_SETS = (
+    1000  # of one size; where there are more, that size is left out, or the small tables of three taken
+)
+SMOOTHING = 0.05  # part of independence in what is expected: a cell that the records miss is not impossible
+MOST_MEASURED = 20  # sets, those that depart most
+WEIGHT = 0.2  # of the error of a bigger table, beside that of a pair
+
+
+def candidates(domain: Domain) -> tuple[Attributes, ...]:
+    """The sets of attributes to be scored: all of three, four and five that are small enough.
+
+    Examples
+    --------
+    >>> len(candidates(Domain(tuple("abcd"), (2, 2, 2, 2))))
+    5
+    >>> candidates(Domain(("a", "b"), (2, 2)))
+    ()
+    """
+    found: list[Attributes] = []
+    for size in range(3, LARGEST + 1):
+        if size > 3 and comb(len(domain), size) > MOST_SETS:
+            break
+        sets = [s for s in combinations(domain.names, size) if domain.project(s).cells <= MOST_CELLS]
+        found += sorted(sets, key=lambda s: domain.project(s).cells)[:MOST_SETS]
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Unexplained:
+    """A set of attributes, what its counts should be by the pairs, and how far they may depart.
+
+    Parameters
+    ----------
+    expected : Marginal
+    spread : float
+        Variance of a cell about its expected count, over that count.
+    likelihood : array of shape ``SPREADS.shape``
+        What the departure says about the spread.
+    """
+
+    expected: Marginal
+    spread: float
+    likelihood: Floats
+
+    @property
+    def variance(self) -> Floats:
+        """Prior variance of each cell, in records squared."""
+        return self.spread * self.expected.counts
+
+
+def unexplained(
+    private: PrivateTable, records: Records, learnt: Learnt, rho: float
+) -> tuple[Unexplained, ...]:
+    """Score every candidate against records made from the pairs.
+
+    Parameters
+    ----------
+    records : Records
+        Made from what was learnt. Their own scatter is taken off the scores.
+    learnt : Learnt
+    rho : float
+        Budget of all scores together.
+    """
+    sets = candidates(private.domain)
+    if not sets:
+        return ()
+    scale = learnt.total / len(records)
+    found = [Marginal(private.domain.project(s), count(records, s) * np.float64(scale)) for s in sets]
+    departures, sigma = private.departures(tuple(found), rho)
+    one_way = dict(zip(private.domain.names, learnt.one_ways, strict=True))
+    expected = [_smoothed(table, one_way) for table in found]
+    likelihoods = [
+        departure_likelihood(departure, sigma, table.counts, scale * table.counts)
+        for departure, table in zip(departures, expected, strict=True)
+    ]
+    scored = map(Unexplained, expected, pooled_spreads(likelihoods).tolist(), likelihoods)
+    return tuple(sorted(scored, key=lambda found: -found.spread)[:MOST_MEASURED])
+
+
+def denoise_bigger(
+    measured: tuple[tuple[Unexplained, Measurement], ...],
+    pairs: tuple[Marginal, ...],
+    one_ways: tuple[Marginal, ...],
+) -> tuple[Marginal, ...]:
+    """The measured bigger tables drawn towards what the pairs expect, with the pairs as their margins."""
+    sides = [_margins(m.attributes, pairs, one_ways) for _, m in measured]
+    expected = [fit_margins(p.expected, side).counts for (p, _), side in zip(measured, sides, strict=True)]
+    spreads = pooled_spreads(
+        [
+            p.likelihood + residual_likelihood(m.marginal.counts - e, e, float(m.variance.flat[0]))
+            for (p, m), e in zip(measured, expected, strict=True)
+        ]
+    )
+    return tuple(map(denoise, (m for _, m in measured), expected, spreads.tolist(), sides))
+
+
+def _margins(
+    attributes: Attributes, pairs: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
+) -> tuple[Marginal, ...]:
+    """The pairs inside a set of attributes, and the one-ways of those in none of them."""
+    inside = tuple(pair for pair in pairs if set(pair.attributes) <= set(attributes))
+    held = {name for pair in inside for name in pair.attributes}
+    return (*inside, *(o for o in one_ways if o.attributes[0] in set(attributes) - held))
+
+
+def _smoothed(table: Marginal, one_way: dict[str, Marginal]) -> Marginal:
+    """The table with a part of independence mixed in."""
+    product: Floats = np.array(table.total)
+    for name in table.attributes:
+        product = product * lift(one_way[name], table.domain) / one_way[name].total
+    return Marginal(table.domain, (1 - SMOOTHING) * table.counts + SMOOTHING * product)

@@ -1,0 +1,266 @@
+"""Both methods spend their budget, all of it and no more, and learn nothing but from answers."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import fsum, sqrt
+
+import numpy as np
+import pytest
+import reference
+from reference import binary
+from strategies import StubNoise
+
+from privsyn.answers.combining import combine
+from privsyn.answers.domain import Domain, Records
+from privsyn.answers.selection import dense_marg
+from privsyn.methods import default, published
+from privsyn.private import measure
+from privsyn.private.measure import PrivateTable
+from privsyn.private.noise import SeededGaussian
+
+METHODS = {"default": default.learn, "published": published.learn}
+both = pytest.mark.parametrize("learn", METHODS.values(), ids=METHODS.keys())
+HUGE = 1e9  # a budget with which the noise is next to nothing
+
+
+def dependent(n=600, d=6, seed=0):
+    """Each attribute is mostly the one before it; the second is always the first."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.choice(3, n, p=[0.5, 0.3, 0.2])]
+    for j in range(1, d):
+        fresh = rng.random(n) < (0 if j == 1 else 0.3)
+        columns.append(np.where(fresh, rng.integers(0, 3, n), columns[-1]))
+    return Records(Domain(tuple("abcdef"[:d]), (3,) * d, (3,) + (0,) * (d - 1)), np.stack(columns, axis=1))
+
+
+def independent(d=3):
+    """Every combination of values equally often."""
+    domain = binary("abcdef"[:d])
+    return Records(domain, np.array(list(np.ndindex(*domain.shape)) * 20))
+
+
+def constant(d=3):
+    return Records(Domain(tuple("abcdef"[:d]), (4,) * d), np.full((80, d), 2))
+
+
+TABLES = {
+    "one attribute": dependent(d=1),
+    "two attributes": dependent(d=2),
+    "three attributes": dependent(d=3),
+    "six attributes": dependent(d=6),
+    "independent attributes": independent(),
+    "constant attributes": constant(),
+    "no rows": dependent(n=0, d=3),
+    "one row": dependent(n=1, d=3),
+}
+each_table = pytest.mark.parametrize("records", TABLES.values(), ids=TABLES.keys())
+
+
+def run(learn, records, rho, noise=None, told=None):
+    """What is learnt, and the private table that answered."""
+    private = PrivateTable(records, noise or SeededGaussian(5))
+    report = (told if told is not None else []).append
+    learnt = learn(private, rho, np.random.default_rng(0), lambda *step: report(step))
+    return learnt, private
+
+
+# --- the budget --------------------------------------------------------------------------------------------
+
+
+@both
+@each_table
+@pytest.mark.parametrize("rho", [1e-4, 0.02, 10.0, HUGE])
+def test_the_whole_budget_is_spent_and_no_more(learn, records, rho):
+    _, private = run(learn, records, rho)
+    assert fsum(spend.rho for spend in private.spends) == pytest.approx(rho, rel=1e-9)
+
+
+@both
+@each_table
+def test_every_draw_is_of_a_scale_that_is_written_down(learn, records):
+    noise = StubNoise()
+    _, private = run(learn, records, 0.02, noise)
+    used = iter(noise.drawn)
+    for spend in private.spends:
+        answered = 0
+        while answered < spend.answers:
+            sigma, size = next(used)
+            assert sigma == spend.sigma
+            answered += size
+        assert answered == spend.answers
+    assert next(used, None) is None
+
+
+def test_the_published_shares_are_a_tenth_a_tenth_and_the_rest():
+    _, private = run(published.learn, dependent(), 0.5)
+    one_ways, dependences, *tables = [spend.rho / 0.5 for spend in private.spends]
+    assert (one_ways, dependences, fsum(tables)) == pytest.approx((0.1, 0.1, 0.8))
+
+
+@pytest.mark.parametrize("records", [independent(), constant(), dependent(d=1)])
+def test_where_nothing_depends_the_published_method_counts_the_attributes_once_more(records):
+    learnt, private = run(published.learn, records, HUGE, StubNoise())
+    assert learnt.marginals == ()
+    again = [spend.what for spend in private.spends if spend.what.startswith("counts")]
+    assert again == [f"counts over {name}" for name in records.domain]
+
+
+# --- what is learnt ----------------------------------------------------------------------------------------
+
+
+@both
+@each_table
+@pytest.mark.parametrize("rho", [1e-4, 0.02, HUGE])
+def test_what_is_learnt_is_not_negative_and_has_one_total(learn, records, rho):
+    learnt, private = run(learn, records, rho)
+    assert learnt.merging.merged == private.domain
+    assert [table.attributes for table in learnt.one_ways] == [(name,) for name in records.domain]
+    for table in (*learnt.one_ways, *learnt.marginals):
+        assert (table.counts >= 0).all()
+        assert table.total == pytest.approx(learnt.total, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("learn", "share"), [(default.learn, 0.05), (published.learn, 1e-6)], ids=["default", "published"]
+)
+@each_table
+@pytest.mark.parametrize("rho", [1e-4, 0.02, HUGE])
+def test_tables_agree_with_the_one_ways(learn, share, records, rho):
+    """To a share of the records: the rounds of proportional fitting end before margins agree to the last."""
+    learnt, _ = run(learn, records, rho)
+    one_way = dict(zip(records.domain, learnt.one_ways, strict=True))
+    for table in learnt.marginals:
+        for name in table.attributes:
+            gap = table.project((name,)).counts - one_way[name].counts
+            assert np.abs(gap).max() <= share * learnt.total
+
+
+@both
+@each_table
+def test_without_noise_the_true_counts_are_learnt(learn, records):
+    learnt, _ = run(learn, records, HUGE, StubNoise())
+    merged = learnt.merging.merge(records)
+    assert learnt.total == pytest.approx(max(len(records), 1))
+    for table in (*learnt.one_ways, *learnt.marginals):
+        true = reference.count(merged, table.attributes).counts
+        assert np.abs(table.counts - true).sum() <= (0.001 * len(records) if len(records) else 1 + 1e-9)
+
+
+@both
+def test_without_noise_every_dependence_is_learnt(learn):
+    records = dependent(d=3)
+    learnt, _ = run(learn, records, HUGE, StubNoise())
+    held = {pair for table in learnt.marginals for pair in combinations(table.attributes, 2)}
+    assert held == set(combinations("abc", 2))
+
+
+@both
+def test_the_total_is_the_private_estimate_and_not_the_row_count(learn):
+    """With sigma_1 in the hundreds it is equal by chance with less than 1 %: three seeds, three misses."""
+    records = dependent()
+    totals = [run(learn, records, 1e-5, SeededGaussian(seed))[0].total for seed in range(3)]
+    assert len(set(totals)) == 3
+    assert len(records) not in totals
+
+
+@both
+@each_table
+def test_nothing_is_learnt_but_from_answers(learn, records, monkeypatch):
+    """Two tables that have nothing but the domain in common, and every answer painted over: no difference."""
+
+    def paint(exact, sigma, noise):
+        noise.draw(sigma, exact.size)
+        return 50 + 25 * (np.arange(exact.size) % 3).reshape(exact.shape)
+
+    monkeypatch.setattr(measure, "release", paint)
+    other = Records(records.domain, np.zeros((1234, len(records.domain)), int))
+    runs = [run(learn, table, 0.1, StubNoise()) for table in (records, other)]
+    (one, private), (two, other_private) = runs
+    assert private.spends == other_private.spends
+    assert one.total == two.total
+    assert one.merging.merged == two.merging.merged
+    for name in ("groups", "shares"):
+        assert all(map(np.array_equal, getattr(one.merging, name), getattr(two.merging, name)))
+    for name in ("one_ways", "marginals"):
+        tables, others = getattr(one, name), getattr(two, name)
+        assert [table.attributes for table in tables] == [table.attributes for table in others]
+        assert all(np.array_equal(a.counts, b.counts) for a, b in zip(tables, others, strict=True))
+
+
+@both
+def test_the_same_noise_and_the_same_seed_teach_the_same(learn):
+    one, two = (run(learn, dependent(), 0.02, SeededGaussian(1))[0] for _ in range(2))
+    for a, b in zip((*one.one_ways, *one.marginals), (*two.one_ways, *two.marginals), strict=True):
+        assert np.array_equal(a.counts, b.counts)
+
+
+# --- the published method, step for step -------------------------------------------------------------------
+
+
+def test_the_published_method_measures_what_dense_marg_and_combine_choose():
+    records, rho = dependent(), 0.3
+    learnt, _ = run(published.learn, records, rho, StubNoise())
+    merged = learnt.merging.merge(records)
+    dependences = PrivateTable(merged, StubNoise()).indifs(1.0)
+    chosen = combine(dense_marg(dependences, merged.domain, 0.8 * rho), merged.domain)
+    assert chosen
+    assert [table.attributes for table in learnt.marginals] == list(chosen)
+
+
+def test_the_published_method_does_not_look_at_the_order_of_values():
+    codes = np.repeat(np.arange(8), [400, 1, 400, 1, 1, 400, 1, 400])[:, np.newaxis]
+    records = Records(Domain(("a",), (8,), (8,)), codes)
+    learnt, _ = run(published.learn, records, 0.1, StubNoise())
+    assert learnt.merging.merged == Domain(("a",), (4,), (0,))
+
+
+# --- the default -------------------------------------------------------------------------------------------
+
+
+def test_expected_pairs_have_the_one_ways_as_their_margins():
+    learnt, _ = run(default.learn, dependent(d=3), 0.02)
+    pairs = default.independent_pairs(learnt.merging.merged, learnt.one_ways)
+    assert [pair.attributes for pair in pairs] == list(combinations("abc", 2))
+    one_way = dict(zip("abc", learnt.one_ways, strict=True))
+    for pair in pairs:
+        for name in pair.attributes:
+            assert pair.project((name,)).counts == pytest.approx(one_way[name].counts)
+        a, b = (one_way[name].counts for name in pair.attributes)
+        assert pair.counts == pytest.approx(np.outer(a, b) / a.sum())
+
+
+@both
+def test_more_budget_teaches_more(learn):
+    """Mean distance from the true pairs over 5 seeds, at budgets a thousandfold apart: far from chance."""
+    records = dependent(d=3)
+
+    def error(rho):
+        distances = []
+        for seed in range(5):
+            learnt, _ = run(learn, records, rho, SeededGaussian(seed))
+            merged = learnt.merging.merge(records)
+            tables = {t.attributes: t.counts for t in learnt.one_ways}
+            for pair in combinations("abc", 2):
+                holder = next((t for t in learnt.marginals if set(pair) <= set(t.attributes)), None)
+                product = np.outer(*(tables[(name,)] for name in pair)) / learnt.total
+                counts = product if holder is None else holder.project(pair).counts
+                distances.append(np.abs(counts - reference.count(merged, pair).counts).sum())
+        return np.mean(distances)
+
+    assert error(10.0) < error(0.01) / sqrt(10)
+
+
+# --- progress ----------------------------------------------------------------------------------------------
+
+
+@both
+@each_table
+def test_progress_grows_and_ends_at_its_total(learn, records):
+    told = []
+    run(learn, records, 0.02, told=told)
+    stages, done, totals = zip(*told, strict=True)
+    assert len(set(stages)) == len(set(totals)) == 1
+    assert done[0] == 0
+    assert sorted(set(done)) == list(done)
+    assert done[-1] == totals[-1]
