@@ -215,3 +215,31 @@ def anneal(
             gaps[cells[h]] -= 1
             gaps[cells[h] + step * steps[j, h]] += 1
         codes[row, j] += step
+
+
+@njit(cache=True, fastmath=True)
+def add_class_evidence(
+    values: Floats, classes: Floats, observed: Floats, row: int, column: int, evidence: Floats
+) -> None:
+    """Add to `evidence` how much of each value one pair's table puts down to each class.
+
+    Parameters
+    ----------
+    values, evidence : of shape (values of all attributes, classes)
+        The pair's attributes begin at `row` and `column`.
+    classes : of shape (classes,), their shares
+    observed : of the pair's shape, shares of the table
+    """
+    part = np.empty(len(classes))
+    for i in range(observed.shape[0]):
+        for j in range(observed.shape[1]):
+            if observed[i, j] <= 0:
+                continue
+            fitted = 0.0
+            for k in range(len(classes)):
+                part[k] = classes[k] * values[row + i, k] * values[column + j, k]
+                fitted += part[k]
+            ratio = observed[i, j] / max(fitted, 1e-12)
+            for k in range(len(classes)):
+                evidence[row + i, k] += ratio * part[k]
+                evidence[column + j, k] += ratio * part[k]

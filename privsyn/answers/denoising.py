@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal, Measurement, lift
 
 Floats = npt.NDArray[np.float64]
@@ -50,21 +51,19 @@ def denoise(
     [[40.0, 10.0], [10.0, 40.0]]
     [[25.0, 25.0], [25.0, 25.0]]
     """
-    table = measurement.marginal
+    domain, measured = measurement.marginal.domain, measurement.marginal.counts
     prior = spread * expected
     scatter = prior + measurement.variance
-    gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # certain twice: measured
-    moved = gain * (table.counts - expected)
-    freedom = Marginal(table.domain, gain * measurement.variance + FLOOR * (1 + expected))
+    gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # both exact: measured
+    moved = gain * (measured - expected)
+    freedom = gain * measurement.variance + FLOOR * (1 + expected)
+    sides = _sides(domain, margins)
     for _ in range(REMOVALS):
-        for margin in margins:
-            excess = (
-                Marginal(table.domain, expected + moved).project(margin.attributes).counts - margin.counts
-            )
-            give = excess / freedom.project(margin.attributes).counts
-            moved = moved - freedom.counts * lift(Marginal(margin.domain, give), table.domain)
+        for others, margin in sides:
+            excess = (expected + moved).sum(axis=others, keepdims=True) - margin
+            moved = moved - freedom * (excess / freedom.sum(axis=others, keepdims=True))
     positive = np.maximum(expected + moved, 0.0) + FLOOR * (1 + expected)
-    return fit_margins(Marginal(table.domain, positive), margins)
+    return fit_margins(Marginal(domain, positive), margins)
 
 
 def fit_margins(table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
@@ -78,13 +77,25 @@ def fit_margins(table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
     >>> fit_margins(Marginal(square, np.ones((2, 2))), (a, b)).counts.round(6).tolist()
     [[4.5, 1.5], [1.5, 0.5]]
     """
+    counts = table.counts
+    sides = _sides(table.domain, margins)
     for _ in range(FITTINGS):
         missed = 0.0
-        for margin in margins:
-            sums = table.project(margin.attributes).counts
-            missed = max(missed, float(np.abs(sums - margin.counts).max()))
-            factor = np.divide(margin.counts, sums, out=np.zeros_like(sums), where=sums > 0)
-            table = Marginal(table.domain, table.counts * lift(Marginal(margin.domain, factor), table.domain))
-        if missed <= FITTED * table.total:
+        for others, margin in sides:
+            sums = counts.sum(axis=others, keepdims=True)
+            missed = max(missed, float(np.abs(sums - margin).max()))
+            counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
+        if missed <= FITTED * counts.sum():
             break
-    return table
+    return Marginal(table.domain, counts)
+
+
+def _sides(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[tuple[int, ...], Floats]]:
+    """For each margin the axes that it sums out, and its counts in the table's shape."""
+    return [
+        (
+            tuple(axis for axis, name in enumerate(domain.names) if name not in margin.attributes),
+            lift(margin, domain),
+        )
+        for margin in margins
+    ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers import _kernels
 from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal
 
@@ -18,6 +19,8 @@ Floats = npt.NDArray[np.float64]
 
 CLASSES = 20
 ROUNDS = 100  # of expectation-maximisation; stopping early is part of what keeps it from following noise
+START_SCATTER = 0.5  # standard deviation, in ln(weight), by which the classes differ at first
+KEPT_OPEN = 1e-9  # of a value's overall share, in every class: no value is ruled out for good
 TINY = 1e-12
 
 
@@ -41,27 +44,24 @@ def latent_class_pairs(
     """
     if not pairs:
         return ()
-    ends = np.cumsum(domain.sizes)
-    places = {
-        name: slice(end - size, end) for name, size, end in zip(domain.names, domain.sizes, ends, strict=True)
-    }
-    observed = np.zeros((ends[-1], ends[-1]))
-    for pair in pairs:
-        rows, columns = (places[name] for name in pair.attributes)
-        observed[rows, columns] = pair.counts / pair.total
-        observed[columns, rows] = observed[rows, columns].T
-    shares = np.concatenate([one_way.counts / one_way.total for one_way in one_ways])
-    values = _per_attribute((shares + TINY) * np.exp(rng.normal(0.0, 0.5, (CLASSES, ends[-1]))), places)
+    starts = np.cumsum([0, *domain.sizes])
+    edges = np.array([[starts[axis] for axis in domain.axes(pair.attributes)] for pair in pairs], np.int64)
+    shares = np.concatenate([one_way.counts / one_way.total for one_way in one_ways])[:, np.newaxis]
+    spread = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
+    values = _per_attribute((shares + TINY) * spread, starts)
     classes = np.full(CLASSES, 1 / CLASSES)
-    for _ in range(ROUNDS):
-        fitted = (values.T * classes) @ values
-        # Expected share of each value in each class, summed over the pairs that hold the value.
-        evidence = values * (values @ (observed / np.maximum(fitted, TINY))) * classes[:, np.newaxis]
-        classes = evidence.sum(axis=1) / evidence.sum()
-        values = _per_attribute(evidence + 1e-9 * shares + TINY, places)
-    fitted = (values.T * classes) @ values
+    observed = [pair.counts / pair.total for pair in pairs]
+    for _ in range(ROUNDS if pairs else 0):
+        evidence = np.zeros_like(values)
+        for (row, column), table in zip(edges, observed, strict=True):
+            _kernels.add_class_evidence(values, classes, table, row, column, evidence)
+        classes = evidence.sum(axis=0) / evidence.sum()
+        values = _per_attribute(evidence + KEPT_OPEN * shares + TINY, starts)
     return tuple(
-        pair.total * fitted[places[pair.attributes[0]], places[pair.attributes[1]]] for pair in pairs
+        pair.total
+        * (values[row : row + len(pair.counts)] * classes)
+        @ values[column : column + pair.counts.shape[1]].T
+        for (row, column), pair in zip(edges, pairs, strict=True)
     )
 
 
@@ -70,8 +70,7 @@ def parameters(domain: Domain) -> int:
     return CLASSES * (sum(size - 1 for size in domain.sizes) + 1) - 1
 
 
-def _per_attribute(values: Floats, places: dict[str, slice]) -> Floats:
-    """Each class's weights scaled to a distribution over every attribute's values."""
-    for place in places.values():
-        values[:, place] /= values[:, place].sum(axis=1, keepdims=True)
-    return values
+def _per_attribute(values: Floats, starts: npt.NDArray[np.int64]) -> Floats:
+    """The weights, of shape (values of all attributes, classes), made distributions over each attribute."""
+    sums = np.add.reduceat(values, starts[:-1], axis=0)
+    return values / np.repeat(sums, np.diff(starts), axis=0)
