@@ -243,3 +243,54 @@ def indif(counts: np.ndarray) -> Fraction:
         ),
         Fraction(0),
     )
+
+
+# The default method's arithmetic
+
+
+def error_left(variances, rhos):
+    """Expected L1 error of tables with these prior variances of their cells, measured and shrunk."""
+    return sum(
+        sqrt(2 / pi) * fsum(sqrt(v / (1 + 2 * rho * v)) for v in table.ravel())
+        for table, rho in zip(variances, rhos, strict=True)
+    )
+
+
+def fit_margins(table, margins, rounds):
+    """Iterative proportional fitting, cell by cell."""
+    counts = table.counts.copy()
+    for _ in range(rounds):
+        for margin in margins:
+            sums = project(Marginal(table.domain, counts), margin.attributes).counts
+            for cell in cells_of(counts.shape):
+                place = tuple(cell[axis] for axis in table.domain.axes(margin.attributes))
+                counts[cell] *= margin.counts[place] / sums[place] if sums[place] else 0.0
+    return counts
+
+
+def posterior(measurement, expected, spread, margins):
+    """Mean of a Gaussian table given its measurement and its margins: one system of linear equations."""
+    domain = measurement.marginal.domain
+    precision = 1 / (spread * expected) + 1 / measurement.variance
+    mean = (1 / spread + measurement.marginal.counts / measurement.variance) / precision
+    units = [Marginal(domain, unit.reshape(domain.shape)) for unit in np.eye(domain.cells)]
+    sums = np.concatenate([[project(u, m.attributes).counts.ravel() for u in units] for m in margins], axis=1)
+    missed = mean.ravel() @ sums - np.concatenate([m.counts.ravel() for m in margins])
+    variances = np.diag(1 / precision.ravel())
+    # The margins say some things twice, so that there are many solutions, all of which move cells alike.
+    forces = np.linalg.lstsq(sums.T @ variances @ sums, missed, rcond=None)[0]
+    return mean - (variances @ sums @ forces).reshape(domain.shape)
+
+
+def class_evidence(distributions, classes, table):
+    """What one pair's table puts down to each class, of both its attributes: each cell shared out.
+
+    `distributions` are those of the pair's two attributes, of shape (values, classes).
+    """
+    first, second = (np.zeros(distribution.shape) for distribution in distributions)
+    for a, b in cells_of(table.shape):
+        joint = [p * x * y for p, x, y in zip(classes, distributions[0][a], distributions[1][b], strict=True)]
+        for k, part in enumerate(joint):
+            first[a, k] += table[a, b] * part / fsum(joint)
+            second[b, k] += table[a, b] * part / fsum(joint)
+    return first, second

@@ -161,6 +161,13 @@ class Grumpy:
         raise RuntimeError("made a number")
 
 
+class GrumpyNumber(float):
+    """A number that is no good for anything either."""
+
+    def __float__(self):
+        raise RuntimeError("made a number")
+
+
 junk = st.one_of(
     st.none(),
     st.floats(),
@@ -181,6 +188,7 @@ junk = st.one_of(
     st.builds(dict),
     st.builds(set),
     st.builds(Grumpy),
+    st.builds(GrumpyNumber),
     st.sampled_from(
         [pd.NA, pd.NaT, pd.Timestamp(0), np.datetime64("NaT"), np.datetime64(5, "ns"), np.array([1])]
     ),

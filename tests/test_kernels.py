@@ -231,6 +231,48 @@ def test_the_copied_share_is_the_one_asked_for():
     assert ((after.codes[50:, 0] == 0) & (after.codes[50:, 1] == 1)).sum() == 30
 
 
+def marked_rows(counts):
+    """Rows in the cells of the second column, each with a mark of its own in the first."""
+    cells = np.repeat(np.arange(len(counts)), counts)
+    codes = np.stack([np.arange(len(cells)), cells], axis=1)
+    return np.array(codes, np.int32, order="F")
+
+
+def updates(counts, target, duplicated, times=1000):
+    """The rows after an update, again and again from the same rows."""
+    case = Case(marked_rows(counts), np.array([1]), np.array(target))
+    return [case.update(1.0, duplicated, seed).codes for seed in range(times)]
+
+
+def assert_binomial(times, of, share):
+    """Two-sided: within 5.5 standard deviations of an independent draw; wrong under 4e-8 a number."""
+    assert (np.abs(np.asarray(times) - of * share) < 5.5 * np.sqrt(of * share * (1 - share))).all()
+
+
+def test_every_row_of_a_cell_too_full_leaves_as_often():
+    runs = updates([10, 5], [5.0, 10.0], 0.0)
+    assert_binomial(sum(rows[:10, 1] == 1 for rows in runs), 1000, 0.5)
+
+
+def test_every_row_that_leaves_goes_to_every_cell_as_often():
+    """Five leave either of two cells for either of two others; no row is bound for one of them."""
+    runs = updates([10, 10, 5, 5], [5.0, 5.0, 10.0, 10.0], 0.0)
+    assert_binomial(sum(rows[:10, 1] == 2 for rows in runs), 1000, 0.25)
+    assert_binomial(sum(rows[10:20, 1] == 3 for rows in runs), 1000, 0.25)
+
+
+def test_every_row_of_a_cell_is_copied_as_often():
+    """Each of four in half of the runs, for two copies are made."""
+    runs = updates([4, 4], [6.0, 2.0], 1.0)
+    copied = sum(np.bincount(rows[4:, 0][rows[4:, 0] < 4], minlength=4) for rows in runs)
+    assert_binomial(copied, 1000, 0.5)
+
+
+def test_a_gap_of_less_than_a_row_is_closed_as_often_as_it_is_wide():
+    runs = updates([10, 10, 10], [10.3, 9.7, 10.0], 0.5)
+    assert_binomial(sum((rows[:, 1] == 0).sum() == 11 for rows in runs), 1000, 0.3)
+
+
 def test_an_empty_table_of_rows_is_left_alone():
     codes = np.zeros((0, 2), np.int32, order="F")
     _kernels.update_table(

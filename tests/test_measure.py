@@ -8,7 +8,7 @@ from math import fsum, sqrt
 import numpy as np
 import pytest
 import reference
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import binary, cells_of
 from strategies import StubNoise, coded_tables, domains, neighbours
@@ -22,6 +22,7 @@ from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
 
 rhos = st.floats(1e-6, 1e3)
+unhurried = settings(deadline=None)
 TINY = Domain(("a", "b", "c"), (2, 2, 2))
 MOST = 3  # records in a tiny table; there are 120 of such
 EXPECTED = tuple(
@@ -134,6 +135,7 @@ def test_the_sensitivities_are_those_of_the_proofs(names):
     assert [spend.sensitivity for spend in private.spends] == [*expected, *[1.0] * (len(pairs) + 1)]
 
 
+@unhurried
 @given(neighbours(), st.data())
 def test_neither_do_answers_about_other_tables(pair, data):
     fewer, more = (PrivateTable(records, StubNoise()) for records in pair)
@@ -234,6 +236,7 @@ def test_a_single_attribute_has_no_pairs_and_pays_for_none():
 # --- the exact values --------------------------------------------------------------------------------------
 
 
+@unhurried
 @given(coded_tables(), st.data())
 def test_counting_is_counting(records, data):
     names = data.draw(st.lists(st.sampled_from(records.domain.names), unique=True))
@@ -242,6 +245,7 @@ def test_counting_is_counting(records, data):
     assert np.array_equal(counts, reference.count(records, tuple(names)).counts)
 
 
+@unhurried
 @given(coded_tables())
 def test_each_question_asks_what_it_says(records):
     private = PrivateTable(records, StubNoise())
@@ -285,6 +289,7 @@ def merged_neighbours(draw):
     return fewer, more, merge_rare(answers, 100.0)
 
 
+@unhurried
 @given(merged_neighbours())
 def test_rows_are_merged_one_by_one(case):
     records, _, merging = case
@@ -300,6 +305,7 @@ def test_rows_are_merged_one_by_one(case):
     assert np.array_equal(answer.marginal.counts, reference.count(merged, names).counts)
 
 
+@unhurried
 @given(merged_neighbours())
 def test_merged_neighbours_are_neighbours(case):
     *pair, merging = case

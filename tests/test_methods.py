@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 from math import fsum, sqrt
 
@@ -54,7 +55,8 @@ TABLES = {
     "no rows": dependent(n=0, d=3),
     "one row": dependent(n=1, d=3),
 }
-each_table = pytest.mark.parametrize("records", TABLES.values(), ids=TABLES.keys())
+each_table = pytest.mark.parametrize("table", TABLES)
+each_budget = pytest.mark.parametrize("rho", [1e-4, 0.02, HUGE])
 
 
 def run(learn, records, rho, noise=None, told=None):
@@ -65,22 +67,28 @@ def run(learn, records, rho, noise=None, told=None):
     return learnt, private
 
 
+@cache
+def seeded_run(learn, table, rho):
+    """What is learnt of one of `TABLES`, and the private table that answered; worked out once."""
+    return run(learn, TABLES[table], rho)
+
+
 # --- the budget --------------------------------------------------------------------------------------------
 
 
 @both
 @each_table
-@pytest.mark.parametrize("rho", [1e-4, 0.02, 10.0, HUGE])
-def test_the_whole_budget_is_spent_and_no_more(learn, records, rho):
-    _, private = run(learn, records, rho)
+@each_budget
+def test_the_whole_budget_is_spent_and_no_more(learn, table, rho):
+    _, private = seeded_run(learn, table, rho)
     assert fsum(spend.rho for spend in private.spends) == pytest.approx(rho, rel=1e-9)
 
 
 @both
 @each_table
-def test_every_draw_is_of_a_scale_that_is_written_down(learn, records):
+def test_every_draw_is_of_a_scale_that_is_written_down(learn, table):
     noise = StubNoise()
-    _, private = run(learn, records, 0.02, noise)
+    _, private = run(learn, TABLES[table], 0.02, noise)
     used = iter(noise.drawn)
     for spend in private.spends:
         answered = 0
@@ -111,40 +119,41 @@ def test_where_nothing_depends_the_published_method_counts_the_attributes_once_m
 
 @both
 @each_table
-@pytest.mark.parametrize("rho", [1e-4, 0.02, HUGE])
-def test_what_is_learnt_is_not_negative_and_has_one_total(learn, records, rho):
-    learnt, private = run(learn, records, rho)
+@each_budget
+def test_what_is_learnt_is_not_negative_and_has_one_total(learn, table, rho):
+    learnt, private = seeded_run(learn, table, rho)
     assert learnt.merging.merged == private.domain
-    assert [table.attributes for table in learnt.one_ways] == [(name,) for name in records.domain]
-    for table in (*learnt.one_ways, *learnt.marginals):
-        assert (table.counts >= 0).all()
-        assert table.total == pytest.approx(learnt.total, rel=1e-9)
+    assert [table.attributes for table in learnt.one_ways] == [(name,) for name in TABLES[table].domain]
+    for counted in (*learnt.one_ways, *learnt.marginals):
+        assert (counted.counts >= 0).all()
+        assert counted.total == pytest.approx(learnt.total, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("learn", "share"), [(default.learn, 0.05), (published.learn, 1e-6)], ids=["default", "published"]
 )
 @each_table
-@pytest.mark.parametrize("rho", [1e-4, 0.02, HUGE])
-def test_tables_agree_with_the_one_ways(learn, share, records, rho):
+@each_budget
+def test_tables_agree_with_the_one_ways(learn, share, table, rho):
     """To a share of the records: the rounds of proportional fitting end before margins agree to the last."""
-    learnt, _ = run(learn, records, rho)
-    one_way = dict(zip(records.domain, learnt.one_ways, strict=True))
-    for table in learnt.marginals:
-        for name in table.attributes:
-            gap = table.project((name,)).counts - one_way[name].counts
+    learnt, _ = seeded_run(learn, table, rho)
+    one_way = dict(zip(TABLES[table].domain, learnt.one_ways, strict=True))
+    for counted in learnt.marginals:
+        for name in counted.attributes:
+            gap = counted.project((name,)).counts - one_way[name].counts
             assert np.abs(gap).max() <= share * learnt.total
 
 
 @both
 @each_table
-def test_without_noise_the_true_counts_are_learnt(learn, records):
+def test_without_noise_the_true_counts_are_learnt(learn, table):
+    records = TABLES[table]
     learnt, _ = run(learn, records, HUGE, StubNoise())
     merged = learnt.merging.merge(records)
     assert learnt.total == pytest.approx(max(len(records), 1))
-    for table in (*learnt.one_ways, *learnt.marginals):
-        true = reference.count(merged, table.attributes).counts
-        assert np.abs(table.counts - true).sum() <= (0.001 * len(records) if len(records) else 1 + 1e-9)
+    for counted in (*learnt.one_ways, *learnt.marginals):
+        true = reference.count(merged, counted.attributes).counts
+        assert np.abs(counted.counts - true).sum() <= (0.001 * len(records) if len(records) else 1 + 1e-9)
 
 
 @both
@@ -166,7 +175,7 @@ def test_the_total_is_the_private_estimate_and_not_the_row_count(learn):
 
 @both
 @each_table
-def test_nothing_is_learnt_but_from_answers(learn, records, monkeypatch):
+def test_nothing_is_learnt_but_from_answers(learn, table, monkeypatch):
     """Two tables that have nothing but the domain in common, and every answer painted over: no difference."""
 
     def paint(exact, sigma, noise):
@@ -174,8 +183,9 @@ def test_nothing_is_learnt_but_from_answers(learn, records, monkeypatch):
         return 50 + 25 * (np.arange(exact.size) % 3).reshape(exact.shape)
 
     monkeypatch.setattr(measure, "release", paint)
+    records = TABLES[table]
     other = Records(records.domain, np.zeros((1234, len(records.domain)), int))
-    runs = [run(learn, table, 0.1, StubNoise()) for table in (records, other)]
+    runs = [run(learn, rows, 0.1, StubNoise()) for rows in (records, other)]
     (one, private), (two, other_private) = runs
     assert private.spends == other_private.spends
     assert one.total == two.total
@@ -184,7 +194,7 @@ def test_nothing_is_learnt_but_from_answers(learn, records, monkeypatch):
         assert all(map(np.array_equal, getattr(one.merging, name), getattr(two.merging, name)))
     for name in ("one_ways", "marginals"):
         tables, others = getattr(one, name), getattr(two, name)
-        assert [table.attributes for table in tables] == [table.attributes for table in others]
+        assert [t.attributes for t in tables] == [t.attributes for t in others]
         assert all(np.array_equal(a.counts, b.counts) for a, b in zip(tables, others, strict=True))
 
 
@@ -256,9 +266,9 @@ def test_more_budget_teaches_more(learn):
 
 @both
 @each_table
-def test_progress_grows_and_ends_at_its_total(learn, records):
+def test_progress_grows_and_ends_at_its_total(learn, table):
     told = []
-    run(learn, records, 0.02, told=told)
+    run(learn, TABLES[table], 0.02, told=told)
     stages, done, totals = zip(*told, strict=True)
     assert len(set(stages)) == len(set(totals)) == 1
     assert done[0] == 0

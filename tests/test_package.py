@@ -122,6 +122,7 @@ def test_every_parameter_of_a_public_class_is_documented(name):
 
 
 def test_what_is_not_python_is_part_of_the_package():
+    assert resources.files("privsyn").joinpath("py.typed").is_file()
     assert "columns" in yaml.safe_load(resources.files("privsyn.cli").joinpath("happiness.yaml").read_text())
 
 

@@ -135,12 +135,12 @@ def test_names_and_values_in_any_letters_come_back(tmp_path):
 
 @both
 def test_a_few_rows_are_drawn_from_a_table_that_is_large_enough(method, releases):
-    """Of 300 samples of one row, as many of each land as there should be; 5.5 deviations, 4e-8 to fail."""
+    """Of 100 samples of one row, as many of each land as there should be; 5.5 deviations, 4e-8 to fail."""
     release = releases[method]
     assert round(release.learnt.total) < ENOUGH
-    lands = [release.sample(1, seed=seed)["land"].iloc[0] for seed in range(300)]
+    lands = [release.sample(1, seed=seed)["land"].iloc[0] for seed in range(100)]
     share = release.sample(5000, seed=0)["land"].eq("CH").mean()
-    assert abs(lands.count("CH") - 300 * share) < 5.5 * np.sqrt(300 * share * (1 - share))
+    assert abs(lands.count("CH") - 100 * share) < 5.5 * np.sqrt(100 * share * (1 - share))
 
 
 # --- nothing of the table ----------------------------------------------------------------------------------

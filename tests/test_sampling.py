@@ -38,6 +38,28 @@ def test_whole_counts_are_met_exactly(counts, seed):
     assert np.bincount(codes, minlength=len(counts)).tolist() == counts
 
 
+class Fixed:
+    """A generator that always draws the same number and shuffles nothing."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def random(self):
+        return self.number
+
+    def shuffle(self, codes):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("weight", "offset", "n"),
+    [([1.5, 1.5], np.nextafter(1.0, 0.0), 3), ([0.1] * 10, 0.0, 1), ([0.7, 0.1, 0.2], 0.0, 10)],
+)
+def test_a_sum_rounded_over_a_whole_number_costs_no_row(weight, offset, n):
+    """In floating point 1.5 + 1.5 + offset is 4, and ten times 0.1 is less than 1."""
+    assert len(draw_by_quota(np.array(weight), n, Fixed(offset))) == n
+
+
 def test_what_is_left_over_is_drawn_by_its_weight():
     """Two-sided at 5.5 standard deviations, which independent draws would have: wrong under 4e-8 each."""
     weight, draws = np.array([0.2, 1.5, 0.9, 0.4]), 10_000
