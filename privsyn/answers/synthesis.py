@@ -43,8 +43,12 @@ def synthesise(
     """
     if method == "published":
         return synthesise_as_published(domain, one_ways, tables, n, rng, progress)
-    start = tree_start(domain, one_ways, tables, n, rng)
-    return finish(start, tables, rng)
+    if progress is not None:
+        progress("synthesising", 0, 1)
+    records = finish(tree_start(domain, one_ways, tables, n, rng), tables, rng)
+    if progress is not None:
+        progress("synthesising", 1, 1)
+    return records
 
 
 def synthesise_as_published(
