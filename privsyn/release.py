@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import reprlib
 import zipfile
 from dataclasses import dataclass
 from math import isclose
-from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -21,7 +19,7 @@ from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.merging import Merging
 from privsyn.answers.synthesis import synthesise
-from privsyn.errors import InputError
+from privsyn.errors import InputError, shown
 from privsyn.private.ledger import Ledger
 from privsyn.table.codec import Codec
 from privsyn.table.sources import atomic_path
@@ -34,7 +32,7 @@ SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agr
 ENOUGH = 10_000  # rows that a sample is drawn from at least: few rows cannot hold many tables
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """A fitted model: noisy answers made consistent, and the ledger of what they cost.
 
@@ -53,6 +51,11 @@ class Release:
     learnt: Learnt
     ledger: Ledger
     method: Method
+
+    def __repr__(self) -> str:
+        promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
+        kept = promise if self.ledger.private else "NOT PRIVATE"
+        return f"<Release: {len(self.codec.domain)} columns, about {self.learnt.total:,.0f} rows, {kept}>"
 
     def sample(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
@@ -181,12 +184,3 @@ def check_whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise InputError(f"{name} is a whole number of at least 0; got {shown(value)}")
     return int(value)
-
-
-def shown(value: object) -> str:
-    """A number or a name as it was given; of anything else only the type, for it may hold the table.
-
-    >>> shown(-1), shown("much"), shown([1, 2])
-    ('-1', "'much'", 'a list')
-    """
-    return reprlib.repr(value) if isinstance(value, Real | str) else f"a {type(value).__name__}"

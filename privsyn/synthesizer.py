@@ -12,13 +12,13 @@ import numpy as np
 
 from privsyn.answers.gum import Progress
 from privsyn.answers.learnt import Method
-from privsyn.errors import InputError
+from privsyn.errors import InputError, shown
 from privsyn.methods import default, published
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
-from privsyn.release import Release, check_whole, shown
+from privsyn.release import Release, check_whole
 from privsyn.table.codec import Codec
 from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
@@ -91,7 +91,7 @@ class PrivSyn:
         method: Method = "default",
         progress: Progress | None = None,
     ) -> None:
-        if method not in ("default", "published"):
+        if not isinstance(method, str) or method not in ("default", "published"):
             raise InputError(f'method is "default" or "published"; got {shown(method)}')
         if schema is not None and not isinstance(schema, Schema):
             raise InputError(f"schema is a Schema; got a {type(schema).__name__}")
@@ -105,7 +105,7 @@ class PrivSyn:
         self.method: Method = method
         self.progress = progress
         if rho_for(*self._promise, self._accounting(noise_source(noise, seed))) < LEAST_BUDGET:
-            raise InputError(f"epsilon {epsilon} wants noise that drowns any count: raise it")
+            raise InputError(f"epsilon {shown(epsilon)} wants noise that drowns any count: raise it")
 
     @classmethod
     def paper(
@@ -131,7 +131,8 @@ class PrivSyn:
         Raises
         ------
         InputError
-            If the table does not have the schema's columns; never for anything that depends on a row.
+            If the table does not have the schema's columns, or its file is damaged or not well-formed (in a
+            CSV every quote is closed and every row is as long as the header); never for what a cell holds.
         """
         if self.schema is None:
             raise InputError("a schema is needed: `privsyn schema DATA` drafts one for you to review")
@@ -143,7 +144,8 @@ class PrivSyn:
         epsilon, delta = self._promise
         rho = rho_for(epsilon, delta, accounting)
         learn = published.learn if self.method == "published" else default.learn
-        learnt = learn(private, rho, np.random.default_rng(self.seed), self._report)
+        stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
+        learnt = learn(private, rho, np.random.default_rng(stream), self._report)
         ledger = Ledger(
             private.spends,
             promised_epsilon=epsilon,

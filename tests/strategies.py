@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from itertools import islice, repeat
 from typing import ClassVar
 
@@ -168,6 +168,18 @@ class GrumpyNumber(float):
         raise RuntimeError("made a number")
 
 
+class Nameless:
+    """An object that does not even tell its class."""
+
+    @property
+    def __class__(self):
+        raise RuntimeError("asked for its class")
+
+
+class NoZone(tzinfo):
+    """A time zone that knows nothing."""
+
+
 junk = st.one_of(
     st.none(),
     st.floats(),
@@ -189,6 +201,9 @@ junk = st.one_of(
     st.builds(set),
     st.builds(Grumpy),
     st.builds(GrumpyNumber),
+    st.builds(Nameless),
+    st.builds(datetime, st.just(2000), st.just(1), st.just(1), tzinfo=st.builds(NoZone)),
+    st.just(pd.Timestamp(np.datetime64("12016-01-01", "s"))),
     st.sampled_from(
         [pd.NA, pd.NaT, pd.Timestamp(0), np.datetime64("NaT"), np.datetime64(5, "ns"), np.array([1])]
     ),

@@ -164,7 +164,9 @@ def test_every_decision_is_that_of_trying_it_out(seed, sets, temperature):
         temperature,
         np.random.default_rng(seed),
     )
-    assert np.array_equal(ended.codes, slow)
+    slow = Records(DOMAIN, slow)
+    better = misfit(slow, tables) < misfit(start, tables)
+    assert np.array_equal(ended.codes, slow.codes if better else start.codes)
 
 
 @compiled

@@ -15,7 +15,7 @@ from strategies import StubNoise
 from privsyn.answers.combining import combine
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.selection import dense_marg
-from privsyn.methods import default, published
+from privsyn.methods import default, higher, published
 from privsyn.private import measure
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
@@ -238,6 +238,22 @@ def test_expected_pairs_have_the_one_ways_as_their_margins():
             assert pair.project((name,)).counts == pytest.approx(one_way[name].counts)
         a, b = (one_way[name].counts for name in pair.attributes)
         assert pair.counts == pytest.approx(np.outer(a, b) / a.sum())
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 8])
+def test_all_small_sets_of_three_to_five_are_scored(d):
+    domain = Domain(tuple("abcdefgh"[:d]), (2, 3, 4, 5, 9, 30, 100, 2)[:d])
+    sets = [s for size in (3, 4, 5) for s in combinations(domain.names, size)]
+    small = {s for s in sets if domain.project(s).cells <= higher.MOST_CELLS}
+    assert set(higher.candidates(domain)) == small
+
+
+def test_of_many_attributes_no_more_sets_are_scored_than_there_is_time_for():
+    domain = Domain(tuple(map(chr, range(100, 130))), tuple(range(2, 32)))
+    found = higher.candidates(domain)
+    cells = [domain.project(s).cells for s in combinations(domain.names, 3)]
+    assert {len(s) for s in found} == {3}
+    assert [domain.project(s).cells for s in found] == sorted(cells)[: higher.MOST_SETS]
 
 
 @both

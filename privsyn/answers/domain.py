@@ -92,7 +92,7 @@ class Domain:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Records:
     """Rows of codes over a domain.
 

@@ -1,6 +1,7 @@
 """Stage 4, the end: single values moved until the records fit all tables at once.
 
-GUM moves whole rows and leaves duplicates and rounding behind. Here a random row is offered, for one
+A start along a tree fits the pairs on the tree only, and GUM leaves duplicates and rounding behind. Here
+a random row is offered, for one
 attribute, the value of another random row. Taken if the tables fit better by it, or sometimes though
 they fit a little worse, ever more rarely (simulated annealing: Kirkpatrick et al., Science 1983). The
 offer keeps rare values rare, and a look-up of two cells a table decides it.

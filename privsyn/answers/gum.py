@@ -20,7 +20,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def step_decay(round_: int) -> float:
-    """Step size of a round: 0.84^(round / 20), the paper's; Zhang et al. 2021, Section 5.3.
+    """Step size of a round: 0.84^floor(round / 20), the paper's; Zhang et al. 2021, Section 5.3.
 
     Examples
     --------

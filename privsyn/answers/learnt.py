@@ -11,7 +11,7 @@ from privsyn.answers.merging import Merging
 Method = Literal["default", "published"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learnt:
     """What is left of the private table when all questions have been answered.
 

@@ -12,7 +12,7 @@ from privsyn.answers.domain import Attributes, Domain
 Counts = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Marginal:
     """A table of counts over a domain.
 
@@ -90,7 +90,7 @@ def lift(table: Marginal, domain: Domain) -> Counts:
     return table.project(kept).counts.reshape(shape)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measurement:
     """A marginal released with noise.
 

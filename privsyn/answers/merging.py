@@ -22,7 +22,7 @@ Codes = npt.NDArray[np.int32]
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Merging:
     """Which merged code each original code goes to, and how a merged code is shared out.
 

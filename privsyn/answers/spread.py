@@ -44,10 +44,11 @@ def departure_likelihood(departure: float, sigma: float, expected: Floats, uncer
     """
     variances = np.multiply.outer(SPREADS, expected.ravel()) + uncertainty.ravel()
     predicted = MEAN_OF_ABSOLUTE * np.sqrt(variances).sum(axis=1)
-    return -0.5 * ((departure - predicted) / (sigma + MODEL_ERROR * predicted)) ** 2
+    scale = np.hypot(sigma, MODEL_ERROR * predicted)
+    return np.asarray(-0.5 * ((departure - predicted) / scale) ** 2 - np.log(scale))
 
 
-def residual_likelihood(residual: Floats, expected: Floats, variance: float) -> Floats:
+def residual_likelihood(residual: Floats, expected: Floats, variance: float | Floats) -> Floats:
     """What a measured table says about its spread, by the energy of its residuals.
 
     The margins are known better from elsewhere, so the residual is centred along every axis; that
@@ -58,7 +59,7 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float) -> 
     residual : array
         Noisy counts less expected ones.
     expected : array of the same shape
-    variance : float
+    variance : float or array of the same shape
         Of the noise in each cell, above 0.
 
     Examples
@@ -72,7 +73,9 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float) -> 
     for axis in range(residual.ndim):
         residual = residual - residual.mean(axis=axis, keepdims=True)
     freedom = float(np.prod([1 - 1 / size for size in residual.shape]))
-    variances = np.multiply.outer(SPREADS, expected.ravel()) + variance
+    variances = (
+        np.multiply.outer(SPREADS, expected.ravel()) + np.broadcast_to(variance, expected.shape).ravel()
+    )
     energy = residual.ravel() ** 2 / variances
     return np.asarray(-0.5 * (freedom * np.log(variances) + energy).sum(axis=1))
 

@@ -41,7 +41,7 @@ def tree_start(
     """`n` records along a maximum spanning tree of the pairs that the tables hold.
 
     Every attribute keeps its one-way counts and every pair on the tree its pair counts, to within
-    rounding, so GUM has only the other pairs left to mend. An attribute in no table is drawn alone.
+    rounding, so only the other pairs are left to mend. An attribute in no table is drawn alone.
 
     Parameters
     ----------

@@ -56,9 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(text: str, code: int) -> int:
-    line = " ".join(text.split())
-    shown = "".join(character if character.isprintable() else "?" for character in line)
-    sys.stderr.write(f"privsyn: {shown}\n")
+    line = "".join(character if character.isprintable() else "?" for character in text)
+    sys.stderr.write(f"privsyn: {line}\n")
     return code
 
 

@@ -58,12 +58,9 @@ def show_files(
 
 
 def show_privacy(ledger: Ledger) -> None:
-    """Say what was promised and spent, and what spoils the promise."""
-    delta = ledger.promised_delta
-    spent = ledger.epsilon(delta)
-    typer.echo(f"privacy: epsilon {ledger.promised_epsilon:g} at delta {delta:g} promised, {spent:.6g} spent")
+    """Say what is promised, or what spoils the promise, and what was taken as public beyond the usual."""
+    promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+    typer.echo(promise if ledger.private else NOT_PRIVATE)
     for fact in ledger.public_inputs:
         if fact not in PUBLIC:
             typer.echo(f"taken as public: {fact}")
-    if not ledger.private:
-        typer.echo(NOT_PRIVATE)

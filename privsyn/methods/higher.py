@@ -9,8 +9,9 @@ the pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import combinations
-from math import comb
+from math import comb, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,9 @@ WEIGHT = 0.2  # of the error of a bigger table, beside that of a pair
 
 
 def candidates(domain: Domain) -> tuple[Attributes, ...]:
-    """The sets of attributes to be scored: all of three, four and five that are small enough.
+    """The sets of attributes to be scored: of three, of four and of five, those with the fewest cells.
+
+    At most `MOST_SETS` of each size, and none of a size of which there are more in all, but for three.
 
     Examples
     --------
@@ -45,16 +48,19 @@ def candidates(domain: Domain) -> tuple[Attributes, ...]:
     >>> candidates(Domain(("a", "b"), (2, 2)))
     ()
     """
-    found: list[Attributes] = []
+    found: list[tuple[int, ...]] = []
     for size in range(3, LARGEST + 1):
         if size > 3 and comb(len(domain), size) > MOST_SETS:
             break
-        sets = [s for s in combinations(domain.names, size) if domain.project(s).cells <= MOST_CELLS]
-        found += sorted(sets, key=lambda s: domain.project(s).cells)[:MOST_SETS]
-    return tuple(found)
+        sets = combinations(range(len(domain)), size)
+        small = (
+            (cells, axes) for axes in sets if (cells := prod(domain.sizes[a] for a in axes)) <= MOST_CELLS
+        )
+        found += [axes for _, axes in nsmallest(MOST_SETS, small)]
+    return tuple(tuple(domain.names[axis] for axis in axes) for axes in found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unexplained:
     """A set of attributes, what its counts should be by the pairs, and how far they may depart.
 
@@ -116,7 +122,7 @@ def denoise_bigger(
     expected = [fit_margins(p.expected, side).counts for (p, _), side in zip(measured, sides, strict=True)]
     spreads = pooled_spreads(
         [
-            p.likelihood + residual_likelihood(m.marginal.counts - e, e, float(m.variance.flat[0]))
+            p.likelihood + residual_likelihood(m.marginal.counts - e, e, m.variance)
             for (p, m), e in zip(measured, expected, strict=True)
         ]
     )

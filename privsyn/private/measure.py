@@ -22,6 +22,8 @@ from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.ledger import Spend
 from privsyn.private.noise import Noise, release
 
+Floats = npt.NDArray[np.float64]
+
 
 class PrivateTable:
     """The rows, which answer only with noise, and the list of what has been asked.
@@ -54,67 +56,96 @@ class PrivateTable:
         self._records = merging.merge(self._records)
 
     def one_ways(self, rho: float) -> tuple[Measurement, ...]:
-        """Question 1: the counts of every attribute's values."""
-        tables: list[Attributes] = [(name,) for name in self.domain.names]
-        sigma = sigma_for(rho, sqrt(len(tables)))
-        return self._counts(tables, sigma, "one-way counts of every attribute")
+        """Question 1: the counts of every attribute's values.
+
+        Each of the d tables has sensitivity 1, and a record more moves all of them: sqrt(d) together.
+
+        Parameters
+        ----------
+        rho : float
+            Budget of all of them, in zCDP.
+        """
+        tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names)
+        exact = [count(self._records, attributes) for attributes in tables]
+        what = "one-way counts of every attribute"
+        noisy, sigma = self._answer(what, np.concatenate(exact), sqrt(len(tables)), rho)
+        parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
+        return tuple(
+            self._measurement(attributes, part, sigma) for attributes, part in zip(tables, parts, strict=True)
+        )
 
     def indifs(self, rho: float) -> dict[Attributes, float]:
-        """Question 2: InDif of every pair, in records; may be negative by noise."""
+        """Question 2: InDif of every pair, in records; may be negative by noise.
+
+        The sensitivity of one is argued at `indif_on_grid`; the table that attains it moves all m pairs
+        at once: sqrt(m) times that together.
+
+        Parameters
+        ----------
+        rho : float
+            Budget of all of them, in zCDP.
+        """
         pairs = list(combinations(self.domain.names, 2))
         if not pairs:
             return {}
         exact = np.array([indif_on_grid(count(self._records, pair)) for pair in pairs], np.int64)
-        sensitivity = sqrt(len(pairs)) * INDIF_SENSITIVITY  # argued at `indif_on_grid`
-        sigma = sigma_for(rho, sensitivity)
-        noisy = release(exact, sigma, self._noise)
         what = f"dependence (InDif) of every pair, in 1/{GRID} records"
-        self._spends.append(Spend(what, len(pairs), sensitivity, sigma))
+        noisy, _ = self._answer(what, exact, sqrt(len(pairs)) * INDIF_SENSITIVITY, rho)
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
 
-    def departures(self, expected: tuple[Marginal, ...], rho: float) -> tuple[npt.NDArray[np.float64], float]:
+    def departures(self, expected: tuple[Marginal, ...], rho: float) -> tuple[Floats, float]:
         """Question 2 anew: how far each table of counts lies from what released answers let one expect.
 
         The expected counts, rounded, are fixed before the rows are looked at. A record more changes one
         cell of a table by 1, and so its L1 distance from them by at most 1: sensitivity 1 a table and
         sqrt(m) for m, a quarter of InDif's.
 
+        Parameters
+        ----------
+        expected : tuple of Marginal
+            Made of released answers alone.
+        rho : float
+            Budget of all of them, in zCDP.
+
         Returns
         -------
         departures : array of shape (m,), in records
         sigma : float, standard deviation of the noise in each
         """
-        exact = [
-            int(np.abs(count(self._records, e.attributes) - np.rint(e.counts).astype(np.int64)).sum())
-            for e in expected
+        distances = [
+            np.abs(count(self._records, table.attributes) - np.rint(table.counts).astype(np.int64)).sum()
+            for table in expected
         ]
-        sensitivity = sqrt(len(expected))
-        sigma = sigma_for(rho, sensitivity)
-        noisy = release(np.array(exact, np.int64), sigma, self._noise)
-        self._spends.append(
-            Spend("distance of tables from their expected counts", len(exact), sensitivity, sigma)
-        )
+        what = "distance of tables from their expected counts"
+        noisy, sigma = self._answer(what, np.array(distances, np.int64), sqrt(len(expected)), rho)
         return noisy.astype(np.float64), sigma
 
-    def marginals(
-        self, tables: tuple[Attributes, ...], rhos: npt.NDArray[np.float64]
-    ) -> tuple[Measurement, ...]:
-        """Question 3: the counts over each set of attributes, with its own part of the budget."""
-        measured: list[Measurement] = []
+    def marginals(self, tables: tuple[Attributes, ...], rhos: Floats) -> tuple[Measurement, ...]:
+        """Question 3: the counts over each set of attributes, of sensitivity 1.
+
+        Parameters
+        ----------
+        tables : tuple of attributes
+        rhos : array of shape (number of tables,)
+            The budget of each, in zCDP.
+        """
+        measured = []
         for attributes, rho in zip(tables, rhos.tolist(), strict=True):
-            what = f"counts over {', '.join(attributes)}"
-            measured += self._counts([attributes], sigma_for(rho, 1.0), what)
+            exact = count(self._records, attributes)
+            noisy, sigma = self._answer(f"counts over {', '.join(attributes)}", exact, 1.0, rho)
+            measured.append(self._measurement(attributes, noisy, sigma))
         return tuple(measured)
 
-    def _counts(self, tables: list[Attributes], sigma: float, what: str) -> tuple[Measurement, ...]:
-        """Tables of counts with noise of one sigma: L2 sensitivity sqrt(number of tables)."""
-        exact = [count(self._records, attributes) for attributes in tables]
-        noisy = [release(table, sigma, self._noise) for table in exact]
-        cells = sum(table.size for table in exact)
-        self._spends.append(Spend(what, cells, sqrt(len(tables)), sigma))
-        return tuple(
-            Measurement(
-                Marginal(self.domain.project(attributes), table.astype(np.float64)), np.array(sigma**2)
-            )
-            for attributes, table in zip(tables, noisy, strict=True)
-        )
+    def _answer(
+        self, what: str, exact: npt.NDArray[np.int64], sensitivity: float, rho: float
+    ) -> tuple[npt.NDArray[np.int64], float]:
+        """The exact answer with its noise, and sigma. Written in the ledger before any noise is drawn."""
+        sigma = sigma_for(rho, sensitivity)
+        asked = sum(spend.what.split(" (look ")[0] == what for spend in self._spends)
+        look = f"{what} (look {asked + 1})" if asked else what
+        self._spends.append(Spend(look, exact.size, sensitivity, sigma))
+        return release(exact, sigma, self._noise), sigma
+
+    def _measurement(self, attributes: Attributes, noisy: npt.NDArray[np.int64], sigma: float) -> Measurement:
+        table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))
+        return Measurement(table, np.array(sigma**2))

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from mpmath import libmp
 from scipy.special import ndtri
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, shown
 from privsyn.private.accounting import Accounting
 
 Words = npt.NDArray[np.uint64]
@@ -164,7 +164,7 @@ def _tail_units(edge: float, sigma: float, known: int) -> int:
 
 def _check(sigma: float) -> None:
     if not (isfinite(sigma) and sigma > 0):
-        raise InputError(f"sigma is a finite number above 0; got {sigma}")
+        raise InputError(f"sigma is a finite number above 0; got {shown(sigma)}")
     if sigma > LARGEST_SIGMA:
         raise InputError(f"noise of sigma {sigma:.3g} drowns any count: epsilon is too small, raise it")
 
@@ -219,8 +219,11 @@ class SeededGaussian:
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise InputError(f"seed is a whole number of at least 0; got {self.seed!r}")
-        object.__setattr__(self, "_bits", seeded_bits(np.random.default_rng(self.seed)))
+            raise InputError(f"seed is a whole number of at least 0; got {shown(self.seed)}")
+        stream = np.random.SeedSequence(
+            self.seed, spawn_key=(0,)
+        )  # another than what is drawn after the noise
+        object.__setattr__(self, "_bits", seeded_bits(np.random.default_rng(stream)))
 
     @property
     def name(self) -> str:
@@ -268,8 +271,8 @@ def noise_source(kind: str, seed: int | None) -> Noise:
     >>> noise_source("exact", None).private, noise_source("exact", 7).private
     (True, False)
     """
-    if kind not in ("exact", "opendp"):
-        raise InputError(f'noise is "exact" or "opendp"; got {kind!r}')
+    if not isinstance(kind, str) or kind not in ("exact", "opendp"):
+        raise InputError(f'noise is "exact" or "opendp"; got {shown(kind)}')
     if kind == "exact":
         return ExactGaussian() if seed is None else SeededGaussian(seed)
     if seed is not None:

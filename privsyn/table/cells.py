@@ -29,14 +29,17 @@ def numbers(cells: Sequence[object]) -> Floats:
 
 def number(cell: object) -> float:
     """One cell as a double, NaN if it is no number, infinite if it is too big."""
-    if not isinstance(cell, str | float | int | Real | Decimal):
+    try:
+        return _double(cell) if isinstance(cell, str | float | int | Real | Decimal) else np.nan
+    except Exception:  # an object may raise what it likes, even when asked for its class
         return np.nan
+
+
+def _double(cell: str | float | Real | Decimal) -> float:
     try:
         return float(cell)
     except OverflowError:
         return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
-    except Exception:  # an object may raise what it likes
-        return np.nan
 
 
 def moments(cells: Sequence[object]) -> npt.NDArray[np.datetime64]:
@@ -50,11 +53,15 @@ def moments(cells: Sequence[object]) -> npt.NDArray[np.datetime64]:
 
 def moment(cell: object) -> datetime | None:
     """One cell as a time: a date, a time, or text in ISO form; None if it is none of these."""
+    try:
+        return _clock(cell)
+    except Exception:  # no text in ISO form, a time outside the years 1 to 9999, or an object that raises
+        return None
+
+
+def _clock(cell: object) -> datetime | None:
     if isinstance(cell, str):
-        try:
-            cell = datetime.fromisoformat(cell)
-        except ValueError:
-            return None
+        cell = datetime.fromisoformat(cell)
     if isinstance(cell, np.datetime64):
         cell = cell.astype("datetime64[s]").item()
     if cell is pd.NaT:

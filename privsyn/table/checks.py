@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, shown
 from privsyn.table.grid import holds
 
 
 def flag(name: str, value: object) -> bool:
     """True or false."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} is true or false, not {value!r}")
+        raise InputError(f"{name} is true or false, not {shown(value)}")
     return bool(value)
 
 
 def count(name: str, value: object, low: int, high: int) -> int:
     """A whole number from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
-        raise InputError(f"{name} is a whole number from {low} to {high}, not {value!r}")
+        raise InputError(f"{name} is a whole number from {low} to {high}, not {shown(value)}")
     return int(value)
 
 
@@ -32,7 +32,7 @@ def marks(missing: object) -> tuple[str, ...]:
     """The texts that stand for a missing cell; one text may stand alone."""
     texts = (missing,) if isinstance(missing, str) else missing
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f"missing is a text or a list of texts, not {missing!r}")
+        raise InputError(f"missing is a text or a list of texts, not {shown(missing)}")
     return tuple(texts)
 
 
@@ -43,17 +43,17 @@ def distinct_values(values: object) -> tuple[Any, ...]:
     listed = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     if not listed:
         raise InputError("the list of values is empty: list them, or leave the list out")
-    seen: set[Any] = set()
-    for value in listed:
-        try:
-            hash(value)
-        except TypeError:
-            raise InputError(f"the value {value!r} is not hashable") from None
+    places: dict[Any, int] = {}
+    for place, value in enumerate(listed, 1):  # named by place: the list may have been made from the data
+        if not _is_hashable(value):
+            raise InputError(f"value {place} of the list is not hashable: it is a {type(value).__name__}")
         if pd.api.types.is_scalar(value) and pd.isna(value):
             raise InputError("a missing value is not listed: say nullable=True")
-        if value in seen:
-            raise InputError(f"the value {value!r} is listed twice (1, 1.0 and True are one value)")
-        seen.add(value)
+        if value in places:
+            raise InputError(
+                f"values {places[value]} and {place} are alike (1, 1.0 and True are one value): drop one"
+            )
+        places[value] = place
     return listed
 
 
@@ -68,9 +68,9 @@ def number_bounds(low: object, high: object) -> tuple[float, float]:
     """Two finite numbers in order, a finite distance apart."""
     first, last = _number(low), _number(high)
     if first > last:
-        raise InputError(f"low {low} is above high {high}")
+        raise InputError(f"low {shown(first)} is above high {shown(last)}")
     if not math.isfinite(float(last) - float(first)):
-        raise InputError(f"the bounds {low} and {high} lie too far apart")
+        raise InputError(f"the bounds {shown(first)} and {shown(last)} lie too far apart")
     return first, last
 
 
@@ -78,7 +78,7 @@ def time_bounds(low: object, high: object) -> tuple[datetime, datetime]:
     """Two times in order, in whole seconds and without a zone."""
     first, last = _moment(low), _moment(high)
     if first > last:
-        raise InputError(f"low {low} is above high {high}")
+        raise InputError(f"low {first} is above high {last}")
     return first, last
 
 
@@ -92,33 +92,44 @@ def check_decimals(low: float, high: float, decimals: int) -> None:
     what = "whole numbers" if decimals == 0 else f"numbers of {decimals} decimals"
     for bound in (low, high):
         if round(bound, decimals) != bound:
-            raise InputError(f"the bounds of {what} are {what}, not {bound}")
+            raise InputError(f"the bounds of {what} are {what}, not {shown(bound)}")
     if not holds(np.dtype(np.float64), low, high, decimals):
-        raise InputError(f"{what} from {low} to {high} have too many digits for a double")
+        raise InputError(f"{what} from {shown(low)} to {shown(high)} have too many digits for a double")
 
 
 def check_names(names: Iterable[object], where: str = "") -> None:
-    """Refuse column names that are not text, or two alike; `where` begins the complaint."""
-    seen: set[object] = set()
-    for name in names:
+    """Refuse names of a table's columns that are not text, or two alike; `where` begins the complaint.
+
+    They are named by place: what stands in a header's stead may be a row.
+    """
+    places: dict[str, int] = {}
+    for place, name in enumerate(names, 1):
         if not isinstance(name, str):
-            raise InputError(f"{where}the column name {name!r} is not text: rename the column")
-        if name in seen:
-            raise InputError(f"{where}two columns are named {name!r}: rename one")
-        seen.add(name)
+            raise InputError(f"{where}the name of column {place} is not text: rename it")
+        if name in places:
+            raise InputError(f"{where}columns {places[name]} and {place} have the same name: rename one")
+        places[name] = place
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except Exception:  # an object may raise what it likes
+        return False
+    return True
 
 
 def _number(bound: object) -> float:
     if isinstance(bound, np.generic):
         bound = bound.item()
     if isinstance(bound, bool) or not isinstance(bound, int | float):
-        raise InputError(f"the bound {bound!r} is not a number")
+        raise InputError(f"a bound is a number, not {shown(bound)}")
     try:
         finite = math.isfinite(float(bound))
     except OverflowError:
         finite = False
     if not finite:
-        raise InputError(f"the bound {bound!r} is not a finite number")
+        raise InputError(f"a bound is a finite number, not {shown(bound)}")
     return bound
 
 
@@ -129,11 +140,11 @@ def _moment(bound: object) -> datetime:
         try:
             bound = datetime.fromisoformat(bound)
         except ValueError:
-            raise InputError(f"the bound {bound!r} is not a date such as 2015-01-31") from None
+            raise InputError(f"a bound is a date such as 2015-01-31, not {shown(bound)}") from None
     if isinstance(bound, date) and not isinstance(bound, datetime):
         bound = datetime.combine(bound, time())
     if not isinstance(bound, datetime) or pd.isna(bound):
-        raise InputError(f"the bound {bound!r} is not a date")
+        raise InputError(f"a bound is a date, not {shown(bound)}")
     if bound.tzinfo is not None or bound.microsecond:
         raise InputError(f"the bound {bound.isoformat()} wants whole seconds and no time zone")
     return datetime(*bound.timetuple()[:6])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +93,11 @@ class Codec:
         """The codes of every row, in order."""
         if Codec.for_table(self.schema, table) != self:
             raise InputError("the columns or dtypes differ from those the codec was made for")
+        with suppress(Exception):  # no row should raise, and none may speak through what is said of it
+            return self._codes(table)
+        raise InputError("the table could not be coded: please report this, unless memory ran out")
+
+    def _codes(self, table: pd.DataFrame) -> Records:
         codes = np.empty((len(table), len(self.names)), dtype=np.int32, order="F")
         for place, (name, coder, extra) in enumerate(
             zip(self.names, self._coders, self._nullable, strict=True)
@@ -139,24 +145,29 @@ class Codec:
         try:
             return make_coder(self.schema.columns[name], parse_dtype(text))
         except InputError as error:
-            raise InputError(f"column {name!r}: {error}") from None
+            complaint = f"column {name!r}: {error}"
+        raise InputError(complaint)
 
 
 def _match_names(names: tuple[object, ...], schema: Schema) -> None:
+    """Refuse a table whose columns are not those of the schema.
+
+    What the schema knows is public and named; of the table's own names, which may be a row where the header
+    is missing, only the place is said.
+    """
     check_names(names)
-    extra = [name for name in names if name not in schema.columns]
-    if extra:
-        raise InputError(
-            f"the schema does not know {_some(extra)}: describe them there or drop them from the table"
-        )
+    strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]
     absent = [name for name in schema.columns if name not in names]
+    complaints = []
     if absent:
-        raise InputError(
-            f"the table has no {_some(absent)}: drop them from the schema or mend the table's header"
-        )
+        complaints.append(f"the table has no {_some(absent)}")
+    if strange:
+        complaints.append(f"the schema does not know {_some(strange)} of the table")
+    if complaints:
+        raise InputError(f"{' and '.join(complaints)}: mend the schema or the table's header")
 
 
-def _some(names: list[Any]) -> str:
-    shown = ", ".join(map(repr, names[:5]))
+def _some(names: Sequence[str | int]) -> str:
+    listed = ", ".join(map(repr, names[:5]))
     rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"column{'s' if len(names) > 1 else ''} {shown}{rest}"
+    return f"column{'s' if len(names) > 1 else ''} {listed}{rest}"

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, shown
 from privsyn.table.checks import check_decimals
 from privsyn.table.columns import Coder, Listed, Number, Time
 from privsyn.table.dtypes import Dtype, Family, dtype_text, family, number_type, tick
@@ -40,7 +40,7 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> Listed:
         raise InputError(f"{_its(dtype)}: use Datetime(low, high)")
     for value in values:
         if not _held(value, dtype, kind):
-            raise InputError(f"{_its(dtype)}, which cannot hold the listed value {value!r}")
+            raise InputError(f"{_its(dtype)}, which cannot hold the listed value {shown(value)}")
     if kind == "category":
         categories = pd.Index(values, tupleize_cols=False)
         return Listed(pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered)))

@@ -13,15 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from privsyn.table.cells import moments, numbers
-from privsyn.table.dtypes import OBJECT, Dtype, family, zone
+from privsyn.table.dtypes import OBJECT, Dtype, family, tick, zone
 from privsyn.table.grid import Codes, Floats, Grid
 
 Mask = npt.NDArray[np.bool_]
+Times = npt.NDArray[np.datetime64]
 
 STRAY = -1
 """Stands for the code of a cell that fits nothing, until its column says what that means."""
+
+CALENDAR = np.array(["0001-01-03", "9999-12-29"], dtype="datetime64[s]")
+"""Between these a time can be put on the clock of any zone; beyond, pandas fails."""
 
 
 class Coder(ABC):
@@ -136,9 +141,10 @@ class Number(Ordered):
 
     def read(self, cells: pd.Series) -> Floats:
         """The cells as doubles."""
-        if cells.dtype == OBJECT:
-            return numbers(cells.tolist())
-        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a cell
+            if cells.dtype == OBJECT:
+                return numbers(cells.tolist())
+            return cells.to_numpy(dtype=np.float64, na_value=np.nan)
 
     def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
         """A number of each bin; whole ones stay integers where the dtype leaves the choice."""
@@ -156,13 +162,19 @@ class Time(Ordered):
     def read(self, cells: pd.Series) -> Floats:
         """The days or seconds, what is finer being cut off."""
         if family(cells.dtype) == "datetime":
+            seconds = self._near(_instants(cells))
             if zone(cells.dtype) is not None:
-                cells = cells.dt.tz_localize(None)
-            seconds = cells.astype("datetime64[s]").to_numpy()
+                seconds = _on_the_wall(seconds, zone(cells.dtype))
         else:
             seconds = moments(cells.tolist())
         units = seconds.astype(f"datetime64[{self.unit}]")
         return np.where(np.isnat(units), np.nan, units.astype(np.int64))
+
+    def _near(self, seconds: Times) -> Times:
+        """Times moved to the bounds but for two days: no clock is that far from UTC, and no sum overflows."""
+        bounds = np.array([self.grid.low, self.grid.high]).astype(np.int64).astype(f"datetime64[{self.unit}]")
+        low, high = bounds.astype("datetime64[s]") + np.array([-2, 2], dtype="timedelta64[D]")
+        return np.clip(seconds, low, high)
 
     def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
         """A time of each bin; in a column of text or objects, as text in ISO form."""
@@ -174,3 +186,25 @@ class Time(Ordered):
             first = np.ones(len(times), dtype=bool)
             times = times.dt.tz_localize(zone(self.dtype), ambiguous=first, nonexistent="shift_forward")
         return times.astype(self.dtype)
+
+
+def _instants(cells: pd.Series) -> Times:
+    """Dates or times in whole seconds, in UTC if they have a zone. Through integers: Python's years end."""
+    unit = tick(cells.dtype)
+    if isinstance(cells.dtype, pd.ArrowDtype):
+        whole = pa.int32() if pa.types.is_date32(cells.dtype.pyarrow_dtype) else pa.int64()
+        filled = pa.array(cells.array).cast(whole).cast(pa.int64()).fill_null(np.iinfo(np.int64).min)  # NaT
+        times = filled.to_numpy().view(f"datetime64[{unit}]")
+    else:
+        zoned = zone(cells.dtype) is not None
+        times = (cells.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else cells).to_numpy()
+    if unit == "D":
+        return times.astype("datetime64[s]")
+    seconds = times.astype(np.int64) // {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    return np.where(np.isnat(times), np.datetime64("NaT", "s"), seconds.astype("datetime64[s]"))
+
+
+def _on_the_wall(seconds: Times, zone: Any) -> Times:
+    """What the clock of a zone shows at times of UTC, within the calendar."""
+    times = pd.Series(np.clip(seconds, *CALENDAR))
+    return times.dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy()

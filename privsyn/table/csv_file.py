@@ -1,8 +1,12 @@
 """A CSV file as a table: every cell is read as text, and becomes what the schema says it is.
 
 A CSV has no dtypes, and to guess them from the rows would let one odd cell change a whole column. So a cell
-is converted by itself, as the schema says; what cannot be read is missing. Where the schema leaves a type
-open it has to be read off the file, and that is said: it becomes a public fact.
+is converted by itself, as the schema says; what cannot be read is missing. Only without a schema are types
+read off the file, and that is said: it becomes a public fact.
+
+Which bytes are a row is for the CSV grammar to say: a quoted cell may hold commas and ends of lines, so a
+quote that is not closed takes the rows after it with it. That the file is well-formed is therefore taken as
+public, and said; what is seen not to be is refused.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
@@ -33,6 +38,9 @@ MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "nul
 LONGEST_ROW = 2**26
 """Bytes: the reader's block, which no row may exceed."""
 
+WELL_FORMED = "that the file is well-formed CSV in UTF-8: quotes closed, every row as long as the header"
+"""What every CSV file is taken to be, in the ledger's words."""
+
 _WHOLE = r"^[-+]?(0|[1-9][0-9]{0,14})$"
 _REAL = r"^[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _FLAG = r"^(?i:true|false)$"
@@ -40,9 +48,9 @@ _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?
 
 
 def read_csv(path: Path, schema: Schema | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The table in a CSV file, and a sentence for each public fact that had to be read off its rows."""
+    """The table in a CSV file, and a sentence for each fact about its rows that is taken as public."""
     text = read_text(path)
-    columns, facts = {}, []
+    columns, facts = {}, [WELL_FORMED]
     for name in text.column_names:
         column = schema.columns.get(name) if schema is not None else None
         marks = schema.markers(name) if schema is not None and column is not None else MARKS
@@ -50,20 +58,23 @@ def read_csv(path: Path, schema: Schema | None) -> tuple[pd.DataFrame, tuple[str
         if column is None:
             column = _guess(cells)
             facts.append(f"column {name!r}: that it is {_kind(column)} (read off the file)")
-        elif isinstance(column, Numerical) and column.leaves_whole_open:
-            column = Numerical(integer=_all_whole(cells))
-            facts.append(
-                f"column {name!r}: that it is {_kind(column)} (read off the file: the schema does not say)"
-            )
         columns[name] = _typed(cells, column)
     return pd.DataFrame(columns, copy=False), tuple(facts)
 
 
 def read_text(path: Path) -> pa.Table:
-    """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record."""
+    """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record.
+
+    A file that is seen not to be well-formed is refused, in words that quote none of it.
+    """
+    _check_quotes(path)
     names, has_rows = _header(path)
     if not has_rows:
         return pa.table({name: pa.array([], pa.string()) for name in names})
+    table, complaint = (
+        None,
+        f"{path}: its header cannot be read: write one name for each column, with commas between",
+    )
     try:
         with pa.input_stream(str(path), compression="gzip" if _is_gzip(path) else None) as stream:
             table = arrow_csv.read_csv(
@@ -74,16 +85,15 @@ def read_text(path: Path) -> pa.Table:
                     column_types={name: pa.string() for name in names}, strings_can_be_null=False
                 ),
             )
-    except (pa.ArrowException, ValueError, OSError) as error:  # their text quotes the row
+    except Exception as error:  # its text quotes the row
         if "UTF8" in str(error):
-            raise InputError(f"{path}: not text in UTF-8: save it so") from None
-        raise InputError(
-            f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
-        ) from None
-    if table.column_names != names:
-        raise InputError(
-            f"{path}: its header cannot be read: write one name for each column, with commas between"
-        )
+            complaint = f"{path}: not text in UTF-8: save it so"
+        else:
+            complaint = (
+                f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
+            )
+    if table is None or table.column_names != names:
+        raise InputError(complaint)
     return table
 
 
@@ -96,21 +106,46 @@ def marks_in(path: Path) -> tuple[str, ...]:
     return tuple(mark for mark in MARKS if mark in cells)
 
 
+def _check_quotes(path: Path) -> None:
+    """Refuse a file in which some quote must be open: closed ones and doubled ones come in pairs."""
+    quotes, complaint = 0, ""
+    try:
+        with _open(path) as file:
+            while block := file.read(2**20):
+                quotes += block.count(b'"')
+    except (OSError, EOFError, zlib.error) as error:
+        complaint = f"{path}: cannot be read as CSV ({_reason(error)})"
+    if quotes % 2:
+        complaint = f"{path}: some quote is not closed: a quote within a cell is doubled, and the cell quoted"
+    if complaint:
+        raise InputError(complaint)
+
+
 def _header(path: Path) -> tuple[list[str], bool]:
     """The names of the columns, and whether anything follows them."""
+    complaint = f"{path}: is empty: its first line is to hold the names of the columns"
+    names, has_rows = [], False
     try:
-        with gzip.open(path) if _is_gzip(path) else path.open("rb") as file:
-            lines = io.TextIOWrapper(cast(IO[bytes], file), encoding="utf-8-sig", newline="")
+        with _open(path) as file:
+            lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             names = next((row for row in csv.reader(lines) if row), [])
             has_rows = any(line.strip("\r\n") for line in lines)
     except UnicodeDecodeError:
-        raise InputError(f"{path}: not text in UTF-8: save it so") from None
-    except (csv.Error, OSError, EOFError) as error:
-        raise InputError(f"{path}: cannot be read as CSV ({_reason(error)})") from None
+        names, complaint = [], f"{path}: not text in UTF-8: save it so"
+    except csv.Error as error:
+        names, complaint = [], f"{path}: cannot be read as CSV ({_reason(error)})"
     if not names:
-        raise InputError(f"{path}: is empty: its first line is to hold the names of the columns")
+        raise InputError(complaint)
+    if any("\n" in name or "\r" in name for name in names):  # as a rule rows, after a quote left open
+        raise InputError(
+            f"{path}: its header does not end with its line: close its quotes, or rename a column"
+        )
     check_names(names, f"{path}: ")
     return names, has_rows
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path) if _is_gzip(path) else path.open("rb"))
 
 
 def _reason(error: Exception) -> str:
@@ -143,12 +178,6 @@ def _guess(cells: pa.ChunkedArray) -> Column:
     return Categorical()
 
 
-def _all_whole(cells: pa.ChunkedArray) -> bool:
-    """Whether every cell that is a number at all is a whole one."""
-    whole, real = (pc.match_substring_regex(cells, pattern) for pattern in (_WHOLE, _REAL))
-    return not pc.any(pc.and_not(real, whole)).as_py()
-
-
 def _kind(column: Column) -> str:
     if isinstance(column, Numerical):
         return "a column of whole numbers" if column.integer else "a column of real numbers"
@@ -166,7 +195,7 @@ def _typed(cells: pa.ChunkedArray, column: Column) -> pd.Series:
             return _listed(cells, tuple(cast(Any, values)))
         case Numerical():
             read = numbers(cells.to_pylist())
-            return _whole(read) if column.integer else pd.Series(read)
+            return _whole(read) if column.is_whole else pd.Series(read)
         case Datetime():
             return pd.Series(moments(cells.to_pylist()))
 

@@ -60,7 +60,8 @@ def tick(dtype: Dtype) -> str:
     'ms'
     """
     if isinstance(dtype, pd.ArrowDtype):
-        return getattr(dtype.pyarrow_dtype, "unit", "D")
+        kind = dtype.pyarrow_dtype
+        return "ms" if pa.types.is_date64(kind) else getattr(kind, "unit", "D")
     return dtype.unit if isinstance(dtype, pd.DatetimeTZDtype) else np.datetime_data(dtype)[0]
 
 

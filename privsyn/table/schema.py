@@ -10,12 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, shown
 from privsyn.table.checks import (
     all_whole,
     both_or_neither,
     check_decimals,
-    check_names,
     count,
     distinct_values,
     flag,
@@ -73,7 +72,8 @@ class Numerical:
     low, high : number, optional
         The public bounds, both included. Left out: they are not public.
     integer : bool, optional
-        Whether all numbers are whole. Left out: the column's dtype decides.
+        Whether all numbers are whole. Left out: the column's dtype decides; in a CSV, which has none, they
+        are whole if both bounds are written without a point and no decimals are given.
     decimals : int, optional
         Decimals that the numbers have, if they have a fixed number of them.
     bins : int
@@ -122,11 +122,16 @@ class Numerical:
         return self.low is not None
 
     @property
-    def leaves_whole_open(self) -> bool:
-        """Whether nothing said here settles if all numbers are whole: bounds that are not do settle it."""
+    def is_whole(self) -> bool:
+        """Whether all numbers are whole as far as this column says, which is what counts in a CSV.
+
+        >>> Numerical(0, 9).is_whole, Numerical(0.0, 9.0).is_whole, Numerical(0, 9, integer=False).is_whole
+        (True, False, False)
+        """
         if self.integer is not None or self.decimals is not None:
-            return False
-        return self.low is None or self.high is None or all_whole(self.low, self.high)
+            return bool(self.integer)
+        low, high = self.low, self.high
+        return isinstance(low, int) and isinstance(high, int) and all_whole(low, high)
 
 
 @dataclass(frozen=True)
@@ -161,8 +166,8 @@ class Datetime:
     def __post_init__(self) -> None:
         _normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
         _normalise(self, bins=count("bins", self.bins, 1, MAX_BINS))
-        if self.unit not in (None, "D", "s"):
-            raise InputError(f"unit {self.unit!r} is neither 'D' (days) nor 's' (seconds)")
+        if self.unit is not None and (not isinstance(self.unit, str) or self.unit not in ("D", "s")):
+            raise InputError(f"unit {shown(self.unit)} is neither 'D' (days) nor 's' (seconds)")
         low, high = both_or_neither(self.low, self.high)
         if low is None:
             return
@@ -206,14 +211,19 @@ class Schema:
             raise InputError('a schema maps names to columns, as in Schema({"age": Numerical(0, 100)})')
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "missing", marks(self.missing))
-        check_names(self.columns)
         for name, column in self.columns.items():
+            if not isinstance(name, str):
+                raise InputError(f"the column name {shown(name)} is not text: rename the column")
             if not isinstance(column, Column):
-                raise InputError(f"column {name!r}: {column!r} is not a Categorical, Numerical or Datetime")
+                raise InputError(
+                    f"column {name!r}: {shown(column)} is not a Categorical, Numerical or Datetime"
+                )
             if isinstance(column, Categorical) and column.values:
                 both = {str(value) for value in column.values} & {*self.missing, *column.missing}
                 if both:
-                    raise InputError(f"column {name!r}: {min(both)!r} is both a value and a mark for missing")
+                    raise InputError(
+                        f"column {name!r}: {shown(min(both))} is both a value and a mark for missing"
+                    )
 
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
         # A read-only mapping cannot be copied or pickled; a plain one can.

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, shown
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 from privsyn.table.sources import atomic_path
 
@@ -83,7 +83,7 @@ def from_plain(plain: object) -> Schema:
 
 def _column(name: object, said: object) -> Column:
     if not isinstance(name, str):
-        raise InputError(f"the column name {name!r} is not text: put it in quotes")
+        raise InputError(f"the column name {shown(name)} is not text: put it in quotes")
     try:
         if not isinstance(said, Mapping):
             raise InputError("a column is a mapping such as {kind: categorical, values: [a, b]}")
@@ -91,7 +91,7 @@ def _column(name: object, said: object) -> Column:
             raise InputError(f"'kind' is missing: one of {', '.join(_KINDS)}")
         kind = said["kind"]
         if not isinstance(kind, str) or kind not in _KINDS:
-            raise InputError(f"the kind {kind!r} is none of {', '.join(_KINDS)}")
+            raise InputError(f"the kind {shown(kind)} is none of {', '.join(_KINDS)}")
         settings = {key: value for key, value in said.items() if key != "kind"}
         _check_keys(settings, tuple(field.name for field in fields(_KINDS[kind])))
         return _KINDS[kind](**settings)
@@ -102,7 +102,7 @@ def _column(name: object, said: object) -> Column:
 def _check_keys(said: Mapping[object, object], allowed: tuple[str, ...], needed: str | None = None) -> None:
     for key in said:
         if key not in allowed:
-            raise InputError(f"{key!r} is not known here: allowed are {', '.join(allowed)}")
+            raise InputError(f"{shown(key)} is not known here: allowed are {', '.join(allowed)}")
     if needed is not None and needed not in said:
         raise InputError(f"{needed!r} is missing")
 
@@ -131,7 +131,7 @@ def _plain_value(name: str, value: object) -> object:
         return value.isoformat(sep=" ").removesuffix(" 00:00:00")
     if type(value) in (str, bool, int, float):
         return value
-    raise InputError(f"column {name!r}: {value!r} cannot be written: list text, numbers or booleans")
+    raise InputError(f"column {name!r}: {shown(value)} cannot be written: list text, numbers or booleans")
 
 
 def _parse(text: str) -> object:

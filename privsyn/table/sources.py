@@ -17,6 +17,7 @@ from typing import Literal
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
@@ -27,7 +28,10 @@ from privsyn.table.schema import Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 
-_NULLABLE = {
+LONGEST_NAME = 200
+"""Characters: a longer text is hardly a path, and may be the table itself."""
+
+_DTYPES = {
     pa.int8(): pd.Int8Dtype(),
     pa.int16(): pd.Int16Dtype(),
     pa.int32(): pd.Int32Dtype(),
@@ -37,6 +41,8 @@ _NULLABLE = {
     pa.uint32(): pd.UInt32Dtype(),
     pa.uint64(): pd.UInt64Dtype(),
     pa.bool_(): pd.BooleanDtype(),
+    pa.date32(): pd.ArrowDtype(pa.date32()),  # as Python's dates they would end in the year 9999
+    pa.date64(): pd.ArrowDtype(pa.date64()),
 }
 
 
@@ -48,8 +54,8 @@ class Source:
     ----------
     frame : pandas.DataFrame
     public_inputs : tuple of str
-        Facts that neither schema nor dtypes gave and that were read off the rows: one sentence each, for
-        the ledger.
+        Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
+        each, for the ledger.
     """
 
     frame: pd.DataFrame
@@ -65,6 +71,11 @@ def read_table(source: object, schema: Schema | None = None) -> Source:
         A path ends in one of `ENDINGS`.
     schema : Schema, optional
         Says what the cells of a CSV file are. Without it their types are read off the file.
+
+    Notes
+    -----
+    Arrow and Parquet have one type for integers, whether a cell is missing or not, and so have the columns
+    here: ``Int64`` for int64, ``boolean`` for bool. pandas' own choice would depend on the cells.
 
     Examples
     --------
@@ -110,11 +121,12 @@ def ending_of(path: str | PathLike[str]) -> str:
     >>> ending_of("a.b/table.CSV.gz")
     '.csv.gz'
     """
-    name = Path(path).name.lower()
+    text = str(path)
     for ending in ENDINGS:
-        if name.endswith(ending):
+        if text.lower().endswith(ending):
             return ending
-    raise InputError(f"{path}: the ending is none of {', '.join(ENDINGS)}")
+    where = "" if "\n" in text or len(text) > LONGEST_NAME else f"{text}: "  # else a table, not its path
+    raise InputError(f"{where}the ending is none of {', '.join(ENDINGS)}")
 
 
 @contextmanager
@@ -131,6 +143,8 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
     try:
         if target.is_dir():
             raise InputError(f"{path}: is a folder: give a file name in it")
+        if target.exists() and not target.is_file():  # a rename would put a file in a device's place
+            raise InputError(f"{path}: is not a file: give the name of one")
         if not target.parent.is_dir():
             raise InputError(f"{path}: there is no folder {target.parent}: create it first")
         yield part
@@ -144,26 +158,30 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
 
 def _read_file(path: Path, schema: Schema | None) -> Source:
     ending = ending_of(path)
+    complaint = ""
     try:
         if not path.exists():
-            raise InputError(f"{path}: there is no such file")
-        if not path.is_file():
-            raise InputError(f"{path}: is a folder or device, not a file")
-        with path.open("rb") as file:
-            file.read(1)
+            complaint = "there is no such file"
+        elif not path.is_file():
+            complaint = "is a folder or device, not a file"
+        else:
+            with path.open("rb") as file:
+                file.read(1)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        complaint = f"cannot be read ({error.strerror})"
+    if complaint:
+        raise InputError(f"{path}: {complaint}")
     if ending == ".parquet":
         return Source(_read_parquet(path))
     return Source(*read_csv(path, schema))
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        with pq.ParquetFile(path) as file:
-            table = file.read()
-    except (pa.ArrowException, OSError, ValueError):
-        raise InputError(f"{path}: not a Parquet file, or a damaged one") from None
+    table = None
+    with suppress(Exception), pq.ParquetFile(path) as file:
+        table = file.read()
+    if table is None:
+        raise InputError(f"{path}: not a Parquet file, or a damaged one")
     return _from_arrow(table, str(path))
 
 
@@ -171,15 +189,50 @@ def _from_arrow(table: pa.Table, what: str) -> pd.DataFrame:
     """An Arrow table as a data frame whose dtypes follow from its types alone.
 
     pandas by itself would make integers floats where a cell is missing, so that one row decides a dtype.
-    A table that pandas wrote says which dtypes it had.
+    Where pandas wrote the table, what it noted of its own dtypes and of its index holds beside that.
     """
     check_names(table.column_names, f"{what}: ")
-    dtypes = {} if table.schema.pandas_metadata else _NULLABLE
-    try:
-        frame = table.to_pandas(types_mapper={**dtypes, pa.date32(): pd.ArrowDtype(pa.date32())}.get)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):
-        raise InputError(f"{what}: has a column of a type that pandas does not know") from None
+    frame = None
+    with suppress(Exception):  # its text may quote a cell
+        columns = [_readable(cells) for cells in table.columns]
+        readable = pa.Table.from_arrays(columns, names=table.column_names).replace_schema_metadata(
+            table.schema.metadata
+        )
+        frame = readable.to_pandas(types_mapper=_DTYPES.get)
+    if frame is None:
+        raise InputError(f"{what}: has a column of a type that pandas does not know")
     return frame.reset_index(drop=True)
+
+
+def _readable(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cells at which pandas does not fail, each made from itself: text that is not UTF-8 gets substitutes."""
+    if pa.types.is_dictionary(cells.type):
+        if all(_is_list(chunk.dictionary) for chunk in cells.chunks):
+            return cells
+        values = _readable(cells.cast(cells.type.value_type)).combine_chunks().dictionary_encode()
+        return pa.chunked_array(
+            [pa.DictionaryArray.from_arrays(values.indices, values.dictionary, ordered=cells.type.ordered)]
+        )
+    if _is_sound(cells):
+        return cells
+    if str(cells.type) not in ("string", "large_string", "string_view"):  # lists, of which none can be coded
+        return pa.chunked_array([pa.nulls(len(cells))])
+    texts = cells.cast(pa.large_binary()).to_pylist()
+    read = [None if text is None else text.decode("utf-8", "replace") for text in texts]
+    return pa.chunked_array([pa.array(read, pa.large_string())])
+
+
+def _is_list(values: pa.Array) -> bool:
+    """Whether these can be the categories of a column: no two alike, none missing."""
+    return values.null_count == 0 and _is_sound(values) and len(pc.unique(values)) == len(values)
+
+
+def _is_sound(cells: pa.Array | pa.ChunkedArray) -> bool:
+    try:
+        cells.validate(full=True)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _write_parquet(frame: pd.DataFrame, part: Path, path: Path) -> None:
