@@ -19,6 +19,7 @@ from privsyn.answers.marginal import Marginal
 DOMAIN = Domain(tuple("abcd"), (3, 2, 4, 1))
 compiled = settings(deadline=None)  # the first call compiles
 seeds = st.integers(0, 2**32 - 1)
+temperatures = st.sampled_from([0.0, 0.3, 2.0])
 all_sets = [attributes for k in (1, 2, 3) for attributes in combinations("abcd", k)]
 some_sets = st.lists(st.sampled_from(all_sets), min_size=1, max_size=5, unique=True)
 
@@ -76,19 +77,18 @@ def test_no_value_comes_up_that_was_not_there_and_other_attributes_stay(start, a
 
 
 @compiled
-@given(coded_tables(DOMAIN), coded_tables(DOMAIN).filter(len), some_sets, seeds)
-def test_cold_it_never_ends_farther_off_than_it_began(start, aimed_at, sets, seed):
+@given(coded_tables(DOMAIN), coded_tables(DOMAIN).filter(len), some_sets, seeds, temperatures)
+def test_it_never_ends_farther_off_than_it_began(start, aimed_at, sets, seed, temperature):
     assume(len(start))
     tables = tables_of(aimed_at, sets)
-    assert misfit(run(start, tables, seed, temperature=0.0), tables) <= misfit(start, tables) + 1e-9
+    assert misfit(run(start, tables, seed, temperature=temperature), tables) <= misfit(start, tables) + 1e-9
 
 
 @compiled
-@given(coded_tables(DOMAIN).filter(len), some_sets, seeds)
-def test_cold_records_that_fit_stay_as_they_are(start, sets, seed):
-    """But for moves that change no count."""
-    tables = tables_of(start, sets)
-    assert misfit(run(start, tables, seed, temperature=0.0), tables) == 0
+@given(coded_tables(DOMAIN).filter(len), some_sets, seeds, temperatures)
+def test_records_that_fit_stay_as_they_are(start, sets, seed, temperature):
+    ended = run(start, tables_of(start, sets), seed, temperature=temperature)
+    assert np.array_equal(ended.codes, start.codes)
 
 
 @pytest.mark.parametrize("temperature", [0.0, finishing.TEMPERATURE])
@@ -108,12 +108,6 @@ def test_warm_it_gets_out_of_dead_ends():
     for temperature, least, most in ((0.0, 0, 0), (1.0, 20, 100)):
         ends = [run(start, (table,), seed, temperature=temperature) for seed in range(100)]
         assert least <= sum(misfit(end, (table,)) == 0 for end in ends) <= most
-
-
-def test_records_that_fit_come_to_no_harm_by_warmth():
-    exact, _ = dependent()
-    tables = tables_of(exact, combinations(exact.domain.names, 2))
-    assert misfit(run(exact, tables, 0), tables) < 3
 
 
 def test_what_was_equal_is_equal():
@@ -141,7 +135,7 @@ def test_tables_of_two_and_three_attributes_are_met_together():
 
 
 @compiled
-@given(seeds, some_sets.filter(lambda sets: ("d",) not in sets), st.sampled_from([0.0, 0.3, 2.0]))
+@given(seeds, some_sets.filter(lambda sets: ("d",) not in sets), temperatures)
 def test_every_decision_is_that_of_trying_it_out(seed, sets, temperature):
     """Eight rows, and tables of 0, 1, 3 or 7 records a cell, so that no weight is rounded: change for
     change exact, so that not one draw may go astray."""

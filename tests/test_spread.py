@@ -88,6 +88,22 @@ def test_what_the_one_ways_do_not_know_is_not_taken_for_spread(uncertainty):
     assert uncertainty < 5000 or peak(untold) > np.log(5.0) + STEP / 2
 
 
+def test_noise_may_differ_between_cells():
+    """One half of the tables is drowned in noise, and the other tells; even noise is as one number."""
+    rng = np.random.default_rng(0)
+    variance = np.repeat([1.0, 1e8], 6)[:, np.newaxis] * np.ones((12, 15))
+    likelihoods = []
+    for _ in range(30):
+        expected = expected_counts(rng, (12, 15))
+        residual = rng.normal(0, np.sqrt(5.0 * expected))
+        residual[6:] -= residual[6:].mean(axis=0)
+        residual[:6] -= residual[:6].mean(axis=0)
+        likelihoods.append(residual_likelihood(residual, expected, variance))
+    assert abs(peak(likelihoods) - np.log(5.0)) < 2 * STEP
+    even = residual_likelihood(residual, expected, np.full((12, 15), 9.0))
+    np.testing.assert_allclose(even, residual_likelihood(residual, expected, 9.0))
+
+
 def test_margins_do_not_tell():
     """A residual that lies in the margins alone is none."""
     residual = np.add.outer(np.array([10.0, -5.0, 3.0]), np.array([1.0, 2.0, 3.0, 4.0]))
@@ -120,6 +136,18 @@ def test_a_departure_of_less_than_nothing_speaks_for_the_least_spread():
     """Of noise alone, and five standard deviations of that."""
     likelihood = departure_likelihood(-500.0, 100.0, np.full((4, 5), 100.0), np.zeros((4, 5)))
     assert likelihood.argmax() == 0
+
+
+def test_a_departure_is_not_taken_at_its_word():
+    """Without any noise it still leaves open twice and half the spread: cells do not all spread alike."""
+    expected = np.full((10, 10), 500.0)
+    departure = np.sqrt(2 / np.pi) * np.sqrt(5.0 * expected).sum()
+    likelihood = departure_likelihood(departure, 1e-6, expected, np.zeros((10, 10)))
+    assert SPREADS[likelihood.argmax()] == pytest.approx(5.0, rel=0.4)
+    open_still = SPREADS[likelihood > likelihood.max() - 4]
+    assert open_still.min() < 3
+    assert open_still.max() > 8
+    assert open_still.max() / open_still.min() < 20
 
 
 @given(magnitudes, st.floats(1e-3, 1e9), counts, counts)
