@@ -261,7 +261,9 @@ def test_interrupted_before_a_command_runs(word, capsys, monkeypatch):
 
 def test_a_real_ctrl_c_ends_a_real_run(folder):
     program = (
-        "import sys, time; from privsyn import PrivSyn; from privsyn.cli import main\n"
+        # A shell starts what it puts in the background deaf to Ctrl-C, and so would this process be.
+        "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from privsyn import PrivSyn; from privsyn.cli import main\n"
         "def fit(*_): print('ready', flush=True); time.sleep(60)\n"
         "PrivSyn.fit = fit; sys.exit(main())"
     )

@@ -3,7 +3,8 @@ r"""Stage 3: each measured table drawn towards what was expected of it, as far a
 Prior: cells at :math:`\mu_c` with variance :math:`\tau_c^2 = \kappa \mu_c`. Measured: with variance
 :math:`\sigma^2`. The posterior mean shrinks the residual by :math:`\tau^2/(\tau^2 + \sigma^2)`. Margins
 that are known better from elsewhere are then imposed; in a 2 x 2 table three quarters of the noise lie
-in the margins. What a cell gives way is in proportion to its posterior variance.
+in the margins. What a cell gives way is in proportion to its posterior variance. Negative cells are set
+to 0 in between: the records that this adds are again taken where the variance is, not off every cell.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from privsyn.answers.marginal import Marginal, Measurement, lift
 
 Floats = npt.NDArray[np.float64]
 
-REMOVALS = 8  # rounds over the margins of removing what contradicts them; a few suffice
+REMOVALS = 30  # rounds of removing what contradicts the margins, and what is negative, at most
+REMOVED = 1e-6  # of the total: a contradiction that is left to proportional fitting
 FITTINGS = 30  # rounds over the margins of proportional fitting, at most
 FITTED = 1e-12  # of the total: a margin that is missed by less is met
 FLOOR = 1e-9  # of the expected count: what keeps a cell open to fitting
@@ -55,15 +57,19 @@ def denoise(
     prior = spread * expected
     scatter = prior + measurement.variance
     gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # both exact: measured
-    moved = gain * (measured - expected)
+    counts = expected + gain * (measured - expected)
     freedom = gain * measurement.variance + FLOOR * (1 + expected)
     sides = _sides(domain, margins)
     for _ in range(REMOVALS):
+        missed = 0.0
         for others, margin in sides:
-            excess = (expected + moved).sum(axis=others, keepdims=True) - margin
-            moved = moved - freedom * (excess / freedom.sum(axis=others, keepdims=True))
-    positive = np.maximum(expected + moved, 0.0) + FLOOR * (1 + expected)
-    return fit_margins(Marginal(domain, positive), margins)
+            excess = counts.sum(axis=others, keepdims=True) - margin
+            missed = max(missed, float(np.abs(excess).max()))
+            counts = counts - freedom * (excess / freedom.sum(axis=others, keepdims=True))
+        counts = np.maximum(counts, 0.0)
+        if missed <= REMOVED * counts.sum():
+            break
+    return fit_margins(Marginal(domain, counts + FLOOR * (1 + expected)), margins)
 
 
 def fit_margins(table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:

@@ -21,7 +21,8 @@ class Learnt:
         Which values were pooled, and how to share them out again.
     one_ways : tuple of Marginal, one an attribute, in merged codes
     marginals : tuple of Marginal
-        Counts over several attributes each, agreeing with one another and with the one-ways.
+        Counts over several attributes each. Where they overlap they agree: to rounding in the published
+        method; in the default as far as proportional fitting got, a few per cent of the rows at worst.
     total : float
         Estimated number of rows, at least 1.
     """
