@@ -101,12 +101,15 @@ def test_independent_columns_come_to_fit_all_pairs(temperature):
 
 
 def test_warm_it_gets_out_of_dead_ends():
-    """One row too many is (0, 0); on its way to (1, 1) it must be (0, 1) or (1, 0), which is worse."""
+    """One row too many is (0, 0); on its way to (1, 1) it must be (0, 1) or (1, 0), which is worse.
+
+    Warm, 0.32 of the runs find the way: 60 of 400 lie seven standard deviations below.
+    """
     domain = Domain(("a", "b"), (2, 2))
     start = Records(domain, np.repeat([[0, 0], [1, 1]], [7, 5], axis=0))
     table = Marginal(domain, np.array([[6.0, 0.0], [0.0, 6.0]]))
-    for temperature, least, most in ((0.0, 0, 0), (1.0, 20, 100)):
-        ends = [run(start, (table,), seed, temperature=temperature) for seed in range(100)]
+    for temperature, least, most in ((0.0, 0, 0), (1.0, 60, 400)):
+        ends = [run(start, (table,), seed, temperature=temperature) for seed in range(400)]
         assert least <= sum(misfit(end, (table,)) == 0 for end in ends) <= most
 
 

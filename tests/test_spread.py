@@ -88,6 +88,16 @@ def test_what_the_one_ways_do_not_know_is_not_taken_for_spread(uncertainty):
     assert uncertainty < 5000 or peak(untold) > np.log(5.0) + STEP / 2
 
 
+@pytest.mark.parametrize("sigma", [1.0, 100.0])
+def test_whatever_the_spread_some_departure_is_certain(sigma):
+    """The likelihoods of all departures add up to the same for every spread."""
+    expected = np.full((4, 5), 100.0)
+    departures = np.linspace(-1e4, 1e4, 20_001)
+    likelihoods = [departure_likelihood(d, sigma, expected, np.ones((4, 5))) for d in departures]
+    sums = np.exp(likelihoods).sum(axis=0)[SPREADS < 100]
+    np.testing.assert_allclose(sums, sums[0], rtol=1e-3)
+
+
 def test_noise_may_differ_between_cells():
     """One half of the tables is drowned in noise, and the other tells; even noise is as one number."""
     rng = np.random.default_rng(0)
