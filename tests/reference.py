@@ -185,7 +185,7 @@ def round_with_offset(values, offset):
     return rounded
 
 
-def anneal(codes, sets, shape, targets, sweeps, temperature, rng):
+def anneal(codes, sets, shape, targets, sweeps, temperature, rng, together=()):
     """Every proposal tried out: all tables counted afresh, and their misfit compared with what it was."""
 
     def misfit(rows):
@@ -196,16 +196,18 @@ def anneal(codes, sets, shape, targets, sweeps, temperature, rng):
 
     rows = codes.copy()
     n, d = rows.shape
-    for proposal in range(sweeps * n * d):
-        j, row, donor = proposal % d, int(rng.random() * n), int(rng.random() * n)
-        changed = rows.copy()
-        changed[row, j] = rows[donor, j]
-        if changed[row, j] == rows[row, j] or not any(j in columns for columns in sets):
-            continue
-        change = misfit(changed) - misfit(rows)
-        heat = temperature * (1 - proposal / (sweeps * n * d))
-        if change <= 0 or (heat > 0 and rng.random() < exp(-change / heat)):
-            rows = changed
+    moves = [[j] for j in range(d)] + [list(pair) for pair in together]
+    for turn in range(sweeps * n):
+        for move in moves:
+            row, donor = turn % n, int(rng.random() * n)
+            changed = rows.copy()
+            changed[row, move] = rows[donor, move]
+            if (changed[row] == rows[row]).all() or not any(set(move) & set(columns) for columns in sets):
+                continue
+            change = misfit(changed) - misfit(rows)
+            heat = temperature * (1 - turn / (sweeps * n))
+            if change <= 0 or (heat > 0 and rng.random() < exp(-change / heat)):
+                rows = changed
     return rows
 
 

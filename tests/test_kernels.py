@@ -15,7 +15,7 @@ from reference import binary
 
 from privsyn.answers import _kernels
 from privsyn.answers.domain import Domain, Records
-from privsyn.answers.finishing import _Layout
+from privsyn.answers.layout import lay_out
 from privsyn.answers.marginal import Marginal
 
 SHAPE = (3, 4, 2, 3)
@@ -289,28 +289,28 @@ def test_an_empty_table_of_rows_is_left_alone():
 
 @compiled
 @given(
-    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True), min_size=1, max_size=3), seeds
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True), min_size=1, max_size=3),
+    st.lists(st.sampled_from([(0, 1), (1, 3), (2, 0)]), max_size=2, unique=True),
+    seeds,
 )
-def test_annealing_is_as_if_every_proposal_were_tried_out(sets, seed):
+def test_annealing_is_as_if_every_proposal_were_tried_out(sets, together, seed):
     """The targets are such that no weight is rounded, so that not one decision may differ."""
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.integers(0, size, 6) for size in SHAPE], axis=1).astype(np.int32)
     sets = [tuple(columns) for columns in sets]
     domains = [Domain(tuple(map(str, columns)), tuple(SHAPE[j] for j in columns)) for columns in sets]
     targets = [rng.choice([0.0, 1.0, 3.0, 7.0], domain.shape) for domain in domains]
-    layout = _Layout(
+    layout = lay_out(
         Domain(tuple("0123"), SHAPE),
         tuple(Marginal(domain, target) for domain, target in zip(domains, targets, strict=True)),
+        tuple((str(a), str(b)) for a, b in together),
     )
     flat = np.concatenate([target.ravel() for target in targets])
-    annealed, gaps = codes.copy(), layout.count(codes) - flat
-    _kernels.anneal(
-        annealed, layout.holders, layout.steps, layout.starts, layout.columns, layout.strides,
-        gaps, 1 / (flat + 1), 3, 0.5, np.random.default_rng(seed),
-    )  # fmt: skip
-    slow = reference.anneal(codes, sets, SHAPE, targets, 3, 0.5, np.random.default_rng(seed))
+    annealed, gaps = codes.copy(), layout.count_rows(codes, len(flat)) - flat
+    _kernels.anneal(annealed, layout, gaps, 1 / (flat + 1), 3, 0.5, np.random.default_rng(seed))
+    slow = reference.anneal(codes, sets, SHAPE, targets, 3, 0.5, np.random.default_rng(seed), together)
     assert np.array_equal(annealed, slow)
-    assert np.array_equal(gaps, layout.count(annealed) - flat)
+    assert np.array_equal(gaps, layout.count_rows(annealed, len(flat)) - flat)
 
 
 @compiled

@@ -14,7 +14,7 @@ from strategies import coded_tables
 
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal
-from privsyn.answers.tree import independent_start, mutual_information, stack, tree_start
+from privsyn.answers.tree import independent_start, stack, tree_start
 
 TREES = {
     "chain": ["ab", "bc", "cd"],
@@ -91,14 +91,6 @@ def test_the_tree_is_the_strongest_there_is():
     met = [pair for pair, table in every.items() if reference.distance(begun, table) < 1e-9]
     assert len(trees) == 16
     assert met == list(best)
-
-
-@settings(deadline=None)
-@given(coded_tables(Domain(("a", "b"), (3, 4))).filter(len))
-def test_mutual_information_is_as_defined(records):
-    table = reference.count(records, ("a", "b"))
-    assert mutual_information(table) == pytest.approx(reference.mutual_information(table), abs=1e-12)
-    assert mutual_information(table) >= 0
 
 
 def test_independent_columns_keep_their_counts_and_lose_their_links():

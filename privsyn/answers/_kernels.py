@@ -7,9 +7,14 @@ cell = sum of codes[:, columns[t]] * strides[t].
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+
+if TYPE_CHECKING:
+    from privsyn.answers.layout import Layout
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -162,59 +167,53 @@ def update_table(
 @njit(cache=True)
 def anneal(
     codes: Codes,
-    holders: Ints,
-    steps: Ints,
-    starts: Ints,
-    columns: Ints,
-    strides: Ints,
+    layout: Layout,
     gaps: Floats,
     weights: Floats,
     sweeps: int,
     temperature: float,
     rng: np.random.Generator,
 ) -> None:
-    """Move single values while the weighted squared gaps of all tables fall, in place.
-
-    The tables lie end to end; the cell of a row in table t is
-    ``starts[t] + sum over q of codes[row, columns[t, q]] * strides[t, q]``.
+    """Move values, one or two of a row, while the weighted squared gaps of all tables fall, in place.
 
     Parameters
     ----------
     codes : of shape (n, d), row by row
-    holders : of shape (d, most tables of one attribute); the tables that hold attribute j, then -1
-    steps : of the same shape; by how much the cell moves in that table when the attribute grows by 1
-    columns, strides : of shape (tables, most attributes of one table), padded with stride 0
+    layout : `privsyn.answers.layout.Layout`, of the tables and of the moves
     gaps, weights : of shape (cells of all tables,); count less target, and 1 / (target + 1)
-    sweeps : each proposes one value for every row and attribute
-    temperature : of the first proposal; falls evenly to 0
+    sweeps : each proposes every move once to every row
+    temperature : of the first proposals; falls evenly to 0
     """
-    n, d = codes.shape
-    cells = np.empty(holders.shape[1], np.int64)
-    proposals = sweeps * n * d
-    for proposal in range(proposals):
-        j = proposal % d
-        row, donor = int(rng.random() * n), int(rng.random() * n)
-        step = codes[donor, j] - codes[row, j]
-        if step == 0:
-            continue
-        change = 0.0
-        held = 0
-        while held < holders.shape[1] and holders[j, held] >= 0:
-            table = holders[j, held]
-            cell = starts[table]
-            for q in range(columns.shape[1]):
-                cell += codes[row, columns[table, q]] * strides[table, q]
-            other = cell + step * steps[j, held]
-            change += weights[cell] * (1 - 2 * gaps[cell]) + weights[other] * (1 + 2 * gaps[other])
-            cells[held] = cell
-            held += 1
-        heat = temperature * (1 - proposal / proposals)
-        if held == 0 or (change > 0 and (heat <= 0 or rng.random() >= np.exp(-change / heat))):
-            continue
-        for h in range(held):
-            gaps[cells[h]] -= 1
-            gaps[cells[h] + step * steps[j, h]] += 1
-        codes[row, j] += step
+    n = codes.shape[0]
+    here, there = np.empty((2, len(layout.starts)), np.int64)
+    for turn in range(sweeps * n):
+        row = turn % n
+        heat = temperature * (1 - turn / (sweeps * n))
+        for m in range(len(layout.moved)):
+            donor = int(rng.random() * n)
+            a, b = layout.moved[m]
+            step_a, step_b = codes[donor, a] - codes[row, a], codes[donor, b] - codes[row, b]
+            first, end = layout.firsts[m], layout.firsts[m + 1]
+            if (step_a == 0 and step_b == 0) or first == end:
+                continue
+            for s in range(first, end):
+                table = layout.held[s]
+                cell = layout.starts[table]
+                for q in range(layout.widths[table]):
+                    cell += codes[row, layout.columns[table, q]] * layout.strides[table, q]
+                here[s - first] = cell
+                there[s - first] = cell + step_a * layout.steps[s, 0] + step_b * layout.steps[s, 1]
+            change = 0.0
+            for k in range(end - first):
+                old, new = here[k], there[k]
+                if old != new:
+                    change += weights[old] * (1 - 2 * gaps[old]) + weights[new] * (1 + 2 * gaps[new])
+            if change > 0 and (heat <= 0 or rng.random() >= np.exp(-change / heat)):
+                continue
+            for k in range(end - first):
+                gaps[here[k]] -= 1
+                gaps[there[k]] += 1
+            codes[row, a], codes[row, b] = codes[donor, a], codes[donor, b]
 
 
 @njit(cache=True, fastmath=True)

@@ -1,10 +1,11 @@
-"""Stage 4, the end: single values moved until the records fit all tables at once.
+"""Stage 4, the end: values moved one by one until the records fit all tables at once.
 
 A start along a tree fits the pairs on the tree only, and GUM leaves duplicates and rounding behind. Here
-a random row is offered, for one
-attribute, the value of another random row. Taken if the tables fit better by it, or sometimes though
-they fit a little worse, ever more rarely (simulated annealing: Kirkpatrick et al., Science 1983). The
-offer keeps rare values rare, and a look-up of two cells a table decides it.
+each row in turn is offered, for one attribute, the value of another, random row. Taken if the tables fit
+better by it, or sometimes though they fit a little worse, ever more rarely (simulated annealing:
+Kirkpatrick et al., Science 1983). The offer keeps rare values rare, and a look-up of two cells a table
+decides it. Where one attribute all but determines another, neither can move alone: such are offered
+together.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.answers import _kernels
-from privsyn.answers.domain import Domain, Records
+from privsyn.answers.domain import Attributes, Records
+from privsyn.answers.information import coupling, pairs_within
+from privsyn.answers.layout import lay_out
 from privsyn.answers.marginal import Marginal
 
-SWEEPS = 20
+SWEEPS = 10
 TEMPERATURE = 0.3  # in units of the objective; most of the fit is found far below it
+TOGETHER = 0.5  # of the coupling of two attributes, from which on they are also moved together
 
 
 def finish(start: Records, tables: tuple[Marginal, ...], rng: np.random.Generator) -> Records:
@@ -36,6 +40,7 @@ def finish(start: Records, tables: tuple[Marginal, ...], rng: np.random.Generato
     --------
     Two independent coins become two coins that agree:
 
+    >>> from privsyn.answers.domain import Domain
     >>> domain = Domain(("left", "right"), (2, 2))
     >>> start = Records(domain, np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 50))
     >>> same = Marginal(domain, np.array([[100.0, 0.0], [0.0, 100.0]]))
@@ -46,51 +51,18 @@ def finish(start: Records, tables: tuple[Marginal, ...], rng: np.random.Generato
     if not tables or not len(start):
         return start
     codes = np.array(start.codes, order="C")  # row by row: a proposal reads one row
-    layout = _Layout(start.domain, tables)
+    layout = lay_out(start.domain, tables, tightly_coupled(tables))
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in tables])
-    gaps, weights = layout.count(codes) - targets, 1 / (targets + 1)
+    gaps, weights = layout.count_rows(codes, len(targets)) - targets, 1 / (targets + 1)
     misfit = float(weights @ gaps**2)
-    _kernels.anneal(
-        codes,
-        layout.holders,
-        layout.steps,
-        layout.starts,
-        layout.columns,
-        layout.strides,
-        gaps,
-        weights,
-        SWEEPS,
-        TEMPERATURE,
-        rng,
-    )
+    _kernels.anneal(codes, layout, gaps, weights, SWEEPS, TEMPERATURE, rng)
     return Records(start.domain, codes) if weights @ gaps**2 < misfit else start
 
 
-class _Layout:
-    """Where the cells of all tables lie when they are laid end to end; the arrays of `_kernels.anneal`."""
-
-    def __init__(self, domain: Domain, tables: tuple[Marginal, ...]) -> None:
-        self.sizes = [table.domain.cells for table in tables]
-        self.starts = np.cumsum([0, *self.sizes[:-1]])
-        self.columns = np.zeros((len(tables), max(len(table.domain) for table in tables)), np.int64)
-        self.strides = np.zeros_like(self.columns)
-        held: list[list[tuple[int, int]]] = [[] for _ in domain.names]
-        for place, table in enumerate(tables):
-            axes, strides = domain.axes(table.attributes), table.domain.strides
-            self.columns[place, : len(axes)], self.strides[place, : len(axes)] = axes, strides
-            for axis, stride in zip(axes, strides, strict=True):
-                held[axis].append((place, stride))
-        self.holders = np.full((len(domain), max(map(len, held))), -1, np.int64)
-        self.steps = np.zeros_like(self.holders)
-        for axis, pairs in enumerate(held):
-            for slot, (place, stride) in enumerate(pairs):
-                self.holders[axis, slot], self.steps[axis, slot] = place, stride
-
-    def count(self, codes: _kernels.Codes) -> _kernels.Floats:
-        """How many rows lie in each cell of each table."""
-        cells = (
-            codes[:, columns] @ strides for columns, strides in zip(self.columns, self.strides, strict=True)
-        )
-        return np.concatenate(
-            [np.bincount(cell, minlength=size) for cell, size in zip(cells, self.sizes, strict=True)]
-        ).astype(np.float64)
+def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:
+    """Each attribute with the one it is most tightly coupled to, where that is tight; no pair twice."""
+    strongest: dict[str, tuple[float, Attributes]] = {}
+    for pair, table in pairs_within(tables).items():
+        for name in pair:
+            strongest[name] = max(strongest.get(name, (TOGETHER, ())), (coupling(table), pair))
+    return tuple(sorted({pair for _, pair in strongest.values() if pair}))

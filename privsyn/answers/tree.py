@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
 
 import networkx as nx
 import numpy as np
 
 from privsyn.answers._kernels import Codes
 from privsyn.answers.domain import Attributes, Domain, Records
+from privsyn.answers.information import mutual_information, pairs_within
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.sampling import draw_by_quota, draw_given
-
-
-def mutual_information(pair: Marginal) -> float:
-    """In nats, of a table of two attributes with non-negative counts.
-
-    Examples
-    --------
-    >>> coins = Domain(("left", "right"), (2, 2))
-    >>> round(mutual_information(Marginal(coins, np.array([[5, 0], [0, 5]]))), 6)  # ln 2
-    0.693147
-    >>> mutual_information(Marginal(coins, np.array([[1, 1], [1, 1]])))
-    0.0
-    """
-    joint = pair.counts / pair.total
-    product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    inside = joint > 0
-    return max(float(np.sum(joint[inside] * np.log(joint[inside] / product[inside]))), 0.0)
 
 
 def tree_start(
@@ -50,10 +33,9 @@ def tree_start(
     tables : tuple of Marginal
         Non-negative, agreeing counts.
     """
-    pairs = {pair: table.project(pair) for table in tables for pair in combinations(table.attributes, 2)}
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(domain.names)
-    for (a, b), table in pairs.items():
+    for (a, b), table in pairs_within(tables).items():
         graph.add_edge(a, b, weight=mutual_information(table), table=table)
     tree = nx.maximum_spanning_tree(graph)
     columns: dict[str, Codes] = {}
