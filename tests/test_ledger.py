@@ -6,12 +6,14 @@ import json
 from dataclasses import FrozenInstanceError, replace
 from math import fsum, inf, nan, sqrt
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from privsyn.errors import InputError
-from privsyn.private.accounting import Accounting, epsilon_for, rho_for, sigma_for
+from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
 from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger, Spend
 
 PROMISE = (1.0, 1e-9)
@@ -61,6 +63,59 @@ def test_a_budget_not_all_spent_promises_no_less_epsilon(shares: list[float]) ->
     part = a_ledger([share / 2 for share in shares])
     assert part.rho == pytest.approx(part.budget / 2, rel=1e-9)
     assert part.epsilon(1e-5) == pytest.approx(a_ledger(shares).epsilon(1e-5), rel=1e-6)
+
+
+def with_threshold(epsilon: float, delta: float, reserved: float) -> Ledger:
+    """A ledger that spends all that is left beside a threshold of delta `reserved`."""
+    rho = rho_for(epsilon, delta - reserved, "gaussian")
+    return replace(
+        a_ledger([]),
+        spends=(Spend("values", 1, 1.0, sigma_for(rho, 1.0), delta=reserved),),
+        promised_epsilon=epsilon,
+        promised_delta=delta,
+    )
+
+
+@given(st.floats(0.1, 8), st.floats(1e-12, 1e-3), st.floats(0.01, 0.99))
+def test_the_delta_of_a_threshold_is_set_aside_before_the_rest_is_priced(
+    epsilon: float, delta: float, share: float
+) -> None:
+    ledger = with_threshold(epsilon, delta, share * delta)
+    assert ledger.reserved == share * delta
+    assert ledger.budget < rho_for(epsilon, delta, "gaussian")
+    assert ledger.rho == pytest.approx(ledger.budget, rel=1e-12)
+    assert ledger.epsilon(delta) == pytest.approx(epsilon, rel=1e-6)
+    assert ledger.epsilon(ledger.reserved) == ledger.epsilon(ledger.reserved / 2) == inf
+    with pytest.raises(ValueError, match="spent rho"):
+        replace(ledger, spends=(*ledger.spends, replace(ledger.spends[0], delta=0.0)))
+    with pytest.raises(ValueError, match="thresholds take"):
+        replace(ledger, spends=(replace(ledger.spends[0], delta=delta),))
+
+
+@pytest.mark.parametrize("reserved", [1e-3, 0.01, 0.04])
+def test_a_gaussian_answer_beside_a_threshold_keeps_the_promise_in_both_directions(reserved: float) -> None:
+    # One table's answer is N(0, 1); its neighbour's gives itself away with the chance of the threshold and is
+    # N(mu, 1) otherwise. The greatest advantage is an integral of positive parts.
+    ledger = with_threshold(1.0, 0.05, reserved)
+    x = np.linspace(-12, 12, 240_001)
+    step = x[1] - x[0]
+    one, other = norm.pdf(x), (1 - reserved) * norm.pdf(x, ledger.mu)
+    for epsilon in (0.5, 1.0, 2.0):
+        promised = reserved + delta_for(ledger.rho, epsilon, "gaussian")
+        forth = np.maximum(one - np.exp(epsilon) * other, 0).sum() * step
+        back = reserved + np.maximum(other - np.exp(epsilon) * one, 0).sum() * step
+        assert max(forth, back) <= promised + 1e-9
+        assert back >= promised - reserved  # nor is much given away
+
+
+def test_a_written_ledger_tells_the_delta_of_thresholds() -> None:
+    ledger = with_threshold(1.0, 1e-9, 1e-10)
+    assert Ledger.from_json(ledger.to_json()) == ledger
+    fields = json.loads(ledger.to_json())
+    assert fields["reserved_delta"] == fields["spends"][0]["delta"] == 1e-10
+    assert min(point["delta"] for point in fields["curve"]) == 1e-9  # at 1e-12 no epsilon is kept
+    assert "set aside for thresholds: delta 1e-10" in str(ledger)
+    assert "thresholds" not in str(a_ledger([1.0]))
 
 
 def test_a_ledger_that_overspends_cannot_exist() -> None:
@@ -138,7 +193,7 @@ def changed(**fields: object) -> str:
     return json.dumps(json.loads(a_ledger([1.0]).to_json()) | fields)
 
 
-SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0}
+SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0, "delta": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -159,6 +214,8 @@ SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0}
         changed(spends=[SPEND | {"sigma": 1e-200}]),
         changed(spends=[SPEND | {"sigma": nan}]),
         changed(spends=[SPEND | {"what": 5}]),
+        changed(spends=[SPEND | {"delta": -1e-10}]),
+        changed(spends=[SPEND | {"delta": 1e-9}]),
         changed(spends=[{}]),
         changed(spends=5),
     ],

@@ -47,6 +47,9 @@ class Spend:
         How far the vector of exact answers can move, in L2, when one record is added or removed.
     sigma : float
         Scale of the noise in each number, in the unit of the answers.
+    delta : float
+        What the look costs beside rho: the chance that a threshold lets through what one record alone holds.
+        Like every sigma's budget, fixed before the first look.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Spend:
     answers: int
     sensitivity: float
     sigma: float
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.what, str):
@@ -68,6 +72,8 @@ class Spend:
             raise ValueError(
                 f"{self.what}: sensitivity {self.sensitivity}, sigma {self.sigma}; both finite, above 0"
             )
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"{self.what}: delta {self.delta}; from 0 to 1, 1 excluded")
 
     @property
     def rho(self) -> float:
@@ -103,6 +109,16 @@ class Ledger:
     ValueError
         If the spends cost more than the promise allows.
 
+    Notes
+    -----
+    All noise is Gaussian; a threshold is not. With probability 1 - delta_t, by noise of its own that nothing
+    else depends on, it lets through nothing that one record alone holds, and then the run is Gaussian
+    throughout. With y and x the chances of an event on one table and on its neighbour in such runs, the
+    Gaussian profile says y <= e^epsilon x + delta_g. Where the neighbour's chance is really (1 - delta_t) x,
+    y - e^epsilon (1 - delta_t) x = (1 - delta_t) (y - e^epsilon x) + delta_t y <= delta_g + delta_t;
+    where it is y that has delta_t added, the same bound is plain. So the deltas of thresholds are set aside
+    and the Gaussian part is accounted at what is left.
+
     Examples
     --------
     >>> counts = Spend("one-way counts", answers=12, sensitivity=2.0, sigma=8.0)
@@ -125,6 +141,10 @@ class Ledger:
     def __post_init__(self) -> None:
         object.__setattr__(self, "spends", tuple(self.spends))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
+        if 0 < self.promised_delta <= self.reserved:
+            raise ValueError(
+                f"thresholds take delta {self.reserved:.6g} of {self.promised_delta:.6g} promised"
+            )
         if self.rho > self.budget * (1 + SLACK):
             raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
 
@@ -134,9 +154,14 @@ class Ledger:
         return fsum(spend.rho for spend in self.spends)
 
     @property
+    def reserved(self) -> float:
+        """The delta that thresholds cost together: set aside before the first look."""
+        return fsum(spend.delta for spend in self.spends)
+
+    @property
     def budget(self) -> float:
         """The rho that the promise allows, fixed before the first look."""
-        return rho_for(self.promised_epsilon, self.promised_delta, self.accounting)
+        return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)
 
     @property
     def mu(self) -> float:
@@ -148,12 +173,15 @@ class Ledger:
 
         How much is spent may depend on noisy answers (a run may find nothing worth asking). Adaptive
         composition is a theorem about a sum bounded in advance; of one that came out smaller it says nothing.
+        Infinite at a delta that thresholds use up.
         """
-        return epsilon_for(max(self.rho, self.budget), delta, self.accounting)
+        if 0 < delta <= self.reserved:
+            return inf
+        return epsilon_for(max(self.rho, self.budget), delta - self.reserved, self.accounting)
 
     def to_json(self) -> str:
         """The ledger as JSON for people and programs; a run that is not private says so first."""
-        deltas = sorted({*CURVE, self.promised_delta})
+        deltas = sorted(delta for delta in {*CURVE, self.promised_delta} if delta > self.reserved)
         fields = {
             "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
             "private": self.private,
@@ -161,6 +189,7 @@ class Ledger:
             "accounting": self.accounting,
             "rho": self.rho,
             "budget": self.budget,
+            "reserved_delta": self.reserved,
             "mu": self.mu,
             "curve": [{"delta": delta, "epsilon": self.epsilon(delta)} for delta in deltas],
             "randomness": self.randomness,
@@ -172,6 +201,7 @@ class Ledger:
                     "sensitivity": spend.sensitivity,
                     "sigma": spend.sigma,
                     "rho": spend.rho,
+                    "delta": spend.delta,
                 }
                 for spend in self.spends
             ],
@@ -198,10 +228,12 @@ class Ledger:
         rows = self._table()
         width = max(len(what) for what, *_ in rows)
         promise = f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r}"
+        thresholds = f"set aside for thresholds: delta {self.reserved:.4g}"
         lines = [
             f"{promise}; neighbours: {self.neighbours}",
             f"{self.randomness}; {self.accounting} accounting; privsyn {self.version}",
             *(f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows),
+            *([thresholds] if self.reserved else []),
             *(f"public: {sentence}" for sentence in self.public_inputs),
         ]
         return "\n".join(lines if self.private else [NOT_PRIVATE, *lines])
@@ -227,7 +259,13 @@ def _read(fields: dict[str, Any]) -> Ledger:
     ):
         raise TypeError
     spends = tuple(
-        Spend(line["what"], int(line["answers"]), float(line["sensitivity"]), float(line["sigma"]))
+        Spend(
+            line["what"],
+            int(line["answers"]),
+            float(line["sensitivity"]),
+            float(line["sigma"]),
+            float(line["delta"]),
+        )
         for line in fields["spends"]
     )
     return Ledger(
