@@ -117,7 +117,7 @@ class Release:
                 "ordered": self.learnt.merging.merged.ordered,
             },
             "marginals": [table.attributes for table in self.learnt.marginals],
-            "ledger": json.loads(self.ledger.to_json()),
+            "ledger": self.ledger.to_dict(),
         }
         with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
             # Under a fixed date, so that the same release gives the same bytes.
@@ -174,7 +174,7 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
     return Release(
         codec,
         Learnt(merging, one_ways, marginals, total),
-        Ledger.from_json(json.dumps(text["ledger"])),
+        Ledger.from_dict(text["ledger"]),
         text["method"],
     )
 

@@ -163,6 +163,8 @@ def test_a_ledger_does_not_change() -> None:
 def test_writing_and_reading_give_the_same_ledger(shares: list[float], private: bool) -> None:
     ledger = a_ledger(shares, private=private)
     assert Ledger.from_json(ledger.to_json()) == ledger
+    assert Ledger.from_dict(ledger.to_dict()) == ledger
+    assert json.loads(ledger.to_json()) == ledger.to_dict()
 
 
 def test_the_written_ledger_says_all() -> None:

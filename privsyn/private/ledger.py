@@ -8,6 +8,7 @@ anybody can price the same facts anew.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import fsum, inf, sqrt
 from textwrap import shorten
@@ -19,6 +20,8 @@ from privsyn.private.accounting import Accounting, epsilon_for, rho_for, rho_of
 NOT_PRIVATE = (
     "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND TAKEN OFF AGAIN. DO NOT PUBLISH."
 )
+
+NO_LEDGER = "not a ledger that privsyn wrote, or changed since: write it again"
 
 CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
 """The deltas, beside the promised one, at which the written ledger says epsilon."""
@@ -179,8 +182,8 @@ class Ledger:
             return inf
         return epsilon_for(max(self.rho, self.budget), delta - self.reserved, self.accounting)
 
-    def to_json(self) -> str:
-        """The ledger as JSON for people and programs; a run that is not private says so first."""
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger as plain data for JSON; a run that is not private says so first."""
         deltas = sorted(delta for delta in {*CURVE, self.promised_delta} if delta > self.reserved)
         fields = {
             "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
@@ -193,7 +196,7 @@ class Ledger:
             "mu": self.mu,
             "curve": [{"delta": delta, "epsilon": self.epsilon(delta)} for delta in deltas],
             "randomness": self.randomness,
-            "public_inputs": self.public_inputs,
+            "public_inputs": list(self.public_inputs),
             "spends": [
                 {
                     "what": spend.what,
@@ -208,21 +211,34 @@ class Ledger:
             "version": self.version,
         }
         warning = {} if self.private else {"warning": NOT_PRIVATE}
-        return json.dumps(warning | fields, indent=2, ensure_ascii=False)
+        return warning | fields
+
+    def to_json(self) -> str:
+        """The ledger as JSON, for people and programs."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Ledger:
-        """Read what `to_json` wrote; costs and curve are not read but priced anew.
+    def from_dict(cls, plain: Mapping[str, Any]) -> Ledger:
+        """The ledger that `to_dict` wrote; costs and curve are not read but priced anew.
 
         Raises
         ------
         InputError
-            If the text is no ledger, or one that spends more than it promises.
+            If it is no ledger, or one that spends more than it promises.
         """
         try:
-            return _read(json.loads(text))
-        except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError):
-            raise InputError("not a ledger that privsyn wrote, or changed since: write it again") from None
+            return _read(plain)
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            raise InputError(NO_LEDGER) from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Ledger:
+        """Read what `to_json` wrote; an `InputError` as for `from_dict`."""
+        try:
+            plain = json.loads(text)
+        except (RecursionError, ValueError):
+            raise InputError(NO_LEDGER) from None
+        return cls.from_dict(plain)
 
     def __str__(self) -> str:
         rows = self._table()
@@ -252,8 +268,8 @@ class Ledger:
         return [*rows, ("total", "", "", f"{total:.4g}", f"of {self.budget:.4g}")]
 
 
-def _read(fields: dict[str, Any]) -> Ledger:
-    """The ledger of parsed JSON; any of half a dozen errors if it has another shape."""
+def _read(fields: Mapping[str, Any]) -> Ledger:
+    """The ledger of plain data; any of half a dozen errors if it has another shape."""
     if not (
         type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])
     ):
