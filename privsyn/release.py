@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.answers.domain import Attributes, Domain, Records
-from privsyn.answers.gum import Progress
 from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.merging import Merging
 from privsyn.answers.synthesis import synthesise
 from privsyn.errors import InputError, shown
 from privsyn.private.ledger import Ledger
+from privsyn.progress import Progress
 from privsyn.table.codec import Codec
 from privsyn.table.sources import atomic_path
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.answers.gum import Progress
 from privsyn.answers.learnt import Method
 from privsyn.errors import InputError, shown
 from privsyn.methods import default, published
@@ -18,6 +17,7 @@ from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
+from privsyn.progress import Progress
 from privsyn.release import Release, check_whole
 from privsyn.table.codec import Codec
 from privsyn.table.schema import Schema

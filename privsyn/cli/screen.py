@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
+from privsyn.progress import Progress
 from privsyn.synthesizer import PUBLIC
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Report = Callable[[str, int, int], None]
-
 
 @contextmanager
-def progress() -> Iterator[Report | None]:
+def progress() -> Iterator[Progress | None]:
     """A bar for each stage on a terminal's standard error, gone when all is done; None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    columns = (
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.TimeElapsedColumn(),
+    )
+    with rich_progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, int] = {}
 
         def report(stage: str, done: int, total: int) -> None:

@@ -6,11 +6,11 @@ import numpy as np
 
 from privsyn.answers.combining import combine
 from privsyn.answers.consistency import estimate_total, make_consistent
-from privsyn.answers.gum import Progress
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.merging import merge_rare
 from privsyn.answers.selection import allocate, dense_marg
 from privsyn.private.measure import PrivateTable
+from privsyn.progress import Progress
 
 ONE_WAYS, DEPENDENCES, MARGINALS = 0.1, 0.1, 0.8  # shares of the budget; Section 5.4
 
