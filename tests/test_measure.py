@@ -310,8 +310,7 @@ def merged_neighbours(draw):
 @given(merged_neighbours())
 def test_rows_are_merged_one_by_one(case):
     records, _, merging = case
-    private = PrivateTable(records, StubNoise())
-    private.merge(merging)
+    private = PrivateTable(records, StubNoise()).merge(merging)
     rows = [
         [int(group[code]) for group, code in zip(merging.groups, row, strict=True)] for row in records.codes
     ]
@@ -327,8 +326,7 @@ def test_merged_neighbours_are_neighbours(case):
     *pair, merging = case
     answers = []
     for records in pair:
-        private = PrivateTable(records, StubNoise())
-        private.merge(merging)
+        private = PrivateTable(records, StubNoise()).merge(merging)
         answers.append(private.marginals((merging.merged.names,), np.ones(1))[0].marginal.counts)
     assert np.abs(answers[1] - answers[0]).sum() == 1
 
@@ -344,6 +342,18 @@ def test_the_table_that_was_given_is_not_changed():
     records = Records(TINY, np.array([(0, 1, 1), (1, 0, 1)]))
     private = PrivateTable(records, StubNoise())
     before = records.codes.copy()
-    private.merge(merge_rare(tuple(Measurement(m.marginal, 1e9) for m in private.one_ways(1.0)), 2.0))
-    assert private.domain.sizes == (1, 1, 1)
+    merged = private.merge(
+        merge_rare(tuple(Measurement(m.marginal, 1e9) for m in private.one_ways(1.0)), 2.0)
+    )
+    assert (private.domain.sizes, merged.domain.sizes) == ((2, 2, 2), (1, 1, 1))
     assert np.array_equal(records.codes, before)
+
+
+def test_a_table_and_its_merged_one_have_one_list_of_what_was_asked():
+    private = private_table([(0, 1, 1)])
+    merged = private.merge(merge_rare(private.one_ways(1.0), 1.0))
+    merged.one_ways(1.0)
+    private.one_ways(1.0)
+    assert private.spends == merged.spends
+    first, second, third = (spend.what for spend in private.spends)
+    assert (second, third) == (f"{first} (look 2)", f"{first} (look 3)")

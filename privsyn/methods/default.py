@@ -51,7 +51,7 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     one_ways, share = _one_ways(private, rho)
     total = estimate_total(one_ways)
     merging = merge_rare(one_ways, total, spared=MANY_VALUES)
-    private.merge(merging)
+    private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     domain = private.domain
     margins = average_one_ways(domain, one_ways, total)

@@ -21,7 +21,7 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     report("counting", 0, 3)
     one_ways = private.one_ways(ONE_WAYS * rho)
     merging = merge_rare(one_ways, estimate_total(one_ways), join_neighbours=False)
-    private.merge(merging)
+    private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     report("counting", 1, 3)
     dependences = private.indifs(DEPENDENCES * rho)

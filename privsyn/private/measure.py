@@ -7,6 +7,7 @@ table of counts, so adding it changes that cell by 1 and no other: a table of co
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import combinations
 from math import sqrt
 
@@ -51,9 +52,14 @@ class PrivateTable:
         """What has been asked so far and what it cost."""
         return tuple(self._spends)
 
-    def merge(self, merging: Merging) -> None:
-        """Recode the rows by released counts; each row by itself, so neighbours stay neighbours."""
-        self._records = merging.merge(self._records)
+    def merge(self, merging: Merging) -> PrivateTable:
+        """The rows recoded by released counts; each row by itself, so neighbours stay neighbours.
+
+        What is asked of either table stands in one list: they hold the same people.
+        """
+        merged = copy(self)  # the list of spends is not copied, but shared
+        merged._records = merging.merge(self._records)
+        return merged
 
     def one_ways(self, rho: float) -> tuple[Measurement, ...]:
         """Question 1: the counts of every attribute's values.
