@@ -18,7 +18,8 @@ from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.merging import Merging
 from privsyn.answers.synthesis import synthesise
-from privsyn.errors import InputError, shown
+from privsyn.arguments import check_whole
+from privsyn.errors import InputError
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress
 from privsyn.table.codec import Codec
@@ -177,10 +178,3 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
         Ledger.from_dict(text["ledger"]),
         text["method"],
     )
-
-
-def check_whole(name: str, value: object) -> int:
-    """`value` as an int of at least 0; ``InputError`` says what was given instead."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"{name} is a whole number of at least 0; got {shown(value)}")
-    return int(value)

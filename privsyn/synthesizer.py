@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from math import inf, isfinite, nan
-from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.answers.learnt import Method
+from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError, shown
 from privsyn.methods import default, published
 from privsyn.private.accounting import Accounting, rho_for
@@ -18,7 +17,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
 from privsyn.progress import Progress
-from privsyn.release import Release, check_whole
+from privsyn.release import Release
 from privsyn.table.codec import Codec
 from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
@@ -187,7 +186,7 @@ class PrivSyn:
     @property
     def _promise(self) -> tuple[float, float]:
         """Epsilon and delta as doubles: in another type of number the accounting would round otherwise."""
-        return _double("epsilon", self.epsilon), _double("delta", self.delta)
+        return check_finite("epsilon", self.epsilon), check_finite("delta", self.delta)
 
     def _accounting(self, noise: Noise) -> Accounting:
         """The tightest that holds for the noise; for the published algorithm, the one it came with."""
@@ -196,13 +195,3 @@ class PrivSyn:
     def _report(self, stage: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(stage, done, total)
-
-
-def _double(name: str, value: object) -> float:
-    try:
-        double = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
-    except OverflowError:
-        double = inf
-    if not isfinite(double):
-        raise InputError(f"{name} is a finite number; got {shown(value)}")
-    return double

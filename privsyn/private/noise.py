@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.arguments import check_whole
 from privsyn.errors import InputError, shown
 from privsyn.private.accounting import Accounting
 from privsyn.private.sampler import Bits, Integers, check_sigma, os_entropy, rounded_gaussian, seeded_bits
@@ -68,11 +69,8 @@ class SeededGaussian:
     _bits: Bits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise InputError(f"seed is a whole number of at least 0; got {shown(self.seed)}")
-        stream = np.random.SeedSequence(
-            self.seed, spawn_key=(0,)
-        )  # another than what is drawn after the noise
+        # Another stream than that of what is drawn after the noise.
+        stream = np.random.SeedSequence(check_whole("seed", self.seed), spawn_key=(0,))
         object.__setattr__(self, "_bits", seeded_bits(np.random.default_rng(stream)))
 
     @property
