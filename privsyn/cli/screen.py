@@ -45,6 +45,7 @@ def progress() -> Iterator[Progress | None]:
 def show_files(
     synthetic: pd.DataFrame,
     out: Path,
+    spent: Ledger,
     *,
     estimated: bool,
     model: Path | None = None,
@@ -52,7 +53,8 @@ def show_files(
 ) -> None:
     """Say what was written, and where."""
     rows, columns = synthetic.shape
-    note = " (a private estimate of the table's own number)" if estimated else ""
+    number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
+    note = f" (a private estimate of {number})" if estimated else ""
     typer.echo(f"{out}: {rows:,} rows{note}, {columns} columns")
     if model is not None:
         typer.echo(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
@@ -63,6 +65,8 @@ def show_files(
 def show_privacy(ledger: Ledger) -> None:
     """Say what is promised, or what spoils the promise, and what was taken as public beyond the usual."""
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+    if ledger.unit is not None:
+        promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
     typer.echo(promise if ledger.private else NOT_PRIVATE)
     for fact in ledger.public_inputs:
         if fact not in PUBLIC:

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import fsum, inf, sqrt
 from textwrap import shorten
-from typing import Any
+from typing import Any, TypeVar
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for, rho_of
+
+T = TypeVar("T")
 
 NOT_PRIVATE = (
     "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND TAKEN OFF AGAIN. DO NOT PUBLISH."
@@ -47,7 +49,7 @@ class Spend:
     answers : int
         How many numbers were released.
     sensitivity : float
-        How far the vector of exact answers can move, in L2, when one record is added or removed.
+        How far the vector of exact answers can move, in L2, from a table to its neighbour.
     sigma : float
         Scale of the noise in each number, in the unit of the answers.
     delta : float
@@ -104,8 +106,10 @@ class Ledger:
         What was taken as public, in plain sentences.
     version : str
         Of the program that spent.
-    neighbours : str
-        Which two tables nobody can tell apart.
+    unit : str, optional
+        The column that names the person, where the promise is for all rows of one. Left out: it is for a row.
+    rows_per_unit : int, optional
+        The most rows kept of one person, where there is a unit.
 
     Raises
     ------
@@ -139,9 +143,14 @@ class Ledger:
     private: bool
     public_inputs: tuple[str, ...]
     version: str
-    neighbours: str = "add or remove one record"
+    unit: str | None = None
+    rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
+        if (self.unit is None) != (self.rows_per_unit is None):
+            raise ValueError(f"unit {self.unit!r} with rows_per_unit {self.rows_per_unit!r}: both or neither")
+        if self.rows_per_unit is not None and self.rows_per_unit < 1:
+            raise ValueError(f"rows_per_unit {self.rows_per_unit}; at least 1")
         object.__setattr__(self, "spends", tuple(self.spends))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
         if 0 < self.promised_delta <= self.reserved:
@@ -150,6 +159,14 @@ class Ledger:
             )
         if self.rho > self.budget * (1 + SLACK):
             raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
+
+    @property
+    def neighbours(self) -> str:
+        """Which two tables nobody can tell apart."""
+        if self.rows_per_unit is None:
+            return "add or remove one record"
+        rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
+        return f"add or remove all rows of one person (at most {rows} each kept)"
 
     @property
     def rho(self) -> float:
@@ -189,6 +206,8 @@ class Ledger:
             "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
             "private": self.private,
             "neighbours": self.neighbours,
+            "unit": self.unit,
+            "rows_per_unit": self.rows_per_unit,
             "accounting": self.accounting,
             "rho": self.rho,
             "budget": self.budget,
@@ -247,6 +266,7 @@ class Ledger:
         thresholds = f"set aside for thresholds: delta {self.reserved:.4g}"
         lines = [
             f"{promise}; neighbours: {self.neighbours}",
+            *([] if self.unit is None else [f"a person: all rows with one {self.unit!r}"]),
             f"{self.randomness}; {self.accounting} accounting; privsyn {self.version}",
             *(f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows),
             *([thresholds] if self.reserved else []),
@@ -293,5 +313,13 @@ def _read(fields: Mapping[str, Any]) -> Ledger:
         private=fields["private"],
         public_inputs=tuple(fields["public_inputs"]),
         version=str(fields["version"]),
-        neighbours=str(fields["neighbours"]),
+        unit=_optional(str, fields["unit"]),
+        rows_per_unit=_optional(int, fields["rows_per_unit"]),
     )
+
+
+def _optional(kind: type[T], value: object) -> T | None:
+    """`value`, which is None or of this very type."""
+    if value is not None and type(value) is not kind:
+        raise TypeError
+    return value
