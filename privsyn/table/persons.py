@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from math import trunc
 from numbers import Real
 from unicodedata import normalize
 from uuid import UUID
@@ -79,9 +78,10 @@ def identifier(cell: object) -> str | None:
 def _one_form(cell: object) -> str | None:
     if isinstance(cell, bytes):
         cell = cell.decode("utf-8", "backslashreplace")
-    elif isinstance(cell, Real | Decimal) and cell == (whole := trunc(cell)):  # one that is infinite raises
-        cell = str(whole)
-    elif isinstance(cell, Real | Decimal | UUID):
+    elif isinstance(cell, Real | Decimal):
+        whole = int(cell)  # type: ignore[arg-type]  # the stub of Real lacks it; one that is infinite raises
+        cell = str(whole if cell == whole else cell)
+    elif isinstance(cell, UUID):
         cell = str(cell)
     if not isinstance(cell, str):
         return None
