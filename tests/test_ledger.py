@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError, replace
+from importlib import resources
 from math import fsum, inf, nan, sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from scipy.stats import norm
 
 from privsyn.errors import InputError
@@ -17,6 +19,7 @@ from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_f
 from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger, Spend
 
 PROMISE = (1.0, 1e-9)
+LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
 
 
 def a_ledger(shares: list[float], accounting: Accounting = "gaussian", *, private: bool = True) -> Ledger:
@@ -183,6 +186,60 @@ def test_the_written_ledger_says_all() -> None:
     assert "Länge" in ledger.to_json()
 
 
+@pytest.mark.parametrize(
+    ("unit", "rows_per_unit", "neighbours"),
+    [
+        (None, None, "add or remove one record"),
+        ("person_id", 5, "add or remove all rows of one person (at most 5 rows each kept)"),
+        ("person_id", 1, "add or remove all rows of one person (at most 1 row each kept)"),
+    ],
+)
+def test_a_ledger_says_who_its_neighbours_are(unit, rows_per_unit, neighbours) -> None:
+    ledger = replace(a_ledger([1.0]), unit=unit, rows_per_unit=rows_per_unit)
+    fields = ledger.to_dict()
+    assert fields["neighbours"] == ledger.neighbours == neighbours
+    assert (fields["unit"], fields["rows_per_unit"]) == (unit, rows_per_unit)
+    assert Ledger.from_json(ledger.to_json()) == ledger
+    assert neighbours in str(ledger)
+    assert ("person_id" in str(ledger)) == (unit is not None)
+
+
+@pytest.mark.parametrize(("unit", "rows_per_unit"), [("person_id", None), (None, 5), ("person_id", 0)])
+def test_a_unit_comes_with_a_bound_on_its_rows(unit, rows_per_unit) -> None:
+    with pytest.raises(ValueError, match="rows_per_unit"):
+        replace(a_ledger([1.0]), unit=unit, rows_per_unit=rows_per_unit)
+
+
+def test_the_schema_of_ledgers_is_one_and_refuses_what_is_none() -> None:
+    Draft202012Validator.check_schema(LEDGER_SCHEMA)
+    validator = Draft202012Validator(LEDGER_SCHEMA)
+    fields = a_ledger([0.5, 0.5]).to_dict()
+    assert validator.is_valid(fields)
+    assert validator.is_valid(a_ledger([], private=False).to_dict())
+    for name in fields:
+        assert not validator.is_valid({key: value for key, value in fields.items() if key != name}), name
+    for wrong in (
+        {"more": 1},
+        {"private": False},  # without a warning
+        {"warning": "beware"},  # of a private run
+        {"unit": "person_id"},
+        {"rows_per_unit": 5},
+        {"unit": "person_id", "rows_per_unit": 0},
+        {"budget": 0},
+        {"curve": []},
+        {"reserved_delta": 1},
+        {"accounting": "trust"},
+        {"promise": {"epsilon": 1.0, "delta": 1.0}},
+        {"spends": [fields["spends"][0] | {"rows": 7}]},
+        {"spends": [fields["spends"][0] | {"answers": 1.5}]},
+    ):
+        assert not validator.is_valid(fields | wrong), wrong
+
+
+def test_every_part_of_the_schema_is_explained() -> None:
+    assert all("description" in part for part in LEDGER_SCHEMA["properties"].values())
+
+
 def test_a_ledger_that_is_not_private_says_so_first_and_in_capitals() -> None:
     ledger = a_ledger([1.0], private=False)
     assert next(iter(json.loads(ledger.to_json()).items())) == ("warning", NOT_PRIVATE)
@@ -213,6 +270,10 @@ SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0, "delta":
         changed(private="false"),
         changed(public_inputs=[5]),
         changed(public_inputs=None),
+        changed(unit="person_id"),
+        changed(unit=7, rows_per_unit=7),
+        changed(unit="person_id", rows_per_unit="5"),
+        changed(unit="person_id", rows_per_unit=0),
         changed(spends=[SPEND | {"sigma": 1e-200}]),
         changed(spends=[SPEND | {"sigma": nan}]),
         changed(spends=[SPEND | {"what": 5}]),
