@@ -261,8 +261,8 @@ def _check_unit(unit: object, rows_per_unit: object, schema: Schema | None) -> N
         raise InputError(f"unit is the name of a column; got {shown(unit)}")
     if rows_per_unit is None:
         raise InputError(
-            "unit needs rows_per_unit, the most rows kept of a person: what is publicly known to be usual,"
-            " not counted in this table; more of them, more noise"
+            "unit needs rows_per_unit (--rows-per-unit), the most rows kept of one person:"
+            " as many as most are publicly known to have; twice as many, twice the noise"
         )
     check_whole("rows_per_unit", rows_per_unit, least=1)
     if schema is not None and unit in schema.columns:
