@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.answers.domain import Attributes, Domain, Records
-from privsyn.answers.gum import Progress
 from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.merging import Merging
 from privsyn.answers.synthesis import synthesise
-from privsyn.errors import InputError, shown
+from privsyn.arguments import check_whole
+from privsyn.errors import InputError
 from privsyn.private.ledger import Ledger
+from privsyn.progress import Progress
 from privsyn.table.codec import Codec
 from privsyn.table.sources import atomic_path
 
@@ -117,7 +118,7 @@ class Release:
                 "ordered": self.learnt.merging.merged.ordered,
             },
             "marginals": [table.attributes for table in self.learnt.marginals],
-            "ledger": json.loads(self.ledger.to_json()),
+            "ledger": self.ledger.to_dict(),
         }
         with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
             # Under a fixed date, so that the same release gives the same bytes.
@@ -174,13 +175,6 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
     return Release(
         codec,
         Learnt(merging, one_ways, marginals, total),
-        Ledger.from_json(json.dumps(text["ledger"])),
+        Ledger.from_dict(text["ledger"]),
         text["method"],
     )
-
-
-def check_whole(name: str, value: object) -> int:
-    """`value` as an int of at least 0; ``InputError`` says what was given instead."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise InputError(f"{name} is a whole number of at least 0; got {shown(value)}")
-    return int(value)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from math import inf, isfinite, nan
-from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.answers.gum import Progress
 from privsyn.answers.learnt import Method
+from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError, shown
 from privsyn.methods import default, published
 from privsyn.private.accounting import Accounting, rho_for
+from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
-from privsyn.release import Release, check_whole
+from privsyn.private.sampler import Bits, os_entropy, seeded_bits
+from privsyn.progress import Progress
+from privsyn.release import Release
 from privsyn.table.codec import Codec
+from privsyn.table.persons import persons_of
 from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
 
@@ -44,6 +46,12 @@ class PrivSyn:
         Between 0 and 1; smaller than one part in the number of people by far.
     schema : Schema
         What is public about the columns.
+    unit : str, optional
+        The column that names the person, where a person may have many rows: the promise is then for all rows
+        of a person. Neither schema nor synthetic table has it. Left out: each row is a person of its own.
+    rows_per_unit : int, optional
+        With `unit`, the most rows kept of a person, drawn by lot. Public: from what is known of such tables,
+        not counted in this one. Noise grows with it; rows beyond it are lost.
     seed : int, optional
         Makes the run repeatable, noise included, and therefore NOT PRIVATE.
     noise : "exact" or "opendp"
@@ -86,6 +94,8 @@ class PrivSyn:
         delta: float = 1e-9,
         schema: Schema | None = None,
         *,
+        unit: str | None = None,
+        rows_per_unit: int | None = None,
         seed: int | None = None,
         noise: str = "exact",
         method: Method = "default",
@@ -97,15 +107,19 @@ class PrivSyn:
             raise InputError(f"schema is a Schema; got a {type(schema).__name__}")
         if seed is not None:
             check_whole("seed", seed)
+        _check_unit(unit, rows_per_unit, schema)
         self.epsilon = epsilon
         self.delta = delta
         self.schema = schema
+        self.unit = unit
+        self.rows_per_unit = rows_per_unit
         self.seed = seed
         self.noise = noise
         self.method: Method = method
         self.progress = progress
-        if rho_for(*self._promise, self._accounting(noise_source(noise, seed))) < LEAST_BUDGET:
-            raise InputError(f"epsilon {shown(epsilon)} wants noise that drowns any count: raise it")
+        if self._budget(self._accounting(noise_source(noise, seed))) < LEAST_BUDGET:
+            lower = "" if unit is None else ", or lower rows_per_unit"
+            raise InputError(f"epsilon {shown(epsilon)} wants noise that drowns any count: raise it{lower}")
 
     @classmethod
     def paper(
@@ -114,12 +128,24 @@ class PrivSyn:
         delta: float = 1e-9,
         schema: Schema | None = None,
         *,
+        unit: str | None = None,
+        rows_per_unit: int | None = None,
         seed: int | None = None,
         noise: str = "exact",
         progress: Progress | None = None,
     ) -> PrivSyn:
         """The published algorithm, step for step, for experiments and comparison."""
-        return cls(epsilon, delta, schema, seed=seed, noise=noise, method="published", progress=progress)
+        return cls(
+            epsilon,
+            delta,
+            schema,
+            unit=unit,
+            rows_per_unit=rows_per_unit,
+            seed=seed,
+            noise=noise,
+            method="published",
+            progress=progress,
+        )
 
     def fit(self, table: Any) -> PrivSyn:
         """Learn from a private table.
@@ -136,16 +162,17 @@ class PrivSyn:
         """
         if self.schema is None:
             raise InputError("a schema is needed: `privsyn schema DATA` drafts one for you to review")
-        source = read_table(table, self.schema)
-        codec = Codec.for_table(self.schema, source.frame)
+        source = read_table(table, self.schema, unit=self.unit)
+        frame = self._bounded(source.frame)
+        codec = Codec.for_table(self.schema, frame)
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
-        private = PrivateTable(codec.encode(source.frame), noise)
-        epsilon, delta = self._promise
-        rho = rho_for(epsilon, delta, accounting)
+        private = PrivateTable(codec.encode(frame), noise, self._most_rows)
         learn = published.learn if self.method == "published" else default.learn
         stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
-        learnt = learn(private, rho, np.random.default_rng(stream), self._report)
+        learnt = learn(private, self._budget(accounting), np.random.default_rng(stream), self._report)
+        epsilon, delta = self._promise
+        one_person = () if self.unit is None else (f"that one person has one identifier in {self.unit!r}",)
         ledger = Ledger(
             private.spends,
             promised_epsilon=epsilon,
@@ -153,8 +180,10 @@ class PrivSyn:
             accounting=accounting,
             randomness=noise.name,
             private=noise.private,
-            public_inputs=(*PUBLIC, *source.public_inputs),
+            public_inputs=(*PUBLIC, *one_person, *source.public_inputs),
             version=version("privsyn"),
+            unit=self.unit,
+            rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
         self.release_ = Release(codec, learnt, ledger, self.method)
         return self
@@ -187,7 +216,29 @@ class PrivSyn:
     @property
     def _promise(self) -> tuple[float, float]:
         """Epsilon and delta as doubles: in another type of number the accounting would round otherwise."""
-        return _double("epsilon", self.epsilon), _double("delta", self.delta)
+        return check_finite("epsilon", self.epsilon), check_finite("delta", self.delta)
+
+    @property
+    def _most_rows(self) -> int:
+        """The most rows of a person: one, where each row is a person."""
+        return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
+
+    def _budget(self, accounting: Accounting) -> float:
+        """The rho that the promise leaves for a difference of one row: a person's k rows cost k^2 of it."""
+        return rho_for(*self._promise, accounting) / self._most_rows**2
+
+    def _bounded(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows to learn from: no more of a person than may be, and without the identifiers.
+
+        Nothing has been counted before, and nothing looks at the other rows again.
+        """
+        if self.unit is None:
+            return frame
+        lots: Bits = os_entropy
+        if self.seed is not None:
+            lots = seeded_bits(np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,))))
+        kept = kept_rows(persons_of(frame, self.unit), self._most_rows, lots)
+        return frame.loc[kept].drop(columns=self.unit)
 
     def _accounting(self, noise: Noise) -> Accounting:
         """The tightest that holds for the noise; for the published algorithm, the one it came with."""
@@ -198,11 +249,23 @@ class PrivSyn:
             self.progress(stage, done, total)
 
 
-def _double(name: str, value: object) -> float:
-    try:
-        double = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
-    except OverflowError:
-        double = inf
-    if not isfinite(double):
-        raise InputError(f"{name} is a finite number; got {shown(value)}")
-    return double
+def _check_unit(unit: object, rows_per_unit: object, schema: Schema | None) -> None:
+    """Refuse half of the two settings, and identifiers that would be synthesised."""
+    if unit is None:
+        if rows_per_unit is not None:
+            raise InputError(
+                "rows_per_unit needs unit, the column that names the person: give both or neither"
+            )
+        return
+    if not isinstance(unit, str):
+        raise InputError(f"unit is the name of a column; got {shown(unit)}")
+    if rows_per_unit is None:
+        raise InputError(
+            "unit needs rows_per_unit (--rows-per-unit), the most rows kept of one person:"
+            " as many as most are publicly known to have; twice as many, twice the noise"
+        )
+    check_whole("rows_per_unit", rows_per_unit, least=1)
+    if schema is not None and unit in schema.columns:
+        raise InputError(
+            f"unit {unit!r} is a column of the schema: leave it out, identifiers are not synthesised"
+        )

@@ -1,7 +1,32 @@
-"""Settings that all tests share."""
+"""Settings that all tests share, and what holds of every ledger that any of them writes."""
 
+import json
+from importlib import resources
+
+import pytest
 from hypothesis import settings
+from jsonschema import Draft202012Validator
+
+from privsyn.private.ledger import Ledger
 
 # A deadline would measure the machine's load, and the time to compile a kernel, not the code.
 settings.register_profile("privsyn", deadline=None)
 settings.load_profile("privsyn")
+
+LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _every_ledger_fits_its_schema():
+    """Whatever a test does that writes a ledger, into a file, a model or a text, the schema describes it."""
+    validator = Draft202012Validator(LEDGER_SCHEMA)
+    to_dict = Ledger.to_dict
+
+    def checked(ledger):
+        plain = to_dict(ledger)
+        validator.validate(plain)
+        return plain
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "to_dict", checked)
+        yield

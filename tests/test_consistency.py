@@ -197,6 +197,18 @@ def test_two_looks_are_averaged_by_precision(variance, other):
     np.testing.assert_allclose(both.marginal.counts, mean)
 
 
+def test_exact_looks_count_alike_and_outweigh_any_other():
+    domain = Domain(("a",), (2,))
+    one, two, noisy = (
+        Measurement(Marginal(domain, np.array(counts)), variance)
+        for counts, variance in (([4.0, 0.0], 0.0), ([6.0, 0.0], 0.0), ([99.0, 9.0], 1.0))
+    )
+    for looks, counts in (((one, two), [5, 0]), ((one, noisy), [4, 0]), ((noisy, one), [4, 0])):
+        (both,) = average_looks(looks[:1], looks[1:])
+        assert both.marginal.counts.tolist() == pytest.approx(counts)
+        assert both.variance.tolist() == pytest.approx([0, 0])
+
+
 def test_the_total_is_weighted_by_precision():
     """Sums 10 and 20, told with variances 2 and 8."""
     a = Measurement(Marginal(Domain(("a",), (2,)), np.array([4.0, 6.0])), 1.0)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError, replace
+from importlib import resources
 from math import fsum, inf, nan, sqrt
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from scipy.stats import norm
 
 from privsyn.errors import InputError
-from privsyn.private.accounting import Accounting, epsilon_for, rho_for, sigma_for
+from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
 from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger, Spend
 
 PROMISE = (1.0, 1e-9)
+LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
 
 
 def a_ledger(shares: list[float], accounting: Accounting = "gaussian", *, private: bool = True) -> Ledger:
@@ -63,6 +68,59 @@ def test_a_budget_not_all_spent_promises_no_less_epsilon(shares: list[float]) ->
     assert part.epsilon(1e-5) == pytest.approx(a_ledger(shares).epsilon(1e-5), rel=1e-6)
 
 
+def with_threshold(epsilon: float, delta: float, reserved: float) -> Ledger:
+    """A ledger that spends all that is left beside a threshold of delta `reserved`."""
+    rho = rho_for(epsilon, delta - reserved, "gaussian")
+    return replace(
+        a_ledger([]),
+        spends=(Spend("values", 1, 1.0, sigma_for(rho, 1.0), delta=reserved),),
+        promised_epsilon=epsilon,
+        promised_delta=delta,
+    )
+
+
+@given(st.floats(0.1, 8), st.floats(1e-12, 1e-3), st.floats(0.01, 0.99))
+def test_the_delta_of_a_threshold_is_set_aside_before_the_rest_is_priced(
+    epsilon: float, delta: float, share: float
+) -> None:
+    ledger = with_threshold(epsilon, delta, share * delta)
+    assert ledger.reserved == share * delta
+    assert ledger.budget < rho_for(epsilon, delta, "gaussian")
+    assert ledger.rho == pytest.approx(ledger.budget, rel=1e-12)
+    assert ledger.epsilon(delta) == pytest.approx(epsilon, rel=1e-6)
+    assert ledger.epsilon(ledger.reserved) == ledger.epsilon(ledger.reserved / 2) == inf
+    with pytest.raises(ValueError, match="spent rho"):
+        replace(ledger, spends=(*ledger.spends, replace(ledger.spends[0], delta=0.0)))
+    with pytest.raises(ValueError, match="thresholds take"):
+        replace(ledger, spends=(replace(ledger.spends[0], delta=delta),))
+
+
+@pytest.mark.parametrize("reserved", [1e-3, 0.01, 0.04])
+def test_a_gaussian_answer_beside_a_threshold_keeps_the_promise_in_both_directions(reserved: float) -> None:
+    # One table's answer is N(0, 1); its neighbour's gives itself away with the chance of the threshold and is
+    # N(mu, 1) otherwise. The greatest advantage is an integral of positive parts.
+    ledger = with_threshold(1.0, 0.05, reserved)
+    x = np.linspace(-12, 12, 240_001)
+    step = x[1] - x[0]
+    one, other = norm.pdf(x), (1 - reserved) * norm.pdf(x, ledger.mu)
+    for epsilon in (0.5, 1.0, 2.0):
+        promised = reserved + delta_for(ledger.rho, epsilon, "gaussian")
+        forth = np.maximum(one - np.exp(epsilon) * other, 0).sum() * step
+        back = reserved + np.maximum(other - np.exp(epsilon) * one, 0).sum() * step
+        assert max(forth, back) <= promised + 1e-9
+        assert back >= promised - reserved  # nor is much given away
+
+
+def test_a_written_ledger_tells_the_delta_of_thresholds() -> None:
+    ledger = with_threshold(1.0, 1e-9, 1e-10)
+    assert Ledger.from_json(ledger.to_json()) == ledger
+    fields = json.loads(ledger.to_json())
+    assert fields["reserved_delta"] == fields["spends"][0]["delta"] == 1e-10
+    assert min(point["delta"] for point in fields["curve"]) == 1e-9  # at 1e-12 no epsilon is kept
+    assert "set aside for thresholds: delta 1e-10" in str(ledger)
+    assert "thresholds" not in str(a_ledger([1.0]))
+
+
 def test_a_ledger_that_overspends_cannot_exist() -> None:
     a_ledger([0.5, 0.5])
     with pytest.raises(ValueError, match="spent rho"):
@@ -108,6 +166,8 @@ def test_a_ledger_does_not_change() -> None:
 def test_writing_and_reading_give_the_same_ledger(shares: list[float], private: bool) -> None:
     ledger = a_ledger(shares, private=private)
     assert Ledger.from_json(ledger.to_json()) == ledger
+    assert Ledger.from_dict(ledger.to_dict()) == ledger
+    assert json.loads(ledger.to_json()) == ledger.to_dict()
 
 
 def test_the_written_ledger_says_all() -> None:
@@ -126,6 +186,60 @@ def test_the_written_ledger_says_all() -> None:
     assert "Länge" in ledger.to_json()
 
 
+@pytest.mark.parametrize(
+    ("unit", "rows_per_unit", "neighbours"),
+    [
+        (None, None, "add or remove one record"),
+        ("person_id", 5, "add or remove all rows of one person (at most 5 rows each kept)"),
+        ("person_id", 1, "add or remove all rows of one person (at most 1 row each kept)"),
+    ],
+)
+def test_a_ledger_says_who_its_neighbours_are(unit, rows_per_unit, neighbours) -> None:
+    ledger = replace(a_ledger([1.0]), unit=unit, rows_per_unit=rows_per_unit)
+    fields = ledger.to_dict()
+    assert fields["neighbours"] == ledger.neighbours == neighbours
+    assert (fields["unit"], fields["rows_per_unit"]) == (unit, rows_per_unit)
+    assert Ledger.from_json(ledger.to_json()) == ledger
+    assert neighbours in str(ledger)
+    assert ("person_id" in str(ledger)) == (unit is not None)
+
+
+@pytest.mark.parametrize(("unit", "rows_per_unit"), [("person_id", None), (None, 5), ("person_id", 0)])
+def test_a_unit_comes_with_a_bound_on_its_rows(unit, rows_per_unit) -> None:
+    with pytest.raises(ValueError, match="rows_per_unit"):
+        replace(a_ledger([1.0]), unit=unit, rows_per_unit=rows_per_unit)
+
+
+def test_the_schema_of_ledgers_is_one_and_refuses_what_is_none() -> None:
+    Draft202012Validator.check_schema(LEDGER_SCHEMA)
+    validator = Draft202012Validator(LEDGER_SCHEMA)
+    fields = a_ledger([0.5, 0.5]).to_dict()
+    assert validator.is_valid(fields)
+    assert validator.is_valid(a_ledger([], private=False).to_dict())
+    for name in fields:
+        assert not validator.is_valid({key: value for key, value in fields.items() if key != name}), name
+    for wrong in (
+        {"more": 1},
+        {"private": False},  # without a warning
+        {"warning": "beware"},  # of a private run
+        {"unit": "person_id"},
+        {"rows_per_unit": 5},
+        {"unit": "person_id", "rows_per_unit": 0},
+        {"budget": 0},
+        {"curve": []},
+        {"reserved_delta": 1},
+        {"accounting": "trust"},
+        {"promise": {"epsilon": 1.0, "delta": 1.0}},
+        {"spends": [fields["spends"][0] | {"rows": 7}]},
+        {"spends": [fields["spends"][0] | {"answers": 1.5}]},
+    ):
+        assert not validator.is_valid(fields | wrong), wrong
+
+
+def test_every_part_of_the_schema_is_explained() -> None:
+    assert all("description" in part for part in LEDGER_SCHEMA["properties"].values())
+
+
 def test_a_ledger_that_is_not_private_says_so_first_and_in_capitals() -> None:
     ledger = a_ledger([1.0], private=False)
     assert next(iter(json.loads(ledger.to_json()).items())) == ("warning", NOT_PRIVATE)
@@ -138,7 +252,7 @@ def changed(**fields: object) -> str:
     return json.dumps(json.loads(a_ledger([1.0]).to_json()) | fields)
 
 
-SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0}
+SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0, "delta": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -156,9 +270,15 @@ SPEND = {"what": "x", "answers": 1, "sensitivity": 1.0, "sigma": 100.0}
         changed(private="false"),
         changed(public_inputs=[5]),
         changed(public_inputs=None),
+        changed(unit="person_id"),
+        changed(unit=7, rows_per_unit=7),
+        changed(unit="person_id", rows_per_unit="5"),
+        changed(unit="person_id", rows_per_unit=0),
         changed(spends=[SPEND | {"sigma": 1e-200}]),
         changed(spends=[SPEND | {"sigma": nan}]),
         changed(spends=[SPEND | {"what": 5}]),
+        changed(spends=[SPEND | {"delta": -1e-10}]),
+        changed(spends=[SPEND | {"delta": 1e-9}]),
         changed(spends=[{}]),
         changed(spends=5),
     ],

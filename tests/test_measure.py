@@ -146,6 +146,81 @@ def test_neither_do_answers_about_other_tables(pair, data):
         assert abs(a - b) * GRID <= INDIF_SENSITIVITY
 
 
+# --- the person: all rows of one come and go together ------------------------------------------------------
+
+
+def person_moves(ask, k):
+    """How far the exact answer moves, for each tiny table and each person of up to k rows that joins it."""
+    cells = list(cells_of(TINY.shape))
+    tables = [rows for size in range(MOST + 1) for rows in combinations_with_replacement(cells, size)]
+    answers = {rows: exactly(ask, rows) for rows in tables}
+    return [
+        answers[tuple(sorted((*rows, *person)))] - answer
+        for rows, answer in answers.items()
+        for person in tables
+        if 0 < len(person) <= k and len(rows) + len(person) <= MOST
+    ]
+
+
+@each_question
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_no_person_moves_an_answer_further_than_the_ledger_says(ask, k):
+    private = PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), k)
+    ask(private)
+    claimed = sqrt(fsum(spend.sensitivity**2 for spend in private.spends))
+    furthest = max(map(l2, person_moves(ask, k)))
+    assert furthest <= claimed * (1 + 1e-12)
+    if ask is not indifs:  # which no tiny table moves furthest: see below
+        assert furthest == pytest.approx(claimed)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_a_person_unlike_all_others_moves_all_dependences_at_once(k):
+    alike = np.zeros((4000, 3), int)
+    private = PrivateTable(Records(TINY, np.vstack([alike, np.ones((k, 3), int)])), StubNoise(), k)
+    move = indifs(private) - indifs(private_table(alike))
+    assert private.spends[0].sensitivity == k * sqrt(3) * INDIF_SENSITIVITY
+    assert 0.96 * private.spends[0].sensitivity < l2(move) <= private.spends[0].sensitivity
+
+
+@given(st.data(), st.integers(1, 4))
+def test_nor_do_people_of_other_tables(data, k):
+    fewer = data.draw(coded_tables())
+    person = data.draw(coded_tables(fewer.domain, max_rows=k))
+    more = Records(fewer.domain, np.vstack([fewer.codes, person.codes]))
+    tables = [PrivateTable(records, StubNoise(), k) for records in (fewer, more)]
+    expected = tuple(
+        Marginal(fewer.domain.project(pair), np.ones(fewer.domain.project(pair).shape))
+        for pair in combinations(fewer.domain.names, 2)
+    )
+
+    def answers(private):
+        asked = [m.marginal.counts.ravel() for m in private.one_ways(1.0)]
+        yield np.concatenate(asked)
+        if expected:
+            yield np.array([*private.indifs(1.0).values()]) * GRID
+            yield private.departures(expected, 1.0)[0]
+        yield private.marginals((fewer.domain.names,), np.ones(1))[0].marginal.counts
+
+    moved = [l2(b - a) for a, b in zip(*map(answers, tables), strict=True)]
+    for move, spend in zip(moved, tables[0].spends, strict=True):
+        assert move <= spend.sensitivity * (1 + 1e-12)
+
+
+@each_question
+@given(rho=rhos, k=st.integers(1, 1000))
+def test_the_budget_of_a_row_is_a_persons_over_k_squared(ask, rho, k):
+    """The noise is what `rho` buys for one row; the ledger is told what that costs for k."""
+    row, person = (PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), rows) for rows in (1, k))
+    for private in (row, person):
+        ask(private, rho)
+    for one, many in zip(row.spends, person.spends, strict=True):
+        assert many.sigma == pytest.approx(one.sigma)
+        assert many.sensitivity == pytest.approx(k * one.sensitivity)
+        assert many.rho == pytest.approx(k**2 * one.rho)
+        assert many.rho <= k**2 * one.rho * (1 + 1e-12)
+
+
 # --- noise: of the scale that is written down, fresh for every number, and none without a line -------------
 
 
@@ -310,8 +385,7 @@ def merged_neighbours(draw):
 @given(merged_neighbours())
 def test_rows_are_merged_one_by_one(case):
     records, _, merging = case
-    private = PrivateTable(records, StubNoise())
-    private.merge(merging)
+    private = PrivateTable(records, StubNoise()).merge(merging)
     rows = [
         [int(group[code]) for group, code in zip(merging.groups, row, strict=True)] for row in records.codes
     ]
@@ -327,8 +401,7 @@ def test_merged_neighbours_are_neighbours(case):
     *pair, merging = case
     answers = []
     for records in pair:
-        private = PrivateTable(records, StubNoise())
-        private.merge(merging)
+        private = PrivateTable(records, StubNoise()).merge(merging)
         answers.append(private.marginals((merging.merged.names,), np.ones(1))[0].marginal.counts)
     assert np.abs(answers[1] - answers[0]).sum() == 1
 
@@ -344,6 +417,18 @@ def test_the_table_that_was_given_is_not_changed():
     records = Records(TINY, np.array([(0, 1, 1), (1, 0, 1)]))
     private = PrivateTable(records, StubNoise())
     before = records.codes.copy()
-    private.merge(merge_rare(tuple(Measurement(m.marginal, 1e9) for m in private.one_ways(1.0)), 2.0))
-    assert private.domain.sizes == (1, 1, 1)
+    merged = private.merge(
+        merge_rare(tuple(Measurement(m.marginal, 1e9) for m in private.one_ways(1.0)), 2.0)
+    )
+    assert (private.domain.sizes, merged.domain.sizes) == ((2, 2, 2), (1, 1, 1))
     assert np.array_equal(records.codes, before)
+
+
+def test_a_table_and_its_merged_one_have_one_list_of_what_was_asked():
+    private = private_table([(0, 1, 1)])
+    merged = private.merge(merge_rare(private.one_ways(1.0), 1.0))
+    merged.one_ways(1.0)
+    private.one_ways(1.0)
+    assert private.spends == merged.spends
+    first, second, third = (spend.what for spend in private.spends)
+    assert (second, third) == (f"{first} (look 2)", f"{first} (look 3)")

@@ -122,7 +122,7 @@ def test_where_nothing_depends_the_published_method_counts_the_attributes_once_m
 @each_budget
 def test_what_is_learnt_is_not_negative_and_has_one_total(learn, table, rho):
     learnt, private = seeded_run(learn, table, rho)
-    assert learnt.merging.merged == private.domain
+    assert learnt.merging.original == private.domain
     assert [table.attributes for table in learnt.one_ways] == [(name,) for name in TABLES[table].domain]
     for counted in (*learnt.one_ways, *learnt.marginals):
         assert (counted.counts >= 0).all()

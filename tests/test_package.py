@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -123,6 +124,8 @@ def test_every_parameter_of_a_public_class_is_documented(name):
 
 def test_what_is_not_python_is_part_of_the_package():
     assert resources.files("privsyn").joinpath("py.typed").is_file()
+    ledger_schema = resources.files("privsyn.private").joinpath("ledger.schema.json")
+    assert json.loads(ledger_schema.read_text())["title"] == "Ledger of a privsyn run"
     assert "columns" in yaml.safe_load(resources.files("privsyn.cli").joinpath("happiness.yaml").read_text())
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Release, Schema, load
 from privsyn.errors import shown
-from privsyn.release import ENOUGH, FORMAT, check_whole
+from privsyn.release import ENOUGH, FORMAT
 
 METHODS = ["default", "published"]
 both = pytest.mark.parametrize("method", METHODS)
@@ -388,14 +388,6 @@ def test_shown_in_a_session_it_says_little(method, releases, saved):
     assert "NOT PRIVATE" in text
     assert len(text) < 100
     assert "epsilon 1 at delta 1e-09" in repr(PrivSyn(1.0, 1e-9, SCHEMA, method=method).fit(table()).release_)
-
-
-def test_a_whole_number_is_whole_and_not_negative():
-    assert [check_whole("n", value) for value in (0, 7, np.int64(3), 10**30)] == [0, 7, 3, 10**30]
-    assert type(check_whole("n", np.uint8(3))) is int
-    for value in (-1, True, 1.0, "1", None, np.float64(2), nan):
-        with pytest.raises(InputError, match=r"^n is a whole number of at least 0; got "):
-            check_whole("n", value)
 
 
 def test_what_may_hold_data_is_not_shown():

@@ -49,7 +49,9 @@ def average_looks(first: tuple[Measurement, ...], second: tuple[Measurement, ...
     """
     averaged = []
     for one, two in zip(first, second, strict=True):
-        share = two.variance / (one.variance + two.variance)
+        # Two exact looks have no precision to compare: they count alike.
+        first_variance, second_variance = (np.maximum(look.variance, EXACT) for look in (one, two))
+        share = second_variance / (first_variance + second_variance)
         counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
         averaged.append(Measurement(Marginal(one.marginal.domain, counts), share * one.variance))
     return tuple(averaged)

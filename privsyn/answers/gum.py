@@ -15,8 +15,7 @@ import numpy as np
 from privsyn.answers import _kernels
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal
-
-Progress = Callable[[str, int, int], None]
+from privsyn.progress import Progress
 
 
 def step_decay(round_: int) -> float:

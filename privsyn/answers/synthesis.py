@@ -8,11 +8,12 @@ from privsyn.answers._kernels import Codes
 from privsyn.answers.appending import components, peel
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.finishing import finish
-from privsyn.answers.gum import Progress, gradually_update
+from privsyn.answers.gum import gradually_update
 from privsyn.answers.learnt import Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.sampling import draw_given
 from privsyn.answers.tree import independent_start, stack, tree_start
+from privsyn.progress import Progress
 
 PAPER_ROUNDS = 100
 

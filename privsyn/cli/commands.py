@@ -21,6 +21,9 @@ Out = Annotated[Path, typer.Argument(metavar="OUT", help="The synthetic table: .
 Rows = Annotated[
     int | None, typer.Option(min=0, help="How many; the private estimate of the table's own if left out.")
 ]
+Unit = Annotated[
+    str | None, typer.Option(help="The column that names the person, where a person may have many rows.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -45,6 +48,10 @@ def synth(
     schema: Annotated[
         Path | None, typer.Option(help="What is public about the columns; `privsyn schema` drafts one.")
     ] = None,
+    unit: Unit = None,
+    rows_per_unit: Annotated[
+        int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
+    ] = None,
     rows: Rows = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the run repeatable, noise included: NOT PRIVATE.")
@@ -66,7 +73,9 @@ def synth(
     public = None if schema is None else read_schema(schema)
     with progress() as report:
         settings = PrivSyn.paper if paper else PrivSyn
-        fitted = settings(epsilon, delta, public, seed=seed, progress=report).fit(data)
+        fitted = settings(
+            epsilon, delta, public, unit=unit, rows_per_unit=rows_per_unit, seed=seed, progress=report
+        ).fit(data)
         synthetic = fitted.sample(rows)
     with staged(outputs) as places:
         write_table(synthetic, places["OUT"])
@@ -74,7 +83,7 @@ def synth(
             fitted.save(places["--model"])
         if ledger is not None:
             places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
-    show_files(synthetic, out, estimated=rows is None, model=model, ledger=ledger)
+    show_files(synthetic, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
     show_privacy(fitted.ledger_)
 
 
@@ -101,7 +110,7 @@ def sample(
         synthetic = release.sample(rows, seed=seed, progress=report)
     with staged(outputs) as places:
         write_table(synthetic, places["OUT"])
-    show_files(synthetic, out, estimated=rows is None)
+    show_files(synthetic, out, release.ledger, estimated=rows is None)
     show_privacy(release.ledger)
 
 
@@ -114,6 +123,7 @@ def schema(
     check: Annotated[
         Path | None, typer.Option(help="Draft nothing: tell what this schema would do to the rows.")
     ] = None,
+    unit: Unit = None,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it until reviewed."""
     from privsyn.cli.files import check_outputs, staged
@@ -124,13 +134,13 @@ def schema(
     if check is not None and output is not None:
         raise InputError("--check writes no file; leave out --output")
     if check is not None:
-        findings = check_schema(data, read_schema(check))
+        findings = check_schema(data, read_schema(check), unit=unit)
         typer.echo("privsyn: for the owner's eyes only: this was counted in the private rows", err=True)
         typer.echo("\n".join(findings))
         return
     outputs = {"--output": output}
     check_outputs(outputs, inputs=(data,))
-    draft = draft_text(data)
+    draft = draft_text(data, unit=unit)
     with staged(outputs) as places:
         for place in places.values():
             place.write_text(draft, encoding="utf-8")

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
+from privsyn.progress import Progress
 from privsyn.synthesizer import PUBLIC
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Report = Callable[[str, int, int], None]
-
 
 @contextmanager
-def progress() -> Iterator[Report | None]:
+def progress() -> Iterator[Progress | None]:
     """A bar for each stage on a terminal's standard error, gone when all is done; None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    columns = (
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.TimeElapsedColumn(),
+    )
+    with rich_progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, int] = {}
 
         def report(stage: str, done: int, total: int) -> None:
@@ -42,6 +45,7 @@ def progress() -> Iterator[Report | None]:
 def show_files(
     synthetic: pd.DataFrame,
     out: Path,
+    spent: Ledger,
     *,
     estimated: bool,
     model: Path | None = None,
@@ -49,7 +53,8 @@ def show_files(
 ) -> None:
     """Say what was written, and where."""
     rows, columns = synthetic.shape
-    note = " (a private estimate of the table's own number)" if estimated else ""
+    number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
+    note = f" (a private estimate of {number})" if estimated else ""
     typer.echo(f"{out}: {rows:,} rows{note}, {columns} columns")
     if model is not None:
         typer.echo(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
@@ -60,6 +65,8 @@ def show_files(
 def show_privacy(ledger: Ledger) -> None:
     """Say what is promised, or what spoils the promise, and what was taken as public beyond the usual."""
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+    if ledger.unit is not None:
+        promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
     typer.echo(promise if ledger.private else NOT_PRIVATE)
     for fact in ledger.public_inputs:
         if fact not in PUBLIC:

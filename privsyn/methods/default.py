@@ -18,7 +18,6 @@ from privsyn.answers.allocation import allocate_by_error
 from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total
 from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.domain import Domain
-from privsyn.answers.gum import Progress
 from privsyn.answers.latent import latent_class_pairs, parameters
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Marginal, Measurement
@@ -27,6 +26,7 @@ from privsyn.answers.spread import departure_likelihood, pooled_spreads, residua
 from privsyn.answers.synthesis import synthesise
 from privsyn.methods.higher import WEIGHT, Unexplained, denoise_bigger, unexplained
 from privsyn.private.measure import PrivateTable
+from privsyn.progress import Progress
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     one_ways, share = _one_ways(private, rho)
     total = estimate_total(one_ways)
     merging = merge_rare(one_ways, total, spared=MANY_VALUES)
-    private.merge(merging)
+    private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     domain = private.domain
     margins = average_one_ways(domain, one_ways, total)

@@ -6,11 +6,11 @@ import numpy as np
 
 from privsyn.answers.combining import combine
 from privsyn.answers.consistency import estimate_total, make_consistent
-from privsyn.answers.gum import Progress
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.merging import merge_rare
 from privsyn.answers.selection import allocate, dense_marg
 from privsyn.private.measure import PrivateTable
+from privsyn.progress import Progress
 
 ONE_WAYS, DEPENDENCES, MARGINALS = 0.1, 0.1, 0.8  # shares of the budget; Section 5.4
 
@@ -21,7 +21,7 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     report("counting", 0, 3)
     one_ways = private.one_ways(ONE_WAYS * rho)
     merging = merge_rare(one_ways, estimate_total(one_ways), join_neighbours=False)
-    private.merge(merging)
+    private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     report("counting", 1, 3)
     dependences = private.indifs(DEPENDENCES * rho)

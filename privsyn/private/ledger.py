@@ -8,17 +8,22 @@ anybody can price the same facts anew.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import fsum, inf, sqrt
 from textwrap import shorten
-from typing import Any
+from typing import Any, TypeVar
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for, rho_of
 
+T = TypeVar("T")
+
 NOT_PRIVATE = (
     "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND TAKEN OFF AGAIN. DO NOT PUBLISH."
 )
+
+NO_LEDGER = "not a ledger that privsyn wrote, or changed since: write it again"
 
 CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
 """The deltas, beside the promised one, at which the written ledger says epsilon."""
@@ -44,9 +49,12 @@ class Spend:
     answers : int
         How many numbers were released.
     sensitivity : float
-        How far the vector of exact answers can move, in L2, when one record is added or removed.
+        How far the vector of exact answers can move, in L2, from a table to its neighbour.
     sigma : float
         Scale of the noise in each number, in the unit of the answers.
+    delta : float
+        What the look costs beside rho: the chance that a threshold lets through what one record alone holds.
+        Like every sigma's budget, fixed before the first look.
 
     Examples
     --------
@@ -58,6 +66,7 @@ class Spend:
     answers: int
     sensitivity: float
     sigma: float
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.what, str):
@@ -68,6 +77,8 @@ class Spend:
             raise ValueError(
                 f"{self.what}: sensitivity {self.sensitivity}, sigma {self.sigma}; both finite, above 0"
             )
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"{self.what}: delta {self.delta}; from 0 to 1, 1 excluded")
 
     @property
     def rho(self) -> float:
@@ -95,13 +106,25 @@ class Ledger:
         What was taken as public, in plain sentences.
     version : str
         Of the program that spent.
-    neighbours : str
-        Which two tables nobody can tell apart.
+    unit : str, optional
+        The column that names the person, where the promise is for all rows of one. Left out: it is for a row.
+    rows_per_unit : int, optional
+        The most rows kept of one person, where there is a unit.
 
     Raises
     ------
     ValueError
         If the spends cost more than the promise allows.
+
+    Notes
+    -----
+    All noise is Gaussian; a threshold is not. With probability 1 - delta_t, by noise of its own that nothing
+    else depends on, it lets through nothing that one record alone holds, and then the run is Gaussian
+    throughout. With y and x the chances of an event on one table and on its neighbour in such runs, the
+    Gaussian profile says y <= e^epsilon x + delta_g. Where the neighbour's chance is really (1 - delta_t) x,
+    y - e^epsilon (1 - delta_t) x = (1 - delta_t) (y - e^epsilon x) + delta_t y <= delta_g + delta_t;
+    where it is y that has delta_t added, the same bound is plain. So the deltas of thresholds are set aside
+    and the Gaussian part is accounted at what is left.
 
     Examples
     --------
@@ -120,13 +143,30 @@ class Ledger:
     private: bool
     public_inputs: tuple[str, ...]
     version: str
-    neighbours: str = "add or remove one record"
+    unit: str | None = None
+    rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
+        if (self.unit is None) != (self.rows_per_unit is None):
+            raise ValueError(f"unit {self.unit!r} with rows_per_unit {self.rows_per_unit!r}: both or neither")
+        if self.rows_per_unit is not None and self.rows_per_unit < 1:
+            raise ValueError(f"rows_per_unit {self.rows_per_unit}; at least 1")
         object.__setattr__(self, "spends", tuple(self.spends))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
+        if 0 < self.promised_delta <= self.reserved:
+            raise ValueError(
+                f"thresholds take delta {self.reserved:.6g} of {self.promised_delta:.6g} promised"
+            )
         if self.rho > self.budget * (1 + SLACK):
             raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
+
+    @property
+    def neighbours(self) -> str:
+        """Which two tables nobody can tell apart."""
+        if self.rows_per_unit is None:
+            return "add or remove one record"
+        rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
+        return f"add or remove all rows of one person (at most {rows} each kept)"
 
     @property
     def rho(self) -> float:
@@ -134,9 +174,14 @@ class Ledger:
         return fsum(spend.rho for spend in self.spends)
 
     @property
+    def reserved(self) -> float:
+        """The delta that thresholds cost together: set aside before the first look."""
+        return fsum(spend.delta for spend in self.spends)
+
+    @property
     def budget(self) -> float:
         """The rho that the promise allows, fixed before the first look."""
-        return rho_for(self.promised_epsilon, self.promised_delta, self.accounting)
+        return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)
 
     @property
     def mu(self) -> float:
@@ -148,23 +193,29 @@ class Ledger:
 
         How much is spent may depend on noisy answers (a run may find nothing worth asking). Adaptive
         composition is a theorem about a sum bounded in advance; of one that came out smaller it says nothing.
+        Infinite at a delta that thresholds use up.
         """
-        return epsilon_for(max(self.rho, self.budget), delta, self.accounting)
+        if 0 < delta <= self.reserved:
+            return inf
+        return epsilon_for(max(self.rho, self.budget), delta - self.reserved, self.accounting)
 
-    def to_json(self) -> str:
-        """The ledger as JSON for people and programs; a run that is not private says so first."""
-        deltas = sorted({*CURVE, self.promised_delta})
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger as plain data for JSON; a run that is not private says so first."""
+        deltas = sorted(delta for delta in {*CURVE, self.promised_delta} if delta > self.reserved)
         fields = {
             "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
             "private": self.private,
             "neighbours": self.neighbours,
+            "unit": self.unit,
+            "rows_per_unit": self.rows_per_unit,
             "accounting": self.accounting,
             "rho": self.rho,
             "budget": self.budget,
+            "reserved_delta": self.reserved,
             "mu": self.mu,
             "curve": [{"delta": delta, "epsilon": self.epsilon(delta)} for delta in deltas],
             "randomness": self.randomness,
-            "public_inputs": self.public_inputs,
+            "public_inputs": list(self.public_inputs),
             "spends": [
                 {
                     "what": spend.what,
@@ -172,36 +223,53 @@ class Ledger:
                     "sensitivity": spend.sensitivity,
                     "sigma": spend.sigma,
                     "rho": spend.rho,
+                    "delta": spend.delta,
                 }
                 for spend in self.spends
             ],
             "version": self.version,
         }
         warning = {} if self.private else {"warning": NOT_PRIVATE}
-        return json.dumps(warning | fields, indent=2, ensure_ascii=False)
+        return warning | fields
+
+    def to_json(self) -> str:
+        """The ledger as JSON, for people and programs."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Ledger:
-        """Read what `to_json` wrote; costs and curve are not read but priced anew.
+    def from_dict(cls, plain: Mapping[str, Any]) -> Ledger:
+        """The ledger that `to_dict` wrote; costs and curve are not read but priced anew.
 
         Raises
         ------
         InputError
-            If the text is no ledger, or one that spends more than it promises.
+            If it is no ledger, or one that spends more than it promises.
         """
         try:
-            return _read(json.loads(text))
-        except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError):
-            raise InputError("not a ledger that privsyn wrote, or changed since: write it again") from None
+            return _read(plain)
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            raise InputError(NO_LEDGER) from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Ledger:
+        """Read what `to_json` wrote; an `InputError` as for `from_dict`."""
+        try:
+            plain = json.loads(text)
+        except (RecursionError, ValueError):
+            raise InputError(NO_LEDGER) from None
+        return cls.from_dict(plain)
 
     def __str__(self) -> str:
         rows = self._table()
         width = max(len(what) for what, *_ in rows)
         promise = f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r}"
+        thresholds = f"set aside for thresholds: delta {self.reserved:.4g}"
         lines = [
             f"{promise}; neighbours: {self.neighbours}",
+            *([] if self.unit is None else [f"a person: all rows with one {self.unit!r}"]),
             f"{self.randomness}; {self.accounting} accounting; privsyn {self.version}",
             *(f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows),
+            *([thresholds] if self.reserved else []),
             *(f"public: {sentence}" for sentence in self.public_inputs),
         ]
         return "\n".join(lines if self.private else [NOT_PRIVATE, *lines])
@@ -220,14 +288,20 @@ class Ledger:
         return [*rows, ("total", "", "", f"{total:.4g}", f"of {self.budget:.4g}")]
 
 
-def _read(fields: dict[str, Any]) -> Ledger:
-    """The ledger of parsed JSON; any of half a dozen errors if it has another shape."""
+def _read(fields: Mapping[str, Any]) -> Ledger:
+    """The ledger of plain data; any of half a dozen errors if it has another shape."""
     if not (
         type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])
     ):
         raise TypeError
     spends = tuple(
-        Spend(line["what"], int(line["answers"]), float(line["sensitivity"]), float(line["sigma"]))
+        Spend(
+            line["what"],
+            int(line["answers"]),
+            float(line["sensitivity"]),
+            float(line["sigma"]),
+            float(line["delta"]),
+        )
         for line in fields["spends"]
     )
     return Ledger(
@@ -239,5 +313,13 @@ def _read(fields: dict[str, Any]) -> Ledger:
         private=fields["private"],
         public_inputs=tuple(fields["public_inputs"]),
         version=str(fields["version"]),
-        neighbours=str(fields["neighbours"]),
+        unit=_optional(str, fields["unit"]),
+        rows_per_unit=_optional(int, fields["rows_per_unit"]),
     )
+
+
+def _optional(kind: type[T], value: object) -> T | None:
+    """`value`, which is None or of this very type."""
+    if value is not None and type(value) is not kind:
+        raise TypeError
+    return value

@@ -2,11 +2,17 @@
 
 Neighbouring tables differ by adding or removing one record. A record lies in exactly one cell of a
 table of counts, so adding it changes that cell by 1 and no other: a table of counts has L2 sensitivity
-1, and k tables asked together have sqrt(k).
+1, and m tables asked together have sqrt(m).
+
+Where a person may have up to k records, neighbouring tables differ by all of one person's. They are k single
+additions, one after another, and each moves an answer by its sensitivity at most; so together they move it by
+k times that at most (the triangle inequality), and counts just so if the k records are alike. In noise that
+is k^2 times the budget: an answer that costs rho for a record costs k^2 rho for a person.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import combinations
 from math import sqrt
 
@@ -34,11 +40,15 @@ class PrivateTable:
         The private table in codes. Nothing about it is public but its domain.
     noise : Noise
         Where noise comes from.
+    rows_per_unit : int
+        The most records that one person has: the caller has seen to it. Each budget below is that of one
+        record; the ledger is told that of a person, this many times squared.
     """
 
-    def __init__(self, records: Records, noise: Noise) -> None:
+    def __init__(self, records: Records, noise: Noise, rows_per_unit: int = 1) -> None:
         self._records = records
         self._noise = noise
+        self._rows_per_unit = rows_per_unit
         self._spends: list[Spend] = []
 
     @property
@@ -51,9 +61,14 @@ class PrivateTable:
         """What has been asked so far and what it cost."""
         return tuple(self._spends)
 
-    def merge(self, merging: Merging) -> None:
-        """Recode the rows by released counts; each row by itself, so neighbours stay neighbours."""
-        self._records = merging.merge(self._records)
+    def merge(self, merging: Merging) -> PrivateTable:
+        """The rows recoded by released counts; each row by itself, so neighbours stay neighbours.
+
+        What is asked of either table stands in one list: they hold the same people.
+        """
+        merged = copy(self)  # the list of spends is not copied, but shared
+        merged._records = merging.merge(self._records)
+        return merged
 
     def one_ways(self, rho: float) -> tuple[Measurement, ...]:
         """Question 1: the counts of every attribute's values.
@@ -140,7 +155,9 @@ class PrivateTable:
         self, what: str, exact: npt.NDArray[np.int64], sensitivity: float, rho: float
     ) -> tuple[npt.NDArray[np.int64], float]:
         """The exact answer with its noise, and sigma. Written in the ledger before any noise is drawn."""
-        sigma = sigma_for(rho, sensitivity)
+        # Up to k records of one person: k times the sensitivity, and k^2 times the cost.
+        sensitivity *= self._rows_per_unit
+        sigma = sigma_for(rho * self._rows_per_unit**2, sensitivity)
         asked = sum(spend.what.split(" (look ")[0] == what for spend in self._spends)
         look = f"{what} (look {asked + 1})" if asked else what
         self._spends.append(Spend(look, exact.size, sensitivity, sigma))

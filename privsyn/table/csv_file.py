@@ -47,14 +47,22 @@ _FLAG = r"^(?i:true|false)$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?$"
 
 
-def read_csv(path: Path, schema: Schema | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The table in a CSV file, and a sentence for each fact about its rows that is taken as public."""
+def read_csv(
+    path: Path, schema: Schema | None, unit: str | None = None
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The table in a CSV file, and a sentence for each fact about its rows that is taken as public.
+
+    The column that `unit` names is left as the text it is: an identifier has no type to be guessed.
+    """
     text = read_text(path)
     columns, facts = {}, [WELL_FORMED]
+    more_marks = () if schema is None else schema.missing
     for name in text.column_names:
         column = schema.columns.get(name) if schema is not None else None
-        marks = schema.markers(name) if schema is not None and column is not None else MARKS
+        marks = schema.markers(name) if schema is not None and column is not None else (*MARKS, *more_marks)
         cells = _blank(text[name], marks)
+        if name == unit:
+            column = Categorical()
         if column is None:
             column = _guess(cells)
             facts.append(f"column {name!r}: that it is {_kind(column)} (read off the file)")

@@ -19,6 +19,7 @@ from privsyn.table.codec import Codec
 from privsyn.table.coders import make_coder
 from privsyn.table.csv_file import marks_in, read_text
 from privsyn.table.dtypes import Dtype, family, number_type
+from privsyn.table.persons import persons_of
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 from privsyn.table.schema_file import to_yaml
 from privsyn.table.sources import ending_of, read_table
@@ -39,7 +40,7 @@ HEADER = """\
 """
 
 
-def draft_schema(table: object) -> Schema:
+def draft_schema(table: object, *, unit: str | None = None) -> Schema:
     """A schema that fits a table. It reads the rows: nothing in it is private until a person has reviewed it.
 
     Few values are listed; numbers and dates get bounds rounded outwards; text of many values is left without
@@ -48,6 +49,8 @@ def draft_schema(table: object) -> Schema:
     Parameters
     ----------
     table : data frame or path, as for `read_table`
+    unit : str, optional
+        The column of identifiers, which has no place in a schema.
 
     Examples
     --------
@@ -57,19 +60,20 @@ def draft_schema(table: object) -> Schema:
     >>> draft.columns["sex"].values
     ('F', 'M')
     """
-    frame = read_table(table).frame
+    frame = _without(unit, read_table(table, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cells) for name, cells in frame.items()}
     return Schema(columns, missing=_marks(table))
 
 
-def draft_text(table: object) -> str:
+def draft_text(table: object, *, unit: str | None = None) -> str:
     """The draft as the text of a schema file, which begins by saying what it is."""
-    return HEADER + to_yaml(draft_schema(table))
+    return HEADER + to_yaml(draft_schema(table, unit=unit))
 
 
-def check_schema(table: object, schema: Schema) -> list[str]:
+def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> list[str]:
     """What the schema would do to the rows, in lines for the owner's eyes only: they count private cells."""
-    frame = read_table(table, schema).frame
+    whole = read_table(table, schema, unit=unit).frame
+    frame = _without(unit, whole)
     changed = Codec.for_table(schema, frame).misfits(frame)
     for name, count in _unreadable(table, schema, frame).items():
         changed[name] += count
@@ -78,7 +82,17 @@ def check_schema(table: object, schema: Schema) -> list[str]:
         for name, count in changed.items()
         if count
     ]
+    if unit is not None and (nobodys := int((persons_of(whole, unit) < 0).sum())):
+        lines.append(f"column {unit!r}: {nobodys} of {len(whole)} rows have no identifier and are dropped")
     return lines or ["every cell fits"]
+
+
+def _without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns that a schema tells of."""
+    if unit is None:
+        return frame
+    persons_of(frame, unit)  # refuses what `fit` will refuse
+    return frame.drop(columns=unit)
 
 
 def _fate(column: Column) -> str:
@@ -95,7 +109,7 @@ def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str,
         return {}
     text = read_text(Path(cast(str, table)))
     counts = {}
-    for name in text.column_names:
+    for name in schema.columns:
         blank = (
             pc.sum(pc.is_in(text[name], value_set=pa.array(schema.markers(name), pa.string()))).as_py() or 0
         )

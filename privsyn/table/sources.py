@@ -62,7 +62,7 @@ class Source:
     public_inputs: tuple[str, ...] = ()
 
 
-def read_table(source: object, schema: Schema | None = None) -> Source:
+def read_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> Source:
     """A table from wherever it is.
 
     Parameters
@@ -71,6 +71,8 @@ def read_table(source: object, schema: Schema | None = None) -> Source:
         A path ends in one of `ENDINGS`.
     schema : Schema, optional
         Says what the cells of a CSV file are. Without it their types are read off the file.
+    unit : str, optional
+        The column of identifiers, of which no type is guessed.
 
     Notes
     -----
@@ -85,7 +87,7 @@ def read_table(source: object, schema: Schema | None = None) -> Source:
     if isinstance(source, pd.DataFrame):
         return Source(source)
     if isinstance(source, str | PathLike):
-        return _read_file(Path(source), schema)
+        return _read_file(Path(source), schema, unit)
     if hasattr(source, "to_arrow"):  # polars, in types that every pyarrow knows
         source = source.to_arrow()
     if hasattr(source, "__arrow_c_stream__"):  # whatever else speaks Arrow's protocol
@@ -156,7 +158,7 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
             part.unlink()
 
 
-def _read_file(path: Path, schema: Schema | None) -> Source:
+def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
     ending = ending_of(path)
     complaint = ""
     try:
@@ -173,7 +175,7 @@ def _read_file(path: Path, schema: Schema | None) -> Source:
         raise InputError(f"{path}: {complaint}")
     if ending == ".parquet":
         return Source(_read_parquet(path))
-    return Source(*read_csv(path, schema))
+    return Source(*read_csv(path, schema, unit))
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -1,0 +1,94 @@
+"""Which rows are one person's, by the column of identifiers that `unit` names."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from numbers import Real
+from unicodedata import normalize
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.table.checks import check_names
+from privsyn.table.csv_file import MARKS
+from privsyn.table.dtypes import family
+
+ABSENT = {*MARKS, "NaT"}
+"""Texts that are no identifier, as a missing cell is none."""
+
+_WHOLE = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
+
+
+def persons_of(table: pd.DataFrame, unit: str) -> npt.NDArray[np.int64]:
+    """A code for each row, the same for all rows of one person; -1 where there is no identifier.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+    unit : str
+        The column of identifiers: text, or whole numbers in whatever type.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or its dtype is one of dates, flags or lists; never for a cell.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"who": ["b", " a", "a", None, "b"], "visits": 1})
+    >>> persons_of(table, "who").tolist()
+    [0, 1, 1, -1, 0]
+    """
+    check_names(table.columns)
+    if unit not in table.columns:
+        raise InputError(f"the table has no column {unit!r}, which unit names: mend the one or the other")
+    cells = table[unit]
+    if family(cells.dtype) not in ("text", "integer", "real", "category", "object"):
+        raise InputError(f"column {unit!r}: an identifier is text or a whole number, not {cells.dtype}")
+    names = np.array([identifier(cell) for cell in cells.tolist()], dtype=object)
+    return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
+
+
+def identifier(cell: object) -> str | None:
+    """The one form of an identifier, in whatever type or spelling it is given; None where there is none.
+
+    Which forms are one? Taken apart, m forms of one person's identifier would keep k rows each, and no
+    promise would hold. Taken together, two people under one form share k rows: the promise holds for the two
+    at once, and for one of them alone at no worse than twice the distance, for k rows may leave and k of the
+    other's take their place. So in doubt they are one, and what a file, a dtype or a keyboard does to one
+    identifier is undone here: 7, 7.0, "7" and "007" are one, and so are texts that differ in blanks or in how
+    Unicode spells a letter. But capitals differ from small letters: where identifiers are random text they
+    are other people's. Doubles beyond 2^53 lost digits before they came here, so that some people share k
+    rows. What is neither text nor number (a list, a date) is no identifier; nor is anything that raises when
+    it is looked at.
+
+    >>> [identifier(cell) for cell in (7, 7.0, "007", " Ann  Lee", "NA", float("nan"), [7])]
+    ['7', '7', '7', 'Ann Lee', None, None, None]
+    """
+    try:
+        return _one_form(cell)
+    except Exception:  # an object may raise what it likes
+        return None
+
+
+def _one_form(cell: object) -> str | None:
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "backslashreplace")
+    elif isinstance(cell, Real | Decimal):
+        whole = int(cell)  # type: ignore[arg-type]  # the stub of Real lacks it; one that is infinite raises
+        cell = str(whole if cell == whole else cell)
+    elif isinstance(cell, UUID):
+        cell = str(cell)
+    if not isinstance(cell, str):
+        return None
+    text = " ".join(normalize("NFKC", cell).split())
+    if text in ABSENT:
+        return None
+    if number := _WHOLE.fullmatch(text):
+        sign, digits = number.groups()
+        return f"-{digits}" if sign == "-" and digits != "0" else digits
+    return text
