@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -52,6 +54,8 @@ class PrivSyn:
     rows_per_unit : int, optional
         With `unit`, the most rows kept of a person, drawn by lot. Public: from what is known of such tables,
         not counted in this one. Noise grows with it; rows beyond it are lost.
+    target : str, optional
+        A column to be predicted from the others: tables that hold it get more of the budget, the others less.
     seed : int, optional
         Makes the run repeatable, noise included, and therefore NOT PRIVATE.
     noise : "exact" or "opendp"
@@ -96,6 +100,7 @@ class PrivSyn:
         *,
         unit: str | None = None,
         rows_per_unit: int | None = None,
+        target: str | None = None,
         seed: int | None = None,
         noise: str = "exact",
         method: Method = "default",
@@ -108,11 +113,17 @@ class PrivSyn:
         if seed is not None:
             check_whole("seed", seed)
         _check_unit(unit, rows_per_unit, schema)
+        if target is not None:
+            if method == "published":
+                raise InputError("the published algorithm has no target: leave out target, or method")
+            if schema is not None:
+                _check_target(target, schema.columns)
         self.epsilon = epsilon
         self.delta = delta
         self.schema = schema
         self.unit = unit
         self.rows_per_unit = rows_per_unit
+        self.target = target
         self.seed = seed
         self.noise = noise
         self.method: Method = method
@@ -168,7 +179,9 @@ class PrivSyn:
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
         private = PrivateTable(codec.encode(frame), noise, self._most_rows)
-        learn = published.learn if self.method == "published" else default.learn
+        if self.target is not None:
+            _check_target(self.target, codec.names)
+        learn = published.learn if self.method == "published" else partial(default.learn, target=self.target)
         stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
         learnt = learn(private, self._budget(accounting), np.random.default_rng(stream), self._report)
         epsilon, delta = self._promise
@@ -247,6 +260,12 @@ class PrivSyn:
     def _report(self, stage: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(stage, done, total)
+
+
+def _check_target(target: object, names: Iterable[str]) -> None:
+    """Refuse a target that is not there, before anything is asked."""
+    if not isinstance(target, str) or target not in set(names):
+        raise InputError(f"target {shown(target)}: there is no such column among those to be synthesised")
 
 
 def _check_unit(unit: object, rows_per_unit: object, schema: Schema | None) -> None:

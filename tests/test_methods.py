@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from math import fsum, sqrt
 
@@ -12,10 +12,12 @@ import reference
 from reference import binary
 from strategies import StubNoise
 
+from privsyn.answers import bigger
 from privsyn.answers.combining import combine
 from privsyn.answers.domain import Domain, Records
+from privsyn.answers.pairs import independent_pairs
 from privsyn.answers.selection import dense_marg
-from privsyn.methods import default, higher, published
+from privsyn.methods import default, published
 from privsyn.private import measure
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
@@ -230,7 +232,7 @@ def test_the_published_method_does_not_look_at_the_order_of_values():
 
 def test_expected_pairs_have_the_one_ways_as_their_margins():
     learnt, _ = run(default.learn, dependent(d=3), 0.02)
-    pairs = default.independent_pairs(learnt.merging.merged, learnt.one_ways)
+    pairs = independent_pairs(learnt.merging.merged, learnt.one_ways)
     assert [pair.attributes for pair in pairs] == list(combinations("abc", 2))
     one_way = dict(zip("abc", learnt.one_ways, strict=True))
     for pair in pairs:
@@ -244,16 +246,16 @@ def test_expected_pairs_have_the_one_ways_as_their_margins():
 def test_all_small_sets_of_three_to_five_are_scored(d):
     domain = Domain(tuple("abcdefgh"[:d]), (2, 3, 4, 5, 9, 30, 100, 2)[:d])
     sets = [s for size in (3, 4, 5) for s in combinations(domain.names, size)]
-    small = {s for s in sets if domain.project(s).cells <= higher.MOST_CELLS}
-    assert set(higher.candidates(domain)) == small
+    small = {s for s in sets if domain.project(s).cells <= bigger.MOST_CELLS}
+    assert set(bigger.candidates(domain)) == small
 
 
 def test_of_many_attributes_no_more_sets_are_scored_than_there_is_time_for():
     domain = Domain(tuple(map(chr, range(100, 130))), tuple(range(2, 32)))
-    found = higher.candidates(domain)
+    found = bigger.candidates(domain)
     cells = [domain.project(s).cells for s in combinations(domain.names, 3)]
     assert {len(s) for s in found} == {3}
-    assert [domain.project(s).cells for s in found] == sorted(cells)[: higher.MOST_SETS]
+    assert [domain.project(s).cells for s in found] == sorted(cells)[: bigger.MOST_SETS]
 
 
 @both
@@ -275,6 +277,18 @@ def test_more_budget_teaches_more(learn):
         return np.mean(distances)
 
     assert error(10.0) < error(0.01) / sqrt(10)
+
+
+def test_tables_with_the_target_get_more_of_the_budget():
+    def share(target):
+        learn = partial(default.learn, target=target)
+        _, private = run(learn, dependent(), 0.05)
+        counts = [spend for spend in private.spends if spend.what.startswith("counts over")]
+        told = fsum(spend.rho for spend in counts if "c" in spend.what.split(" (")[0][len("counts over ") :])
+        return told / fsum(spend.rho for spend in counts)
+
+    assert share("c") > 1.3 * share(None)
+    assert share("e") < share(None)
 
 
 # --- progress ----------------------------------------------------------------------------------------------

@@ -489,3 +489,14 @@ def test_the_models_progress_is_told_of_samples_too(method):
     told.clear()
     model.sample(10)
     assert told
+
+
+@pytest.mark.parametrize("target", ["salary", 3, ""])
+def test_a_target_that_is_not_there_is_refused(target):
+    with pytest.raises(InputError, match="no such column"):
+        PrivSyn(1.0, DELTA, SCHEMA, target=target)
+
+
+def test_the_published_algorithm_has_no_target():
+    with pytest.raises(InputError, match="no target"):
+        PrivSyn(1.0, DELTA, SCHEMA, target=next(iter(SCHEMA.columns)), method="published")

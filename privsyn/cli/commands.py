@@ -52,6 +52,10 @@ def synth(
     rows_per_unit: Annotated[
         int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="A column to be predicted from the others: what tells of it matters more."),
+    ] = None,
     rows: Rows = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the run repeatable, noise included: NOT PRIVATE.")
@@ -72,9 +76,16 @@ def synth(
     check_outputs(outputs, inputs=(data, schema))
     public = None if schema is None else read_schema(schema)
     with progress() as report:
-        settings = PrivSyn.paper if paper else PrivSyn
-        fitted = settings(
-            epsilon, delta, public, unit=unit, rows_per_unit=rows_per_unit, seed=seed, progress=report
+        fitted = PrivSyn(
+            epsilon,
+            delta,
+            public,
+            unit=unit,
+            rows_per_unit=rows_per_unit,
+            target=target,
+            seed=seed,
+            method="published" if paper else "default",
+            progress=report,
         ).fit(data)
         synthetic = fitted.sample(rows)
     with staged(outputs) as places:

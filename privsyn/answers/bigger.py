@@ -1,9 +1,8 @@
 """Tables of three to five attributes, where the pairs leave something unexplained.
 
 Records made from the pairs alone say what each bigger table should hold if the pairs were all there is to
-know. How far the private table departs from that is asked for every small enough set of attributes; what
-remains of the budget then goes where it takes off most error: to sets that depart, or to a second look at
-the pairs.
+know. How far the private table departs from that is asked for every small enough set of attributes; those
+that depart most may then be measured.
 """
 
 from __future__ import annotations
@@ -19,21 +18,39 @@ import numpy.typing as npt
 from privsyn.answers.counting import count
 from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.domain import Attributes, Domain, Records
-from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Marginal, Measurement, lift
 from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
-from privsyn.private.measure import PrivateTable
 
 Floats = npt.NDArray[np.float64]
 
 LARGEST = 5  # attributes of a table
 MOST_CELLS = 6000
-MOST_SETS = (
-    1000  # of one size; where there are more, that size is left out, or the small tables of three taken
-)
+MOST_SETS = 1000  # of one size: what there is time for
 SMOOTHING = 0.05  # part of independence in what is expected: a cell that the records miss is not impossible
 MOST_MEASURED = 20  # sets, those that depart most
-WEIGHT = 0.2  # of the error of a bigger table, beside that of a pair
+
+
+@dataclass(frozen=True, eq=False)
+class Unexplained:
+    """A set of attributes, what its counts should be by the pairs, and how far they may depart.
+
+    Parameters
+    ----------
+    expected : Marginal
+    spread : float
+        Variance of a cell about its expected count, over that count.
+    likelihood : array of shape ``SPREADS.shape``
+        What the departure says about the spread.
+    """
+
+    expected: Marginal
+    spread: float
+    likelihood: Floats
+
+    @property
+    def variance(self) -> Floats:
+        """Prior variance of each cell, in records squared."""
+        return self.spread * self.expected.counts
 
 
 def candidates(domain: Domain) -> tuple[Attributes, ...]:
@@ -60,56 +77,39 @@ def candidates(domain: Domain) -> tuple[Attributes, ...]:
     return tuple(tuple(domain.names[axis] for axis in axes) for axes in found)
 
 
-@dataclass(frozen=True, eq=False)
-class Unexplained:
-    """A set of attributes, what its counts should be by the pairs, and how far they may depart.
-
-    Parameters
-    ----------
-    expected : Marginal
-    spread : float
-        Variance of a cell about its expected count, over that count.
-    likelihood : array of shape ``SPREADS.shape``
-        What the departure says about the spread.
-    """
-
-    expected: Marginal
-    spread: float
-    likelihood: Floats
-
-    @property
-    def variance(self) -> Floats:
-        """Prior variance of each cell, in records squared."""
-        return self.spread * self.expected.counts
+def expected_by(records: Records, sets: tuple[Attributes, ...], total: float) -> tuple[Marginal, ...]:
+    """What records made from the pairs hold of each set of attributes, scaled to `total`."""
+    scale = np.float64(total / len(records))
+    return tuple(Marginal(records.domain.project(s), count(records, s) * scale) for s in sets)
 
 
-def unexplained(
-    private: PrivateTable, records: Records, learnt: Learnt, rho: float
+def score_bigger(
+    departures: Floats,
+    sigma: float,
+    found: tuple[Marginal, ...],
+    one_ways: tuple[Marginal, ...],
+    scatter: float,
 ) -> tuple[Unexplained, ...]:
-    """Score every candidate against records made from the pairs.
+    """The sets that depart most from what records made from the pairs hold of them.
 
     Parameters
     ----------
-    records : Records
-        Made from what was learnt. Their own scatter is taken off the scores.
-    learnt : Learnt
-    rho : float
-        Budget of all scores together.
+    departures : array of shape (sets,)
+        Noisy L1 distances from `found`, in records.
+    sigma : float, of their noise
+    found : tuple of Marginal, one a set
+    one_ways : tuple of Marginal, one an attribute
+    scatter : float
+        Variance of a count in `found` over that count, by the drawing of the records: it adds to a departure.
     """
-    sets = candidates(private.domain)
-    if not sets:
-        return ()
-    scale = learnt.total / len(records)
-    found = [Marginal(private.domain.project(s), count(records, s) * np.float64(scale)) for s in sets]
-    departures, sigma = private.departures(tuple(found), rho)
-    one_way = dict(zip(private.domain.names, learnt.one_ways, strict=True))
+    one_way = {table.attributes[0]: table for table in one_ways}
     expected = [_smoothed(table, one_way) for table in found]
     likelihoods = [
-        departure_likelihood(departure, sigma, table.counts, scale * table.counts)
+        departure_likelihood(departure, sigma, table.counts, scatter * table.counts)
         for departure, table in zip(departures, expected, strict=True)
     ]
     scored = map(Unexplained, expected, pooled_spreads(likelihoods).tolist(), likelihoods)
-    return tuple(sorted(scored, key=lambda found: -found.spread)[:MOST_MEASURED])
+    return tuple(sorted(scored, key=lambda scored: -scored.spread)[:MOST_MEASURED])
 
 
 def denoise_bigger(

@@ -1,0 +1,128 @@
+"""Pairs of attributes: what is expected of them before they are measured, and what is made of that.
+
+Expected is, first, independence; and once all pairs have been seen, what a few latent classes behind them
+all would give (`latent`). How far a pair may depart from what is expected of it, its spread, is told by its
+dependence score and by its own residuals, and of pairs that tell little by the others (`spread`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.answers.consistency import average_one_ways, estimate_total
+from privsyn.answers.denoising import denoise, fit_margins
+from privsyn.answers.domain import Domain
+from privsyn.answers.latent import latent_class_pairs, parameters
+from privsyn.answers.marginal import Marginal, Measurement
+from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
+
+Floats = npt.NDArray[np.float64]
+
+# From trials on the five tables of the bench, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
+MARGIN_NOISE = 0.5  # of the one-ways' noise variance is left after norm-sub
+MOST_FOLLOWED = 0.7  # of the noise that the latent classes are thought to follow, at most
+TINY = 1e-9  # records squared: the variance of a cell that is nearly certain
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """What one-ways and pairs tell together.
+
+    Parameters
+    ----------
+    total : float
+        Estimated number of records.
+    one_ways : tuple of Marginal, one an attribute
+    tables : tuple of Marginal, the measured pairs, denoised
+    left : list of arrays
+        The variance that is left in the cells of each.
+    """
+
+    total: float
+    one_ways: tuple[Marginal, ...]
+    tables: tuple[Marginal, ...]
+    left: list[Floats]
+
+
+def independent_pairs(domain: Domain, one_ways: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
+    """For every pair of attributes the counts they would have if they were independent."""
+    return tuple(
+        Marginal(domain.project(a.attributes + b.attributes), np.multiply.outer(a.counts, b.counts) / a.total)
+        for a, b in combinations(one_ways, 2)
+    )
+
+
+def score_pairs(
+    departures: Floats, sigma: float, expected: tuple[Marginal, ...], one_ways: tuple[Measurement, ...]
+) -> list[Floats]:
+    """What each pair's noisy departure from independence says about its spread: log-likelihoods."""
+    measured = {m.attributes[0]: m for m in one_ways}
+    return [
+        departure_likelihood(departure, sigma, pair.counts, _uncertainty(pair, measured))
+        for departure, pair in zip(departures, expected, strict=True)
+    ]
+
+
+def estimate_pairs(
+    domain: Domain,
+    one_ways: tuple[Measurement, ...],
+    measured: tuple[Measurement, ...],
+    scores: list[Floats],
+    rng: np.random.Generator,
+) -> Pairs:
+    """The measured pairs drawn towards independence, and then towards the classes fitted to the result.
+
+    The second time the residuals understate the spread, for the classes have followed some of the noise:
+    as much as they have parameters, beside the pairs' degrees of freedom.
+
+    Parameters
+    ----------
+    domain : Domain
+    one_ways : tuple of Measurement, one an attribute
+    measured : tuple of Measurement over two attributes
+    scores : list of arrays of shape ``SPREADS.shape``
+        What was known of each pair's spread before it was measured.
+    rng : numpy.random.Generator
+    """
+    total = estimate_total((*one_ways, *measured))
+    margins = average_one_ways(domain, (*one_ways, *measured), total)
+    one_way = dict(zip(domain.names, margins, strict=True))
+    sides = [tuple(one_way[name] for name in m.attributes) for m in measured]
+
+    independent = [np.multiply.outer(a.counts, b.counts) / a.total for a, b in sides]
+    residuals = _residual_likelihoods(measured, independent)
+    spreads = pooled_spreads([s + r for s, r in zip(scores, residuals, strict=True)])
+    drawn = tuple(map(denoise, measured, independent, spreads, sides))
+
+    classes = latent_class_pairs(domain, margins, drawn, rng)
+    expected = [
+        fit_margins(Marginal(pair.domain, counts), side).counts
+        for pair, counts, side in zip(drawn, classes, sides, strict=True)
+    ]
+    freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
+    followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
+    spreads = pooled_spreads(_residual_likelihoods(measured, expected)) / (1 - followed) ** 2
+    left = [
+        1 / (1 / np.maximum(spread * counts, TINY) + 1 / m.variance)
+        for m, counts, spread in zip(measured, expected, spreads, strict=True)
+    ]
+    return Pairs(total, margins, tuple(map(denoise, measured, expected, spreads, sides)), left)
+
+
+def _uncertainty(pair: Marginal, one_way: dict[str, Measurement]) -> Floats:
+    """Variance of a pair's expected counts A x B / n, by the noise in A and B."""
+    a, b = (one_way[name] for name in pair.attributes)
+    shares_a, shares_b = pair.counts.sum(axis=1) / pair.total, pair.counts.sum(axis=0) / pair.total
+    noise = np.multiply.outer(a.variance, shares_b**2) + np.multiply.outer(shares_a**2, b.variance)
+    return MARGIN_NOISE * noise
+
+
+def _residual_likelihoods(measured: tuple[Measurement, ...], expected: list[Floats]) -> list[Floats]:
+    return [
+        residual_likelihood(m.marginal.counts - counts, counts, m.variance)
+        for m, counts in zip(measured, expected, strict=True)
+    ]
