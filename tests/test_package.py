@@ -132,3 +132,19 @@ def test_what_is_not_python_is_part_of_the_package():
 def test_the_command_is_installed():
     (command,) = metadata.entry_points(group="console_scripts", name="privsyn")
     assert callable(command.load())
+
+
+HEAVY = ("numba", "numpy", "pandas", "pyarrow", "scipy")
+
+
+@pytest.mark.parametrize("words", ["import privsyn", "from privsyn.cli import main; main(['--help'])"])
+def test_a_look_at_the_names_or_the_help_imports_nothing_heavy(words):
+    code = f"{words}\nimport sys; print('loaded', *sorted({set(HEAVY)} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "loaded"
+
+
+def test_every_public_name_is_found_when_asked_for_and_no_other():
+    assert set(privsyn.__all__) <= set(dir(privsyn))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = privsyn.nothing
