@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsyn.errors import InputError
+    from privsyn.evaluation.metrics import evaluate
+    from privsyn.evaluation.scores import Scores
     from privsyn.release import Release, load
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
@@ -20,6 +22,8 @@ __all__ = [
     "PrivSyn",
     "Release",
     "Schema",
+    "Scores",
+    "evaluate",
     "load",
     "read_schema",
 ]
@@ -27,6 +31,8 @@ __all__ = [
 # Each name is imported when it is first asked for: `privsyn --help` needs neither numba nor pandas.
 _HOMES = {
     "privsyn.errors": ("InputError",),
+    "privsyn.evaluation.metrics": ("evaluate",),
+    "privsyn.evaluation.scores": ("Scores",),
     "privsyn.release": ("Release", "load"),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
