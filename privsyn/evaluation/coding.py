@@ -243,7 +243,9 @@ def _words(grid: Grid, in_a_day: int | None) -> list[str]:
     """Each bin in words, by its first and last point; `in_a_day` points make a day where they are times."""
 
     def word(point: float) -> str:
-        return f"{point:.6g}" if in_a_day is None else str(np.datetime64(int(point // in_a_day), "D"))
+        if in_a_day is not None:
+            return str(np.datetime64(int(point // in_a_day), "D"))
+        return f"{point:.0f}" if point == round(point) and abs(point) < 1e12 else f"{point:.6g}"
 
     edges = grid.low + grid.edges / grid.scale
     lasts = edges[1:] - (0 if grid.decimals is None else 10.0**-grid.decimals)
