@@ -124,7 +124,7 @@ def code_together(
             marks = () if schema is None else schema.markers(name)
             done.append(_categories(cells, None if schema is None else column.values, marks))
         else:
-            done.append(_bins(name, cells, column, given=schema is not None and column.is_public))
+            done.append(_bins(cells, column, given=schema is not None and column.is_public))
     sizes, ordered = tuple(len(one.labels) for one in done), tuple(one.ordered for one in done)
     domain = Domain(tuple(columns), sizes, ordered)
     coded = tuple(
@@ -156,7 +156,7 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 
 def _categories(cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str]) -> _Column:
     """Codes of values; those beyond the list, or beyond the `MOST_VALUES` commonest, count as one."""
-    factors = [pd.factorize(one.astype(OBJECT)) for one in cells]
+    factors = [_distinct(one.astype(OBJECT)) for one in cells]
     counts: Counter[Any] = Counter()
     for places, distinct in factors:
         counts.update(dict(zip(distinct, np.bincount(places[places >= 0]).tolist(), strict=True)))
@@ -177,15 +177,10 @@ def _categories(cells: Sequence[pd.Series], values: Sequence[Any] | None, marks:
     return _Column("category", tuple(words), found)
 
 
-def _bins(name: str, cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Column:
+def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Column:
     """Codes of bins of numbers or dates, and one for missing."""
     dates = isinstance(column, Datetime)
-    try:
-        read = [_days(one) if dates else _numbers(one) for one in cells]
-    except TypeError:
-        read = []
-    if not read:
-        raise InputError(f"column {name!r}: holds cells that are neither numbers, dates nor text: drop it")
+    read = [_days(one) if dates else _numbers(one) for one in cells]
     floats = [np.where(np.isfinite(one), one, np.nan) for one in read]
     column = _closed(column, floats, given=given)
     grid = _grid(column, cells[0])
@@ -204,16 +199,26 @@ def _numbers(cells: pd.Series) -> Floats:
     """The cells as doubles. Each different one is read once."""
     if family(cells.dtype) in ("integer", "real"):
         return cells.to_numpy(dtype=np.float64, na_value=np.nan)
-    places, distinct = pd.factorize(cells)
-    return np.append(numbers(list(distinct)), np.nan)[places]
+    places, distinct = _distinct(cells)
+    return np.append(numbers(distinct), np.nan)[places]
 
 
 def _days(cells: pd.Series) -> Floats:
     """The cells as days since 1970, on the clock they are written in."""
-    places, distinct = pd.factorize(cells)
-    seconds = moments(list(distinct))
+    places, distinct = _distinct(cells)
+    seconds = moments(distinct)
     days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
     return np.append(days, np.nan)[places]
+
+
+def _distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """The different cells, and the place of each cell among them, -1 where it is missing."""
+    try:
+        places, distinct = pd.factorize(cells)
+        return places, list(distinct)
+    except TypeError:
+        pass
+    raise InputError(f"column {cells.name!r}: holds cells that are neither numbers, dates nor text: drop it")
 
 
 def _closed(column: Ordinal, floats: Sequence[Floats], *, given: bool) -> Ordinal:
