@@ -6,6 +6,8 @@ Imported only when models are wanted: scikit-learn takes a second to load.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error, r2_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from threadpoolctl import threadpool_limits
 
 from privsyn.evaluation.coding import Coded, View
 
@@ -92,8 +95,7 @@ def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, flo
         return {}
     scores: dict[str, float] = {}
     for name, model in _models(view, task, known, answers).items():
-        with warnings.catch_warnings():  # that it needs more steps: it is compared as it is
-            warnings.simplefilter("ignore")
+        with _quiet():
             model.fit(known, answers)
             judged = _judge_numbers if task.classes is None else _judge_classes
             scores |= {f"{name}_{score}": value for score, value in judged(model, asked, truth).items()}
@@ -111,6 +113,17 @@ def guessing(task: Task, train: Coded, test: Coded) -> dict[str, float]:
     else:
         scores = _judge_classes(DummyClassifier().fit(known, answers), asked, truth)
     return {f"{model}_{score}": value for model in ("boosting", "linear") for score, value in scores.items()}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """One thread, and no word of a model that would want more steps: it is compared as it is.
+
+    Threads that wait for a core that something else holds take many times as long as one thread alone.
+    """
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _models(view: View, task: Task, known: npt.NDArray, answers: npt.NDArray) -> dict[str, Any]:
@@ -179,9 +192,11 @@ def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float
         random_state=SEED, early_stopping=False, categorical_features=nominal
     )
     half = rows // 2
-    model.fit(np.vstack([side[:half] for side in sides]), np.repeat([0, 1], half))
     truth = np.repeat([0, 1], rows - half)
-    return float(roc_auc_score(truth, model.predict_proba(np.vstack([side[half:] for side in sides]))[:, 1]))
+    with _quiet():
+        model.fit(np.vstack([side[:half] for side in sides]), np.repeat([0, 1], half))
+        chances = model.predict_proba(np.vstack([side[half:] for side in sides]))
+    return float(roc_auc_score(truth, chances[:, 1]))
 
 
 def _as_they_are(table: Coded) -> Floats:

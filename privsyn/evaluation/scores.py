@@ -160,13 +160,14 @@ class Scores:
     def verdict(self) -> str:
         """What to think of it, in a few sentences."""
         pair, sentences = self.pair_mean, []
-        if not isnan(self.kept):
-            sentences.append(f"The synthetic table keeps {self.kept:.0%} of the dependence between columns.")
-        if not isnan(pair.synthetic):
+        if not isnan(self.gap_closed):
             sentences.append(
-                f"A table of two columns is off by {pair.synthetic:.1%} of the rows on average; the real rows"
-                f" drawn afresh would be by {pair.real:.1%}, columns drawn alone by {pair.independent:.1%}."
+                f"In tables of two columns it closes {self.gap_closed:.0%} of the gap between columns drawn"
+                f" alone ({pair.independent:.1%} of the rows off) and the real rows drawn afresh"
+                f" ({pair.real:.1%}): it is off by {pair.synthetic:.1%}."
             )
+        elif not isnan(pair.synthetic):
+            sentences.append(f"Tables of two columns are off by {pair.synthetic:.1%} of the rows.")
         for name in {"boosting_auc", "boosting_r2"} & self.learning.keys():
             score, measure = self.learning[name], "an AUC of" if name.endswith("auc") else "an R2 of"
             sentences.append(
@@ -176,7 +177,7 @@ class Scores:
         return " ".join(sentences) or f"The column is off by {self.one_way_mean.synthetic:.1%} of the rows."
 
     @property
-    def kept(self) -> float:
+    def gap_closed(self) -> float:
         """Of what independent columns get wrong about pairs beyond chance, the share that is right here.
 
         1 for a table as good as real rows drawn afresh, 0 for one no better than independent columns, NaN

@@ -19,7 +19,7 @@
     figure.append(make("figcaption", caption));
     const table = make("table");
     const head = make("tr");
-    head.append(make("th"), ...columns.levels.map((level) => make("th", level, level)));
+    head.append(make("th"), ...columns.levels.map((level) => make("th", level.replace(" to ", "–"), level)));
     const thead = make("thead");
     thead.append(head);
     const body = make("tbody");
