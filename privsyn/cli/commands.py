@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated
@@ -90,7 +89,7 @@ def synth(
     show_files(synthetic, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
     show_privacy(fitted.ledger_)
     if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
-        spent = json.loads(fitted.ledger_.to_json())
+        spent = fitted.ledger_.to_dict()
         privsyn.evaluate(data, synthetic, public, report=report, ledger=spent)
         typer.echo(f"{report}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
 

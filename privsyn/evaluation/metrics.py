@@ -62,7 +62,7 @@ def evaluate(
     report : path, optional
         Where to write the comparison as a web page, in one file.
     ledger : mapping, optional
-        What the synthetic table cost, for the report: ``json.loads(model.ledger_.to_json())``.
+        What the synthetic table cost, for the report: ``model.ledger_.to_dict()``.
 
     Raises
     ------
