@@ -11,6 +11,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from privsyn.answers.domain import Domain, Records
 from privsyn.evaluation.coding import Coded, View
@@ -76,7 +77,7 @@ def test_margins_and_queries_agree(problem):
 def test_models_agree():
     problem = bench("coding").Problem("hmeq")
     made = synthetic(problem.train)
-    with warnings.catch_warnings():  # the bench turns warnings off for good
+    with threadpool_limits(1), warnings.catch_warnings():  # the bench turns warnings off for good
         theirs = bench("evaluate").ml_efficacy(
             made, problem.test, problem.sizes, problem.kinds, problem.target
         )

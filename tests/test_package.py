@@ -53,7 +53,7 @@ def _imports(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.split(".")[0]
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip":
-            yield ast.literal_eval(node.args[0])
+            yield ast.literal_eval(node.args[0]).split(".")[0]
 
 
 def modules(packages: set[str]) -> set[str]:
