@@ -1,12 +1,17 @@
 """privsyn: a private table in, a differentially private synthetic table out."""
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
 
-from privsyn.errors import InputError
-from privsyn.release import Release, load
-from privsyn.synthesizer import PrivSyn
-from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
-from privsyn.table.schema_file import read_schema
+if TYPE_CHECKING:
+    from privsyn.errors import InputError
+    from privsyn.evaluation.metrics import evaluate
+    from privsyn.evaluation.scores import Scores
+    from privsyn.release import Release, load
+    from privsyn.synthesizer import PrivSyn
+    from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+    from privsyn.table.schema_file import read_schema
 
 __version__ = _version("privsyn")
 __all__ = [
@@ -17,6 +22,31 @@ __all__ = [
     "PrivSyn",
     "Release",
     "Schema",
+    "Scores",
+    "evaluate",
     "load",
     "read_schema",
 ]
+
+# Each name is imported when it is first asked for: `privsyn --help` needs neither numba nor pandas.
+_HOMES = {
+    "privsyn.errors": ("InputError",),
+    "privsyn.evaluation.metrics": ("evaluate",),
+    "privsyn.evaluation.scores": ("Scores",),
+    "privsyn.release": ("Release", "load"),
+    "privsyn.synthesizer": ("PrivSyn",),
+    "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
+    "privsyn.table.schema_file": ("read_schema",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            thing = globals()[name] = getattr(_import_module(home), name)
+            return thing
+    raise AttributeError(f"module 'privsyn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

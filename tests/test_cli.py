@@ -64,6 +64,53 @@ def test_synth_writes_the_table_its_model_and_its_ledger(folder, capsys):
     assert "NOT PRIVATE" not in done.out
 
 
+def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(folder, capsys):
+    run(capsys, *SYNTH)
+    files_to_write = ("--json", "scores.json", "--report", "report.html", "--target", "job")
+    done = run(capsys, "evaluate", "data.csv", "out.csv", "--schema", "schema.yaml", *files_to_write)
+    assert (done.code, done.err) == (0, "")
+    assert "IT IS NOT PRIVATE" in done.out.splitlines()[0]
+    assert json.loads(Path("scores.json").read_text())["target"] == "job"
+    assert "Not private." in Path("report.html").read_text()
+
+
+def test_evaluate_needs_no_schema(folder, capsys):
+    run(capsys, *SYNTH)
+    assert run(capsys, "evaluate", "data.csv", "out.csv").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("out.csv",), "out.csv: there is no such file"),
+        (("data.csv", "--target", "wage"), "is none of the columns"),
+        (("data.csv", "--report", "data.csv"), "is an input too"),
+    ],
+)
+def test_evaluate_refuses_and_writes_nothing(folder, capsys, arguments, words):
+    before = files(folder)
+    refused = run(capsys, "evaluate", "data.csv", *arguments, "--json", "scores.json")
+    assert words in line(refused, 2)
+    assert files(folder) == before
+
+
+def test_synth_reports_when_asked_and_then_says_that_the_page_is_not_private(folder, capsys):
+    done = run(capsys, *SYNTH, "--report", "report.html")
+    assert (done.code, done.err) == (0, "")
+    assert "report.html: both tables side by side. It READS THE REAL TABLE" in done.out
+    page = Path("report.html").read_text()
+    assert "What it cost" in page
+    assert CANARY not in page  # the schema does not list it
+
+
+def test_a_report_that_fails_leaves_the_synthetic_table(folder, capsys):
+    failed = run(capsys, *SYNTH, "--rows", 0, "--report", "report.html")
+    assert failed.code == 2
+    assert "the synthetic table has no rows" in failed.err
+    assert "out.csv" in files(folder)
+    assert "report.html" not in files(folder)
+
+
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_files_go_by_their_ending(ending, folder, capsys):
     sources.write_table(sources.read_table("data.csv").frame, f"table.{ending}")

@@ -62,10 +62,13 @@ def synth(
     ] = None,
     model: Annotated[Path | None, typer.Option(help="Keep the model here, for `privsyn sample`.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="Keep the ledger here, as JSON.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Compare both tables on a web page here. It READS DATA: not private.")
+    ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="The published algorithm, step for step.")] = False,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
-    from privsyn import PrivSyn
+    import privsyn
     from privsyn.cli.files import check_outputs, staged
     from privsyn.cli.screen import progress, show_files, show_privacy
     from privsyn.table.schema_file import read_schema
@@ -73,10 +76,10 @@ def synth(
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger}
     ending_of(data), ending_of(out)
-    check_outputs(outputs, inputs=(data, schema))
+    check_outputs(outputs | {"--report": report}, inputs=(data, schema))
     public = None if schema is None else read_schema(schema)
-    with progress() as report:
-        fitted = PrivSyn(
+    with progress() as bars:
+        fitted = privsyn.PrivSyn(
             epsilon,
             delta,
             public,
@@ -85,7 +88,7 @@ def synth(
             target=target,
             seed=seed,
             method="published" if paper else "default",
-            progress=report,
+            progress=bars,
         ).fit(data)
         synthetic = fitted.sample(rows)
     with staged(outputs) as places:
@@ -96,6 +99,10 @@ def synth(
             places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
     show_files(synthetic, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
     show_privacy(fitted.ledger_)
+    if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
+        spent = fitted.ledger_.to_dict()
+        privsyn.evaluate(data, synthetic, public, target, report=report, ledger=spent)
+        typer.echo(f"{report}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
 
 
 @app.command()
@@ -160,6 +167,36 @@ def schema(
     typer.echo(
         "privsyn: this draft was read off the private rows; review every line before it is used", err=True
     )
+
+
+@app.command()
+def evaluate(
+    real: Annotated[Path, typer.Argument(metavar="REAL", help="The private table.")],
+    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic one.")],
+    schema: Annotated[
+        Path | None, typer.Option(help="The schema it was made with; else bins are read off both tables.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column that models are to learn and predict.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Keep all the numbers here.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a web page here, in one file.")] = None,
+) -> None:
+    """Say how far SYNTHETIC is from REAL. It READS REAL: what it says is not private."""
+    import privsyn
+    from privsyn.cli.files import check_outputs, staged
+    from privsyn.table.schema_file import read_schema
+    from privsyn.table.sources import ending_of
+
+    outputs = {"--json": json_file, "--report": report}
+    ending_of(real), ending_of(synthetic)
+    check_outputs(outputs, inputs=(real, synthetic, schema))
+    public = None if schema is None else read_schema(schema)
+    with staged(outputs) as places:
+        scores = privsyn.evaluate(real, synthetic, public, target, report=places.get("--report"))
+        if json_file is not None:
+            places["--json"].write_text(scores.to_json(), encoding="utf-8")
+    typer.echo(str(scores))
 
 
 @app.command()

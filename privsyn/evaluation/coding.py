@@ -1,0 +1,258 @@
+"""Real and synthetic rows in the same codes: bins and lists of values that fit both tables.
+
+What the schema gives is used as it stands, so that tables are compared on the bins they were made on. What it
+leaves open is read off all tables together: evaluation reads private rows anyway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.answers.domain import Domain, Records
+from privsyn.errors import InputError
+from privsyn.table.cells import moments, numbers
+from privsyn.table.coders import make_coder
+from privsyn.table.columns import Ordered
+from privsyn.table.draft import draft_schema
+from privsyn.table.dtypes import OBJECT, family
+from privsyn.table.grid import Floats, Grid
+from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+
+MOST_VALUES = 500
+"""At most so many values or bins of a column are told apart; rarer values count as one."""
+
+DAY = 86400
+"""Seconds."""
+
+OTHER, MISSING = "(other values)", "(missing)"
+
+Codes = npt.NDArray[np.int32]
+Ordinal = Numerical | Datetime
+Kind = Literal["category", "number", "date"]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What all tables of a comparison share.
+
+    Parameters
+    ----------
+    domain : Domain
+    kinds : tuple of "category", "number" or "date"
+    labels : tuple of tuple of str
+        ``labels[j][c]`` is code ``c`` of column ``j`` in words.
+    """
+
+    domain: Domain
+    kinds: tuple[Kind, ...]
+    labels: tuple[tuple[str, ...], ...]
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The code of a missing cell in each column; -1 where no cell is missing."""
+        return tuple(len(labels) - 1 if labels[-1] == MISSING else -1 for labels in self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A table in codes, and its numbers as they are.
+
+    Parameters
+    ----------
+    records : Records
+    numbers : mapping of str to float array
+        The cells of each column of numbers or dates (days since 1970), NaN where there is none.
+    """
+
+    records: Records
+    numbers: Mapping[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def take(self, rows: npt.NDArray[np.integer]) -> Coded:
+        """Some of the rows, any of them more than once."""
+        records = Records(self.records.domain, self.records.codes[rows])
+        return Coded(records, {name: cells[rows] for name, cells in self.numbers.items()})
+
+    def resample(self, n: int, rng: np.random.Generator) -> Coded:
+        """As many rows drawn afresh, with replacement: as near as any table of `n` rows can be expected."""
+        return self.take(rng.integers(len(self), size=n))
+
+    def unlink(self, n: int, rng: np.random.Generator) -> Coded:
+        """Every column drawn afresh by itself: right in each, and without any dependence."""
+        rows = rng.integers(len(self), size=(n, len(self.records.domain)))
+        names = self.records.domain.names
+        codes = np.take_along_axis(self.records.codes, rows, axis=0)
+        return Coded(
+            Records(self.records.domain, codes),
+            {name: cells[rows[:, names.index(name)]] for name, cells in self.numbers.items()},
+        )
+
+
+def code_together(
+    tables: Sequence[pd.DataFrame], schema: Schema | None = None
+) -> tuple[View, tuple[Coded, ...]]:
+    """All tables in the same codes.
+
+    Parameters
+    ----------
+    tables : sequence of pandas.DataFrame
+        The first decides what kind a column is of, where there is no schema.
+    schema : Schema, optional
+        Its columns are compared; without it, all.
+
+    Examples
+    --------
+    >>> real, synthetic = pd.DataFrame({"a": ["x", "y", None]}), pd.DataFrame({"a": ["x", "z"]})
+    >>> view, (one, two) = code_together([real, synthetic])
+    >>> view.labels[0], one.records.codes.T.tolist(), two.records.codes.T.tolist()
+    (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
+    """
+    columns = draft_schema(tables[0]).columns if schema is None else schema.columns
+    done = []
+    for name, column in columns.items():
+        cells = [_column(table, name) for table in tables]
+        if isinstance(column, Categorical):
+            marks = () if schema is None else schema.markers(name)
+            done.append(_categories(cells, None if schema is None else column.values, marks))
+        else:
+            done.append(_bins(cells, column, given=schema is not None and column.is_public))
+    sizes, ordered = tuple(len(one.labels) for one in done), tuple(one.ordered for one in done)
+    domain = Domain(tuple(columns), sizes, ordered)
+    coded = tuple(
+        Coded(
+            Records(domain, np.column_stack([one.codes[place] for one in done])),
+            {name: one.numbers[place] for name, one in zip(columns, done, strict=True) if one.numbers},
+        )
+        for place in range(len(tables))
+    )
+    return View(domain, tuple(one.kind for one in done), tuple(one.labels for one in done)), coded
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """One column of all tables: codes for each table, and numbers where it has them."""
+
+    kind: Kind
+    labels: tuple[str, ...]
+    codes: Sequence[Codes]
+    ordered: int = 0
+    numbers: Sequence[Floats] = ()
+
+
+def _column(table: pd.DataFrame, name: str) -> pd.Series:
+    if name not in table.columns:
+        raise InputError(f"column {name!r} is not in both tables: compare tables of the same columns")
+    return table[name]
+
+
+def _categories(cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str]) -> _Column:
+    """Codes of values; those beyond the list, or beyond the `MOST_VALUES` commonest, count as one."""
+    factors = [_distinct(one.astype(OBJECT)) for one in cells]
+    counts: Counter[Any] = Counter()
+    for places, distinct in factors:
+        counts.update(dict(zip(distinct, np.bincount(places[places >= 0]).tolist(), strict=True)))
+    for mark in marks:
+        counts.pop(mark, None)
+    listed = [value for value, _ in counts.most_common()] if values is None else list(values)
+    if len(listed) > MOST_VALUES:
+        listed = sorted(listed, key=lambda value: -counts[value])[:MOST_VALUES]
+    code = {value: place for place, value in enumerate(listed)}
+    words = [*map(str, listed), *([OTHER] if counts.keys() - code.keys() else [])]
+    other, missing = len(listed), len(words)
+    found = []
+    for places, distinct in factors:
+        codes = [missing if value in marks else code.get(value, other) for value in distinct]
+        found.append(np.array([*codes, missing], np.int32)[places])
+    if not words or any((one == missing).any() for one in found):
+        words.append(MISSING)
+    return _Column("category", tuple(words), found)
+
+
+def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Column:
+    """Codes of bins of numbers or dates, and one for missing."""
+    dates = isinstance(column, Datetime)
+    read = [_days(one) if dates else _numbers(one) for one in cells]
+    floats = [np.where(np.isfinite(one), one, np.nan) for one in read]
+    column = _closed(column, floats, given=given)
+    grid = _grid(column, cells[0])
+    seconds = isinstance(column, Datetime) and column.unit == "s"
+    points = [one * DAY if seconds else np.floor(one) if dates else one for one in floats]
+    codes = [
+        np.where(np.isnan(one), grid.bins, grid.encode(at)).astype(np.int32)
+        for one, at in zip(floats, points, strict=True)
+    ]
+    words = _words(grid, (DAY if seconds else 1) if dates else None)
+    missing = (MISSING,) if any(np.isnan(one).any() for one in floats) else ()
+    return _Column("date" if dates else "number", (*words, *missing), codes, grid.bins, floats)
+
+
+def _numbers(cells: pd.Series) -> Floats:
+    """The cells as doubles. Each different one is read once."""
+    if family(cells.dtype) in ("integer", "real"):
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    places, distinct = _distinct(cells)
+    return np.append(numbers(distinct), np.nan)[places]
+
+
+def _days(cells: pd.Series) -> Floats:
+    """The cells as days since 1970, on the clock they are written in."""
+    places, distinct = _distinct(cells)
+    seconds = moments(distinct)
+    days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
+    return np.append(days, np.nan)[places]
+
+
+def _distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """The different cells, and the place of each cell among them, -1 where it is missing."""
+    try:
+        places, distinct = pd.factorize(cells)
+        return places, list(distinct)
+    except TypeError:
+        pass
+    raise InputError(f"column {cells.name!r}: holds cells that are neither numbers, dates nor text: drop it")
+
+
+def _closed(column: Ordinal, floats: Sequence[Floats], *, given: bool) -> Ordinal:
+    """The column with bounds: those given, or those of all the rows."""
+    column = replace(column, bins=min(column.bins, MOST_VALUES))
+    if given:
+        return column
+    present = np.concatenate([one[~np.isnan(one)] for one in floats])
+    low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
+    if isinstance(column, Datetime):
+        first, last = np.array([np.floor(low), np.floor(high)]).astype(np.int64).astype("datetime64[D]")
+        return Datetime(first, last, unit="D", bins=column.bins)
+    whole = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
+    return Numerical(low, high, integer=whole, bins=column.bins)
+
+
+def _grid(column: Ordinal, cells: pd.Series) -> Grid:
+    """The grid of the column's coder, in doubles: the tables may hold the same numbers in several dtypes."""
+    if isinstance(column, Datetime):
+        return cast(Ordered, make_coder(column, OBJECT)).grid
+    if column.integer is None and column.decimals is None and family(cells.dtype) == "integer":
+        column = replace(column, integer=True)
+    return cast(Ordered, make_coder(column, np.dtype(np.float64))).grid
+
+
+def _words(grid: Grid, in_a_day: int | None) -> list[str]:
+    """Each bin in words, by its first and last point; `in_a_day` points make a day where they are times."""
+
+    def word(point: float) -> str:
+        if in_a_day is not None:
+            return str(np.datetime64(int(point // in_a_day), "D"))
+        return f"{point:.0f}" if point == round(point) and abs(point) < 1e12 else f"{point:.6g}"
+
+    edges = grid.low + grid.edges / grid.scale
+    lasts = edges[1:] - (0 if grid.decimals is None else 10.0**-grid.decimals)
+    ends = [(word(first), word(last)) for first, last in zip(edges[:-1], lasts, strict=True)]
+    return [first if first == last else f"{first} to {last}" for first, last in ends]

@@ -1,0 +1,212 @@
+"""Models as judges: what is learnt from synthetic rows is tried on real ones, and tables are told apart.
+
+Imported only when models are wanted: scikit-learn takes a second to load.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error, r2_score, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from threadpoolctl import threadpool_limits
+
+from privsyn.evaluation.coding import Coded, View
+
+Floats = npt.NDArray[np.float64]
+
+MOST_ROWS = 100_000
+"""A model learns from at most so many rows."""
+
+MOST_CLASSES = 10
+"""A target of more values keeps its commonest; the rest count as one."""
+
+FEW_NUMBERS = 10
+"""Numbers that take at most so many values are classes."""
+
+MOST_CATEGORIES = 255
+"""What gradient boosting can take; a longer list is handled as if it had an order."""
+
+PROPENSITY_ROWS = 10_000
+SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be predicted, in the form all tables can be asked in.
+
+    Parameters
+    ----------
+    target : str
+    classes : integer array or None
+        The class of each code of the target; None where a number is predicted.
+    """
+
+    target: str
+    classes: npt.NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, view: View, real: Coded, target: str) -> Task:
+        """Regression for a column of more than `FEW_NUMBERS` different numbers, else classification."""
+        if target in real.numbers:
+            numbers = real.numbers[target]
+            if len(np.unique(numbers[~np.isnan(numbers)])) > FEW_NUMBERS:
+                return cls(target, None)
+        (axis,) = view.domain.axes((target,))
+        size = view.domain.sizes[axis]
+        counts = np.bincount(real.records.codes[:, axis], minlength=size)
+        if (counts > 0).sum() <= MOST_CLASSES:
+            return cls(target, np.arange(size))
+        classes = np.full(size, MOST_CLASSES - 1)
+        classes[np.argsort(-counts, kind="stable")[: MOST_CLASSES - 1]] = np.arange(MOST_CLASSES - 1)
+        return cls(target, classes)
+
+    def split(self, table: Coded) -> tuple[npt.NDArray[np.int32], npt.NDArray]:
+        """The other columns in codes, and the target; a row without the number to predict is left out."""
+        records = table.records
+        (axis,) = records.domain.axes((self.target,))
+        features, codes = np.delete(records.codes, axis, axis=1), records.codes[:, axis]
+        if self.classes is not None:
+            return features, self.classes[codes]
+        numbers = table.numbers[self.target]
+        known = ~np.isnan(numbers)
+        return features[known], numbers[known]
+
+
+def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, float]:
+    """Scores on `test` of two models that learnt from `train`.
+
+    A classifier has accuracy, AUC (the mean over classes, each against the rest, where there are more than
+    two) and macro-F1; a regression R2 and the mean absolute error in the unit of the target.
+    """
+    known, answers = task.split(_at_most(train, MOST_ROWS))
+    asked, truth = task.split(test)
+    if not len(answers) or not len(truth):
+        return {}
+    scores: dict[str, float] = {}
+    for name, model in _models(view, task, known, answers).items():
+        with _quiet():
+            model.fit(known, answers)
+            judged = _judge_numbers if task.classes is None else _judge_classes
+            scores |= {f"{name}_{score}": value for score, value in judged(model, asked, truth).items()}
+    return scores
+
+
+def guessing(task: Task, train: Coded, test: Coded) -> dict[str, float]:
+    """The scores of a guess that looks at no other column, under the names that `learning` uses."""
+    known, answers = task.split(train)
+    asked, truth = task.split(test)
+    if not len(answers) or not len(truth):
+        return {}
+    if task.classes is None:
+        scores = _judge_numbers(DummyRegressor().fit(known, answers), asked, truth)
+    else:
+        scores = _judge_classes(DummyClassifier().fit(known, answers), asked, truth)
+    return {f"{model}_{score}": value for model in ("boosting", "linear") for score, value in scores.items()}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """One thread, and no word of a model that would want more steps: it is compared as it is.
+
+    Threads that wait for a core that something else holds take many times as long as one thread alone.
+    """
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _models(view: View, task: Task, known: npt.NDArray, answers: npt.NDArray) -> dict[str, Any]:
+    (axis,) = view.domain.axes((task.target,))
+    sizes = np.delete(view.domain.sizes, axis)
+    ordered = np.delete(view.domain.ordered, axis)
+    nominal = (ordered == 0) & (sizes <= MOST_CATEGORIES)
+    one_hot = OneHotEncoder(categories=[np.arange(size) for size in sizes], handle_unknown="ignore")
+    options: dict[str, Any] = {"random_state": SEED, "early_stopping": False, "categorical_features": nominal}
+    if task.classes is None:
+        boosting: Any = HistGradientBoostingRegressor(**options)
+        return {"boosting": boosting, "linear": make_pipeline(one_hot, Ridge())}
+    if len(np.unique(answers)) < 2:
+        return {"boosting": DummyClassifier(), "linear": DummyClassifier()}
+    return {
+        "boosting": HistGradientBoostingClassifier(**options),
+        "linear": make_pipeline(one_hot, LogisticRegression(max_iter=300, C=1.0, random_state=SEED)),
+    }
+
+
+def _judge_classes(model: Any, asked: npt.NDArray, truth: npt.NDArray) -> dict[str, float]:
+    chances = np.zeros((len(asked), int(max(truth.max(), model.classes_.max())) + 1))
+    chances[:, model.classes_] = model.predict_proba(asked)
+    guess = chances.argmax(axis=1)
+    present = np.unique(truth)
+    return {
+        "accuracy": float(accuracy_score(truth, guess)),
+        "auc": _auc(truth, chances, present),
+        "f1": float(f1_score(truth, guess, labels=present, average="macro", zero_division=0)),
+    }
+
+
+def _auc(truth: npt.NDArray, chances: Floats, present: npt.NDArray) -> float:
+    if len(present) < 2:
+        return np.nan
+    if len(present) == 2:
+        no, yes = present
+        both = np.maximum(chances[:, no] + chances[:, yes], 1e-12)
+        return float(roc_auc_score(truth == yes, chances[:, yes] / both))
+    return float(np.mean([roc_auc_score(truth == one, chances[:, one]) for one in present]))
+
+
+def _judge_numbers(model: Any, asked: npt.NDArray, truth: npt.NDArray) -> dict[str, float]:
+    guess = model.predict(asked)
+    r2 = float(r2_score(truth, guess)) if len(truth) > 1 else np.nan
+    return {"r2": r2, "mean_error": float(mean_absolute_error(truth, guess))}
+
+
+def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float:
+    """The AUC of gradient boosting at telling real rows from others; 0.5 where it cannot.
+
+    It learns from half of the rows and is tried on the other half, as many real ones as others. It sees
+    numbers in bins, or as they are: then what happens within a bin gives rows away, too.
+    """
+    rng = np.random.default_rng(SEED)
+    rows = min(len(real), len(other), PROPENSITY_ROWS)
+    if rows < 4:
+        return np.nan
+    drawn = [table.take(rng.permutation(len(table))[:rows]) for table in (real, other)]
+    sides = [table.records.codes if in_bins else _as_they_are(table) for table in drawn]
+    domain = view.domain
+    nominal = [
+        not bins and s <= MOST_CATEGORIES for bins, s in zip(domain.ordered, domain.sizes, strict=True)
+    ]
+    model = HistGradientBoostingClassifier(
+        random_state=SEED, early_stopping=False, categorical_features=nominal
+    )
+    half = rows // 2
+    truth = np.repeat([0, 1], rows - half)
+    with _quiet():
+        model.fit(np.vstack([side[:half] for side in sides]), np.repeat([0, 1], half))
+        chances = model.predict_proba(np.vstack([side[half:] for side in sides]))
+    return float(roc_auc_score(truth, chances[:, 1]))
+
+
+def _as_they_are(table: Coded) -> Floats:
+    """Numbers as they are, and the codes of what has none."""
+    records = table.records
+    columns = [table.numbers.get(name, records.codes[:, axis]) for axis, name in enumerate(records.domain)]
+    return np.column_stack(columns).astype(np.float64)
+
+
+def _at_most(table: Coded, rows: int) -> Coded:
+    if len(table) <= rows:
+        return table
+    return table.take(np.random.default_rng(SEED).choice(len(table), rows, replace=False))

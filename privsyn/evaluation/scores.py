@@ -1,0 +1,270 @@
+"""Scores: what a comparison found, each number beside its yardsticks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+
+from privsyn.answers.domain import Attributes
+from privsyn.evaluation.margins import Pairs
+
+NOT_PRIVATE = "THIS COMPARISON READS THE REAL TABLE. IT IS NOT PRIVATE: KEEP IT WITH THE REAL TABLE."
+
+DIAGNOSTIC = "diagnostic, not privacy"
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number of the synthetic table, beside the same number of tables one knows what to think of.
+
+    Parameters
+    ----------
+    synthetic : float
+        Of the synthetic table.
+    real : float
+        Of as many real rows drawn afresh, with replacement; for a model, of one that learnt from real rows.
+        No table of that size can be expected to do better.
+    held_out : float
+        Of real rows held out, against the rest: two samples of the same people.
+    independent : float
+        Of a table whose columns are right one by one and have nothing to do with each other; for a model, of
+        a guess that looks at no other column.
+
+    NaN where a yardstick makes no sense.
+    """
+
+    synthetic: float
+    real: float = nan
+    held_out: float = nan
+    independent: float = nan
+
+
+TITLES = {
+    "one_way_mean": "one column, mean error",
+    "one_way_max": "one column, largest",
+    "pair_mean": "two columns, mean error",
+    "pair_max": "two columns, largest",
+    "triple_mean": "three columns, mean error",
+    "triple_max": "three columns, largest",
+    "query_mean": "range queries, mean error",
+    "query_max": "range queries, largest",
+    "wasserstein_mean": "numbers moved, mean",
+    "wasserstein_max": "numbers moved, largest",
+    "cramers_v_mean": "Cramér's V, mean difference",
+    "cramers_v_max": "Cramér's V, largest",
+    "spearman_mean": "Spearman, mean difference",
+    "spearman_max": "Spearman, largest",
+    "missing_patterns": "patterns of missing cells",
+    "rare_covered": "rare values that occur",
+    "unseen": "cells of values never seen",
+    "distinct_rows": "distinct rows",
+    "propensity": "told from real rows, AUC",
+    "propensity_of_numbers": "the same, numbers not in bins",
+    "identical_rows": f"rows equal to a real one ({DIAGNOSTIC})",
+    "nearest_row": f"columns to nearest row ({DIAGNOSTIC})",
+}
+"""Every number of `Scores`, in words and in the order in which one looks at them."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How far a synthetic table is from the real one. It read the real one: NOT PRIVATE.
+
+    Errors of tables are total variation: the share of rows that would have to move.
+
+    Parameters
+    ----------
+    real_rows, synthetic_rows, test_rows : int
+    columns : tuple of str
+    target : str or None
+    one_way_mean, one_way_max : Score
+        Error of the columns' shares.
+    pair_mean, pair_max : Score
+        Error of tables of two columns: all of them, or a fixed sample of 1,000.
+    triple_mean, triple_max : Score
+        Error of tables of three columns, over a fixed sample of 100.
+    query_mean, query_max : Score
+        Error of the share of rows that 1,000 fixed queries on three columns pick out.
+    wasserstein_mean, wasserstein_max : Score
+        How far numbers would have to be moved, in standard deviations of the real ones, over columns.
+    cramers_v_mean, cramers_v_max, spearman_mean, spearman_max : Score
+        Difference of the association of pairs.
+    missing_patterns : Score
+        Error of which cells of a row are missing.
+    rare_covered : Score
+        Of values that less than 1 % of the real rows have, the share that occurs.
+    unseen : Score
+        The share of cells with a value that no real row has there.
+    distinct_rows : Score
+        The share of rows left without copies, in codes; ``real`` is that of the real table itself.
+    propensity, propensity_of_numbers : Score
+        AUC of a classifier at telling the table from the real one, on numbers in bins and as they are; 0.5
+        where it cannot. NaN without models.
+    identical_rows, nearest_row : Score
+        Diagnostic, not privacy: the share of rows that equal a real one in codes; in how many columns a row
+        differs from the real one most like it.
+    learning : mapping of str to Score
+        Trained on synthetic rows, tried on real ones: ``boosting_auc``, ``linear_accuracy``, and so on.
+    worst : mapping of int to tuple
+        The ten margins of one, two and three columns with the largest error: columns and error.
+    column_errors : mapping of str to mapping
+        For each column its error, how far its numbers moved, and the shares missing.
+    pairs : Pairs
+        Matrices over the columns: error, Cramér's V and Spearman of both tables.
+    """
+
+    real_rows: int
+    synthetic_rows: int
+    test_rows: int
+    columns: tuple[str, ...]
+    target: str | None
+    one_way_mean: Score
+    one_way_max: Score
+    pair_mean: Score
+    pair_max: Score
+    triple_mean: Score
+    triple_max: Score
+    query_mean: Score
+    query_max: Score
+    wasserstein_mean: Score
+    wasserstein_max: Score
+    cramers_v_mean: Score
+    cramers_v_max: Score
+    spearman_mean: Score
+    spearman_max: Score
+    missing_patterns: Score
+    rare_covered: Score
+    unseen: Score
+    distinct_rows: Score
+    propensity: Score
+    propensity_of_numbers: Score
+    identical_rows: Score
+    nearest_row: Score
+    learning: Mapping[str, Score]
+    worst: Mapping[int, tuple[tuple[Attributes, float], ...]]
+    column_errors: Mapping[str, Mapping[str, float]]
+    pairs: Pairs = field(repr=False, compare=False)
+
+    def table(self) -> dict[str, tuple[str, Score]]:
+        """Every score that says something, by its plain name: its title in words, and the score."""
+        rows = {name: (title, getattr(self, name)) for name, title in TITLES.items()}
+        rows |= {name: (_model_title(name), score) for name, score in self.learning.items()}
+        return {name: row for name, row in rows.items() if not isnan(row[1].synthetic)}
+
+    @property
+    def verdict(self) -> str:
+        """What to think of it, in a few sentences."""
+        pair, sentences = self.pair_mean, []
+        if not isnan(self.gap_closed):
+            sentences.append(
+                f"In tables of two columns it closes {self.gap_closed:.0%} of the gap between columns drawn"
+                f" alone ({pair.independent:.1%} of the rows off) and the real rows drawn afresh"
+                f" ({pair.real:.1%}): it is off by {pair.synthetic:.1%}."
+            )
+        elif not isnan(pair.synthetic):
+            sentences.append(f"Tables of two columns are off by {pair.synthetic:.1%} of the rows.")
+        for name in {"boosting_auc", "boosting_r2"} & self.learning.keys():
+            score, measure = self.learning[name], "an AUC of" if name.endswith("auc") else "an R2 of"
+            sentences.append(
+                f"What is learnt from it about {self.target} reaches {measure} {score.synthetic:.3f} on real"
+                f" rows; learnt from real ones, {score.real:.3f}."
+            )
+        return " ".join(sentences) or f"The column is off by {self.one_way_mean.synthetic:.1%} of the rows."
+
+    @property
+    def gap_closed(self) -> float:
+        """Of what independent columns get wrong about pairs beyond chance, the share that is right here.
+
+        1 for a table as good as real rows drawn afresh, 0 for one no better than independent columns, NaN
+        where the real columns are as good as independent.
+        """
+        pair = self.pair_mean
+        room = pair.independent - pair.real
+        if not room > 0.1 * pair.real:
+            return nan
+        return float(min(1.0, max(0.0, (pair.independent - pair.synthetic) / room)))
+
+    def row(self) -> dict[str, float]:
+        """One tidy row for a table of experiments: flat names, one number each."""
+        row: dict[str, float] = {"real_rows": self.real_rows, "synthetic_rows": self.synthetic_rows}
+        for name, (_, score) in self.table().items():
+            row[name] = score.synthetic
+            yardsticks = (
+                ("real", score.real),
+                ("held_out", score.held_out),
+                ("independent", score.independent),
+            )
+            row |= {f"{name}_{which}": value for which, value in yardsticks if not isnan(value)}
+        return row
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data for JSON, None for NaN; it begins by saying that it is not private."""
+        return {"warning": NOT_PRIVATE, "verdict": self.verdict} | {
+            part.name: _plain(getattr(self, part.name)) for part in fields(self)
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+
+    def __str__(self) -> str:
+        rows = [(title, *_cells(score)) for title, score in self.table().values()]
+        head = ("", "synthetic", "real, afresh", "held out", "independent")
+        width = max(len(row[0]) for row in rows)
+        worst = [
+            f"worst: {' x '.join(attributes)} ({error:.3f})"
+            for order in sorted(self.worst)
+            for attributes, error in self.worst[order][:1]
+        ]
+        return "\n".join(
+            [
+                NOT_PRIVATE,
+                f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones,"
+                f" {self.test_rows:,} held out; {len(self.columns)} columns",
+                *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
+                *worst,
+                self.verdict,
+            ]
+        )
+
+
+def _cells(score: Score) -> tuple[str, ...]:
+    values = score.synthetic, score.real, score.held_out, score.independent
+    return tuple("" if isnan(value) else shown_number(value) for value in values)
+
+
+def shown_number(value: float) -> str:
+    """A number in four decimals, or fewer where it is large.
+
+    >>> shown_number(0.01234), shown_number(41234.5)
+    ('0.0123', '41,234')
+    """
+    return f"{value:.4f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def _model_title(name: str) -> str:
+    """``boosting_auc`` in words."""
+    model, score = name.split("_", 1)
+    words = {"auc": "AUC", "f1": "macro-F1", "r2": "R2", "mean_error": "mean error"}
+    return f"{'gradient boosting' if model == 'boosting' else 'linear model'}, {words.get(score, score)}"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Score() | Pairs():
+            return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+        case np.ndarray():
+            return _plain(value.tolist())
+        case Mapping():
+            return {str(key): _plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case float() if isnan(value):
+            return None
+        case _:
+            return value
