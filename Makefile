@@ -22,7 +22,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Ten minutes each, and not part of `make test`, which has short forms of all three.
+# Longer forms of what `make test` has too: some 15, 5 and 40 minutes.
 audit: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m audit docs/audit.md
 

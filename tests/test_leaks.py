@@ -360,7 +360,7 @@ def odd_neighbours(draw):
             cells[row] = draw(junk)
             filled = np.empty(len(cells), object)
             filled[:] = cells
-            table.isetitem(place, filled)
+            table.isetitem(place, pd.Series(filled, table.index, dtype=object))
     return Schema(columns), table, table.drop(index=table.index[row])
 
 

@@ -7,6 +7,7 @@ First the tests must pass on an untouched copy. A bug whose place is no longer f
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,15 +26,16 @@ def main() -> int:
     """Plant all bugs, two at a time, and count those that are caught."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         tests = tuple(sorted({test for bug in BUGS for test in bug.tests}))
-        if (code := _run(Path(folder) / "untouched", None, tests)) != PASSED:
-            sys.stdout.write(f"the tests fail without any bug (pytest exits {code}): mend that first\n")
+        code, first = _run(Path(folder) / "untouched", None, tests)
+        if code != PASSED:
+            sys.stdout.write(f"without any bug the tests fail (pytest exits {code}, {first}): mend that first\n")
             return 1
         places = [Path(folder) / str(number) for number in range(len(BUGS))]
-        codes = list(pool.map(_run, places, BUGS, [bug.tests for bug in BUGS]))
-    for bug, code in zip(BUGS, codes, strict=True):
+        ends = list(pool.map(_run, places, BUGS, [bug.tests for bug in BUGS]))
+    for bug, (code, first) in zip(BUGS, ends, strict=True):
         verdict = {FAILED: "caught", PASSED: "MISSED"}.get(code, f"BROKEN (pytest exits {code})")
-        sys.stdout.write(f"{verdict:7} {bug.name}\n")
-    caught = codes.count(FAILED)
+        sys.stdout.write(f"{verdict}: {bug.name}\n        {first}\n")
+    caught = [code for code, _ in ends].count(FAILED)
     sys.stdout.write(f"{caught}/{len(BUGS)} caught\n")
     return 0 if caught == len(BUGS) else 1
 
@@ -58,8 +60,8 @@ def copy(root: Path) -> None:
         shutil.copy(ROOT / name, root)
 
 
-def _run(root: Path, bug: Bug | None, tests: tuple[str, ...]) -> int:
-    """The exit code of pytest on a copy, with the bug in it."""
+def _run(root: Path, bug: Bug | None, tests: tuple[str, ...]) -> tuple[int, str]:
+    """The exit code of pytest on a copy with the bug in it, and the first test that failed."""
     copy(root)
     if bug is not None:
         plant(bug, root)
@@ -72,11 +74,12 @@ def _run(root: Path, bug: Bug | None, tests: tuple[str, ...]) -> int:
     }
     try:
         done = subprocess.run(
-            command, cwd=root, env=environment, capture_output=True, check=False, timeout=LONGEST
+            command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=LONGEST
         )
     finally:
         shutil.rmtree(root)
-    return done.returncode
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return done.returncode, failed[1] if failed else "no test failed"
 
 
 if __name__ == "__main__":
