@@ -309,8 +309,8 @@ def guarded(monkeypatch):
     def keep(private, records):
         kept[id(private)] = records
 
-    def guarded_table(table, schema):
-        found = read_table(table, schema)
+    def guarded_table(table, schema, **options):
+        found = read_table(table, schema, **options)
         return Source(GuardedTable(found.frame), found.public_inputs)
 
     monkeypatch.setattr(PrivateTable, "_records", property(read, keep), raising=False)
@@ -318,11 +318,14 @@ def guarded(monkeypatch):
 
 
 @both
-def test_rows_are_read_at_the_rim_and_on_the_private_side_alone(method, guarded, tmp_path):
+@pytest.mark.parametrize("people", [{}, {"unit": "who", "rows_per_unit": 2}])
+def test_rows_are_read_at_the_rim_and_on_the_private_side_alone(method, people, guarded, tmp_path):
     table = marked().astype({"note": str})
+    if people:
+        table["who"] = np.arange(len(table)) // 3
     table.to_csv(tmp_path / "table.csv", index=False)
     for source in (table, tmp_path / "table.csv"):
-        model = PrivSyn(1.0, 1e-9, SCHEMA, method=method).fit(source)
+        model = PrivSyn(1.0, 1e-9, SCHEMA, method=method, **people).fit(source)
         model.save(tmp_path / "m.privsyn")
         assert len(model.sample(10)) == 10
 

@@ -90,8 +90,9 @@ class Witnessed:
         return partial(self._both, asked, twin) if callable(asked) else asked
 
     def _both(self, asked: Callable[..., Any], twin: Callable[..., Any], *arguments: Any) -> Any:
-        answer = asked(*arguments)
-        twin(*arguments)
+        answer, others = asked(*arguments), twin(*arguments)
+        if isinstance(answer, PrivateTable):  # recoded: from now on that one is asked
+            return Witnessed(answer, others, self._rho)
         if fsum(spend.rho for spend in self._asked.spends) >= self._rho * SPENT:
             raise SpentError
         return answer
@@ -120,7 +121,7 @@ def sample(game: Game) -> tuple[bool, float]:
     """One run to its end: the truth, and how many cells of a synthetic table are the person's."""
     inside = _coin()
     rows = game.model().fit(game.table(inside=inside)).sample()
-    return inside, float((rows == game.person.iloc[0]).to_numpy().sum())
+    return inside, float((rows == game.person[rows.columns].iloc[0]).to_numpy().sum())
 
 
 def _coin() -> bool:
@@ -133,11 +134,12 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
     encode, twins, pending = Codec.encode, [], []
 
     def encode_both(codec: Codec, table: Any) -> Any:
-        twins.append(encode(codec, game.table(inside=not inside)))
+        twins.append(encode(codec, game.model()._bounded(game.table(inside=not inside))))
         return encode(codec, table)
 
-    def table(records: Any, noise: Noise) -> Any:
-        return Witnessed(PrivateTable(records, noise), PrivateTable(twins.pop(), Silence()), game.mu**2 / 2)
+    def table(records: Any, noise: Noise, rows_per_unit: int) -> Any:
+        asked = PrivateTable(records, noise, rows_per_unit)
+        return Witnessed(asked, PrivateTable(twins.pop(), Silence(), rows_per_unit), game.mu**2 / 2)
 
     def spy(exact: Any, sigma: float, noise: Any) -> Any:
         if isinstance(noise, Silence):

@@ -107,4 +107,13 @@ GAMES = (
         "published",
         moves=0.94,
     ),
+    # Five rows, of which three are kept: as many as the promise is for.
+    Game(
+        "a person with five rows, three kept",
+        ALIKE.assign(who=range(10)),
+        _rows("abc", 5, 1).assign(who=10),
+        {**BINARY, "unit": "who", "rows_per_unit": 3},
+        "published",
+        moves=0.94,
+    ),
 )

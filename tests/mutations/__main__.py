@@ -28,7 +28,9 @@ def main() -> int:
         tests = tuple(sorted({test for bug in BUGS for test in bug.tests}))
         code, first = _run(Path(folder) / "untouched", None, tests)
         if code != PASSED:
-            sys.stdout.write(f"without any bug the tests fail (pytest exits {code}, {first}): mend that first\n")
+            sys.stdout.write(
+                f"without any bug the tests fail (pytest exits {code}, {first}): mend that first\n"
+            )
             return 1
         places = [Path(folder) / str(number) for number in range(len(BUGS))]
         ends = list(pool.map(_run, places, BUGS, [bug.tests for bug in BUGS]))

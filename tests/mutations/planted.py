@@ -44,6 +44,33 @@ BUGS = (
         ("tests/test_measure.py", "tests/audit"),
     ),
     Bug(
+        "the sensitivity of one row for a person of k rows",
+        (
+            Edit(
+                "privsyn/private/measure.py",
+                "        sensitivity *= self._rows_per_unit\n",
+                "",
+            ),
+        ),
+        ("tests/test_measure.py", "tests/audit"),
+    ),
+    Bug(
+        "the rows of a person bounded after they were counted",
+        (
+            Edit(
+                "privsyn/synthesizer.py",
+                "        frame = self._bounded(source.frame)\n",
+                "        frame = source.frame.drop(columns=self.unit or [])\n",
+            ),
+            Edit(
+                "privsyn/synthesizer.py",
+                "        self.release_ = Release(",
+                "        self._bounded(source.frame)\n        self.release_ = Release(",
+            ),
+        ),
+        ("tests/test_synthesizer.py", "tests/audit"),
+    ),
+    Bug(
         "the exact number of rows used",
         (
             Edit(
@@ -59,16 +86,16 @@ BUGS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        codec = Codec.for_table(self.schema, source.frame)\n",
+                "        codec = Codec.for_table(self.schema, frame)\n",
                 "        from privsyn.table.schema import Categorical as C\n\n"
                 "        found = {\n"
                 "            name: C(seen, nullable=column.nullable)\n"
                 "            if isinstance(column, C)\n"
-                "            and (seen := [v for v in column.values if (source.frame[name] == v).any()])\n"
+                "            and (seen := [v for v in column.values if (frame[name] == v).any()])\n"
                 "            else column\n"
                 "            for name, column in self.schema.columns.items()\n"
                 "        }\n"
-                "        codec = Codec.for_table(Schema(found), source.frame)\n",
+                "        codec = Codec.for_table(Schema(found), frame)\n",
             ),
         ),
         ("tests/test_leaks.py",),
@@ -106,8 +133,9 @@ BUGS = (
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        source = read_table(table, self.schema)\n",
-                "        self._table = table\n        source = read_table(table, self.schema)\n",
+                "        source = read_table(table, self.schema, unit=self.unit)\n",
+                "        self._table = table\n"
+                "        source = read_table(table, self.schema, unit=self.unit)\n",
             ),
         ),
         ("tests/test_synthesizer.py", "tests/test_leaks.py"),
