@@ -23,7 +23,7 @@ from audit.games import DELTA, GAMES, MU, Game
 from audit.reconstruction import NO_NOISE, attack
 
 ERROR = 1e-3  # of one bound
-ANSWERS, ROWS, ATTACKS = 30_000, 4_000, 200  # runs
+ANSWERS, ROWS, ATTACKS = 20_000, 2_000, 200  # runs
 USED = 0.9  # of what a pair moves: at least so much of it must be seen
 
 PAGE = """\

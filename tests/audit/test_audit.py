@@ -17,7 +17,7 @@ from audit.games import GAMES, MU
 from audit.reconstruction import NO_NOISE, attack
 
 ERROR = 1e-7  # of one bound
-RUNS = {"default": 300, "published": 2200}  # a run of the default takes 20 ms, of the published method 4
+RUNS = {"default": 300, "published": 2000}  # a run of the default takes 20 ms, of the published method 4
 USED = 0.7  # of the claim, at least
 SEEN = 0.95  # of mu is left after InDif's share that a pair does not move, and the rounding of the noise
 

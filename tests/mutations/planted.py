@@ -141,6 +141,17 @@ BUGS = (
         ("tests/test_synthesizer.py", "tests/test_leaks.py"),
     ),
     Bug(
+        "the delta of a threshold forgotten",
+        (
+            Edit(
+                "privsyn/private/ledger.py",
+                "return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)",
+                "return rho_for(self.promised_epsilon, self.promised_delta, self.accounting)",
+            ),
+        ),
+        ("tests/test_accounting.py", "tests/test_ledger.py"),
+    ),
+    Bug(
         "part of the budget spent twice, and written down once",
         (
             Edit(
