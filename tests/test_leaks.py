@@ -330,6 +330,14 @@ def test_rows_are_read_at_the_rim_and_on_the_private_side_alone(method, people, 
         assert len(model.sample(10)) == 10
 
 
+@both
+@pytest.mark.parametrize("rows", [0, 1, 60])
+def test_what_may_come_out_is_the_schemas_whatever_the_rows_hold(method, rows):
+    table = marked().drop(index=WORD)[:rows]
+    sizes = PrivSyn(1.0, 1e-9, SCHEMA, method=method).fit(table).release_.codec.domain.sizes
+    assert sizes == (32, 3, 33, 33, 2)  # bins or listed values, and missing where the dtype can be
+
+
 READERS = [lambda table: len(table), lambda table: table["age"].max(), lambda table: table.shape]
 
 

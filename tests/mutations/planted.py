@@ -76,7 +76,7 @@ BUGS = (
             Edit(
                 "privsyn/methods/default.py",
                 "    total = estimate_total(one_ways)\n    merging",
-                "    total = float(len(private._records))\n    merging",
+                "    total = max(1.0, float(len(private._records)))\n    merging",
             ),
         ),
         ("tests/test_synthesizer.py",),
@@ -90,7 +90,7 @@ BUGS = (
                 "        from privsyn.table.schema import Categorical as C\n\n"
                 "        found = {\n"
                 "            name: C(seen, nullable=column.nullable)\n"
-                "            if isinstance(column, C)\n"
+                "            if isinstance(column, C) and name in frame\n"
                 "            and (seen := [v for v in column.values if (frame[name] == v).any()])\n"
                 "            else column\n"
                 "            for name, column in self.schema.columns.items()\n"
@@ -128,7 +128,7 @@ BUGS = (
             Edit(
                 "privsyn/synthesizer.py",
                 "        return self._fitted.sample(n, seed=seed, progress=progress or self.progress)",
-                "        if seed is None:\n            self.fit(self._table)\n"
+                "        if seed is None and hasattr(self, '_table'):\n            self.fit(self._table)\n"
                 "        return self._fitted.sample(n, seed=seed, progress=progress or self.progress)",
             ),
             Edit(
