@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint audit mutations fuzz clean
 
 demo: $(INSTALLED)
 	$(BIN)/privsyn demo --out demo-output
@@ -21,6 +21,16 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Longer forms of what `make test` has too: some 15, 5 and 40 minutes.
+audit: $(INSTALLED)
+	PYTHONPATH=tests $(BIN)/python -m audit docs/audit.md
+
+mutations: $(INSTALLED)
+	PYTHONPATH=tests $(BIN)/python -m mutations
+
+fuzz: $(INSTALLED)
+	FUZZ=10000 $(BIN)/pytest tests/test_leaks.py -k fuzz
 
 # Runs again only when pyproject.toml has changed. pip knows dependency groups from 25.1 on, and Python 3.11
 # brings 23: the one inside .venv is upgraded, the one outside left alone.

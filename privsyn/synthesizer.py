@@ -23,7 +23,7 @@ from privsyn.private.sampler import Bits, os_entropy, seeded_bits
 from privsyn.progress import Progress
 from privsyn.release import Release
 from privsyn.table.codec import Codec
-from privsyn.table.persons import persons_of
+from privsyn.table.persons import drop_rows, persons_of
 from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
 
@@ -251,7 +251,7 @@ class PrivSyn:
         if self.seed is not None:
             lots = seeded_bits(np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,))))
         kept = kept_rows(persons_of(frame, self.unit), self._most_rows, lots)
-        return frame.loc[kept].drop(columns=self.unit)
+        return drop_rows(frame, kept, self.unit)
 
     def _accounting(self, noise: Noise) -> Accounting:
         """The tightest that holds for the noise; for the published algorithm, the one it came with."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import log, sqrt
+from math import fsum, log, sqrt
 
 import dp_accounting
 import mpmath
@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from dp_accounting import gaussian_mechanism
 from dp_accounting.pld import privacy_loss_distribution
+from dp_accounting.pld.common import DifferentialPrivacyParameters
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, rho_of, sigma_for
+from privsyn.private.ledger import Ledger, Spend
 
 ALL: tuple[Accounting, ...] = ("gaussian", "zcdp", "classical")
 ways = st.sampled_from(ALL)
@@ -94,6 +96,67 @@ def test_epsilon_agrees_with_dp_accounting(rho: float, delta: float) -> None:
         theirs = gaussian_mechanism.get_epsilon_gaussian(1 / sqrt(2 * rho), delta)
     # theirs is found to 1e-12, from a difference of logarithms that keeps some ten digits
     assert theirs * (1 - 1e-7) - 1e-11 <= epsilon_for(rho, delta, "gaussian") <= theirs * (1 + 1e-3) + 1e-11
+
+
+def random_run(rng: np.random.Generator) -> Ledger:
+    """A run as methods make them: promise first, thresholds next, then looks that share what is left.
+
+    Each look's sensitivity, and its part of the budget, is drawn as if earlier answers had decided it.
+    """
+    epsilon, delta = np.exp(rng.uniform(np.log([0.01, 1e-12]), np.log([20.0, 1e-3]))).tolist()
+    reserved = delta * rng.choice([0.0, rng.uniform(0, 0.5)])
+    left, spends = rho_for(epsilon, delta - reserved, "gaussian"), []
+    looks = int(rng.integers(1, 9))
+    for number in range(looks):
+        part = left if number == looks - 1 else rng.uniform(0.02, 0.9) * left
+        sensitivity = float(
+            rng.choice([1.0, sqrt(rng.integers(2, 400)), 65 * rng.uniform(1, 30), 1024 * 3.0])
+        )
+        threshold = reserved if number == 0 else 0.0
+        spends.append(Spend(f"look {number}", 5, sensitivity, sigma_for(part, sensitivity), delta=threshold))
+        left -= part
+    return Ledger(
+        tuple(spends),
+        promised_epsilon=epsilon,
+        promised_delta=delta,
+        accounting="gaussian",
+        randomness="",
+        private=True,
+        public_inputs=(),
+        version="1",
+    )
+
+
+def test_ten_thousand_random_runs_agree_with_dp_accounting() -> None:
+    """The ledger's epsilon, at the promised delta and at one far from it, never below and 1e-3 above at most.
+
+    dp-accounting gets the looks as one Gaussian of the same mu, the sum taken here from sensitivities and
+    sigmas, and what thresholds leave of delta. Its own composition of losses and thresholds takes seconds a
+    run: `test_one_gaussian_stands_for_the_composition_of_many` does that for a few.
+    """
+    rng = np.random.default_rng(4)
+    for _ in range(10_000):
+        ledger = random_run(rng)
+        mu = sqrt(fsum((spend.sensitivity / spend.sigma) ** 2 for spend in ledger.spends))
+        delta = ledger.promised_delta * rng.choice([1.0, 30.0])
+        with np.errstate(divide="ignore"):
+            theirs = gaussian_mechanism.get_epsilon_gaussian(1 / mu, delta - ledger.reserved)
+        # theirs is found to 1e-12, from a difference of logarithms that keeps some ten digits
+        assert theirs * (1 - 1e-7) - 1e-11 <= ledger.epsilon(delta) <= theirs * (1 + 1e-3) + 1e-11
+        assert ledger.epsilon(ledger.promised_delta) <= ledger.promised_epsilon * (1 + 1e-9)
+
+
+def test_a_threshold_beside_gaussians_costs_no_less_than_dp_accounting_finds() -> None:
+    """Composed there as losses, the threshold's as one that is infinite with probability delta."""
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism(3.0, value_discretization_interval=1e-3)
+    for delta, share in ((1e-5, 0.1), (1e-6, 0.5), (1e-9, 0.1)):
+        threshold = privacy_loss_distribution.from_privacy_parameters(
+            DifferentialPrivacyParameters(0, share * delta), value_discretization_interval=1e-3
+        )
+        theirs = gaussian.compose(threshold).get_epsilon_for_delta(delta)
+        ours = epsilon_for(1 / 18, delta * (1 - share), "gaussian")
+        assert ours == pytest.approx(theirs, rel=2e-3)  # theirs is rounded up to its grid
+        assert ours * (1 + 1e-7) >= gaussian_mechanism.get_epsilon_gaussian(3.0, delta * (1 - share))
 
 
 @pytest.mark.parametrize(("rho", "delta"), [(0.002, 1e-5), (0.02, 1e-9), (0.5, 1e-6)])

@@ -53,6 +53,11 @@ def persons_of(table: pd.DataFrame, unit: str) -> npt.NDArray[np.int64]:
     return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
 
 
+def drop_rows(table: pd.DataFrame, kept: npt.NDArray[np.bool_], unit: str) -> pd.DataFrame:
+    """The rows that are kept, without the column of identifiers, which is never synthesised."""
+    return table.loc[kept].drop(columns=unit)
+
+
 def identifier(cell: object) -> str | None:
     """The one form of an identifier, in whatever type or spelling it is given; None where there is none.
 

@@ -1,0 +1,1 @@
+"""The distinguishing game and the reconstruction attack: what an attacker learns, beside what is claimed."""

@@ -1,0 +1,182 @@
+"""The distinguishing game: an attacker who knows both tables guesses from a release which of them was fitted.
+
+All answers of a run are together one Gaussian experiment. The attacker knows both tables, and so for every
+question that was asked the exact answers q0 and q1 that they give, whatever made the method ask it. The best
+guess goes by the likelihood ratio (Neyman and Pearson), whose logarithm adds up over the questions:
+
+    sum of (answer - (q0 + q1) / 2) (q1 - q0) / sigma^2,
+
+above 0: "the person is in". Whether the person is in, a fair coin decides for each run. Under mu-Gaussian
+differential privacy no guess is right with a probability above Phi(mu / 2) (Dong, Roth and Su, 2019), so runs
+in which it is right more often than that refute the claim, whatever the law of the answers: `lower_bound`
+rests on one count of independent runs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from math import fsum, sqrt
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import beta
+
+from audit.games import Game
+from privsyn import synthesizer
+from privsyn.private import measure
+from privsyn.private.measure import PrivateTable
+from privsyn.private.noise import Noise, release
+from privsyn.table.codec import Codec
+
+SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one run told the attacker.
+
+    Parameters
+    ----------
+    inside : bool
+        The truth.
+    evidence : float
+        Logarithm of the likelihood ratio; above 0 the person is guessed to be in.
+    moved : float
+        By how many standard deviations of the noise the person moves all answers together: the mu of this
+        run. It needs no statistics: for every run it may not exceed the claim.
+    """
+
+    inside: bool
+    evidence: float
+    moved: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the guess was."""
+        return self.inside == (self.evidence > 0)
+
+
+class Silence:
+    """No noise: marks the twin, whose exact answers the attacker works out alone."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A question's answer on the fitted table, and the exact answers of that table and of the other."""
+
+    answer: np.ndarray
+    exact: np.ndarray
+    others: np.ndarray
+    sigma: float
+
+
+class Witnessed:
+    """A private table that puts every question to its twin too, and ends the run when the budget is spent.
+
+    What a method computes after its last answer cannot change what was released: the run is cut off there.
+    """
+
+    def __init__(self, asked: PrivateTable, twin: PrivateTable, rho: float) -> None:
+        self._asked, self._twin, self._rho = asked, twin, rho
+
+    def __getattr__(self, name: str) -> Any:
+        asked, twin = getattr(self._asked, name), getattr(self._twin, name)
+        return partial(self._both, asked, twin) if callable(asked) else asked
+
+    def _both(self, asked: Callable[..., Any], twin: Callable[..., Any], *arguments: Any) -> Any:
+        answer, others = asked(*arguments), twin(*arguments)
+        if isinstance(answer, PrivateTable):  # recoded: from now on that one is asked
+            return Witnessed(answer, others, self._rho)
+        if fsum(spend.rho for spend in self._asked.spends) >= self._rho * SPENT:
+            raise SpentError
+        return answer
+
+
+class SpentError(Exception):
+    """All of the budget is spent, as it should be."""
+
+
+def play(game: Game) -> Round:
+    """One run, its noise from the operating system's entropy, and what its answers tell."""
+    inside, exchanges = _coin(), []
+    with _witness(game, exchanges, inside=inside), suppress(SpentError):
+        game.model().fit(game.table(inside=inside))
+    assert exchanges, "no question was seen: the spy looks in the wrong place"
+    evidence = squares = 0.0
+    for e in exchanges:
+        q0, q1 = (e.others, e.exact) if inside else (e.exact, e.others)
+        step = (q1 - q0).astype(float)
+        evidence += float(step @ (e.answer - (q0 + q1) / 2)) / e.sigma**2
+        squares += float(step @ step) / e.sigma**2
+    return Round(inside, evidence, sqrt(squares))
+
+
+def sample(game: Game) -> tuple[bool, float]:
+    """One run to its end: the truth, and how many cells of a synthetic table are the person's."""
+    inside = _coin()
+    rows = game.model().fit(game.table(inside=inside)).sample()
+    return inside, float((rows == game.person[rows.columns].iloc[0]).to_numpy().sum())
+
+
+def _coin() -> bool:
+    return secrets.randbelow(2) == 1
+
+
+@contextmanager
+def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator[None]:
+    """Every answer of a fit goes, with the exact answers of both tables, to `exchanges`."""
+    encode, twins, pending = Codec.encode, [], []
+
+    def encode_both(codec: Codec, table: Any) -> Any:
+        twins.append(encode(codec, game.model()._bounded(game.table(inside=not inside))))
+        return encode(codec, table)
+
+    def table(records: Any, noise: Noise, rows_per_unit: int) -> Any:
+        asked = PrivateTable(records, noise, rows_per_unit)
+        return Witnessed(asked, PrivateTable(twins.pop(), Silence(), rows_per_unit), game.mu**2 / 2)
+
+    def spy(exact: Any, sigma: float, noise: Any) -> Any:
+        if isinstance(noise, Silence):
+            answer, others = pending.pop(0)
+            exchanges.append(Exchange(answer.ravel(), others.ravel(), exact.ravel(), sigma))
+            return answer
+        answer = release(exact, sigma, noise)
+        pending.append((answer, exact))
+        return answer
+
+    with (
+        patch.object(Codec, "encode", encode_both),
+        patch.object(synthesizer, "PrivateTable", table),
+        patch.object(measure, "release", spy),
+    ):
+        yield
+
+
+def rows_bound(samples: list[tuple[bool, float]], *, error: float) -> float:
+    """`lower_bound` from samples: the first half says at how many cells to guess, the second is counted."""
+    half = len(samples) // 2
+    threshold = float(np.median([cells for _, cells in samples[:half]]))
+    right = sum(inside == (cells > threshold) for inside, cells in samples[half:])
+    return lower_bound(right, len(samples) - half, error=error)
+
+
+def lower_bound(right: int, runs: int, *, error: float) -> float:
+    """The mu that a mechanism has at least, but for a chance of `error`, if so many guesses were right.
+
+    The share of right guesses has its lower bound by Clopper and Pearson.
+
+    Examples
+    --------
+    >>> round(lower_bound(6915, 10_000, error=1e-3), 2)
+    0.92
+    >>> lower_bound(50, 100, error=1e-3), lower_bound(0, 100, error=1e-3)
+    (0.0, 0.0)
+    """
+    least = beta.ppf(error, right, runs - right + 1) if right else 0.0
+    return max(0.0, 2 * float(ndtri(least)))

@@ -1,0 +1,119 @@
+"""Pairs of neighbouring tables, one for each question: what an attacker has to tell apart.
+
+A pair is worth its place if the person's rows move some question by all of its sensitivity; a new one is one
+more entry of `GAMES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from privsyn import Categorical, Numerical, PrivSyn, Schema
+from privsyn.answers.learnt import Method
+from privsyn.private.accounting import Accounting, epsilon_for, rho_for
+
+MU = 1.5  # claimed in every game: near 1 the fewest runs tell most, and noise is not yet lost in its rounding
+DELTA = 1e-5
+
+
+@dataclass(frozen=True)
+class Game:
+    """Was the person in the table?
+
+    Parameters
+    ----------
+    name : str
+        The question under attack.
+    others : pandas.DataFrame
+        Everybody else.
+    person : pandas.DataFrame
+        The rows of the one who is added.
+    settings : mapping
+        Of `PrivSyn`, but for epsilon and delta.
+    method : "default" or "published"
+    moves : float
+        Part of the claimed mu by which the person moves the answers, at least.
+    """
+
+    name: str
+    others: pd.DataFrame
+    person: pd.DataFrame
+    settings: Mapping[str, Any] = field(hash=False)
+    method: Method = "default"
+    moves: float = 0.999
+
+    def table(self, *, inside: bool) -> pd.DataFrame:
+        """The table with the person inside, or without."""
+        return self._both if inside else self.others
+
+    @cached_property
+    def _both(self) -> pd.DataFrame:
+        return pd.concat([self.others, self.person], ignore_index=True)
+
+    def model(self) -> PrivSyn:
+        """A model that claims `MU`."""
+        return PrivSyn(self._epsilon, DELTA, method=self.method, **self.settings)
+
+    @cached_property
+    def mu(self) -> float:
+        """What the promise comes to as one Gaussian answer: `MU`, up to rounding."""
+        return float((2 * rho_for(self._epsilon, DELTA, self._accounting)) ** 0.5)
+
+    @cached_property
+    def _epsilon(self) -> float:
+        return epsilon_for(MU**2 / 2, DELTA, self._accounting)
+
+    @property
+    def _accounting(self) -> Accounting:
+        return "classical" if self.method == "published" else "gaussian"
+
+
+def _rows(columns: str, rows: int, value: int) -> pd.DataFrame:
+    return pd.DataFrame({name: [value] * rows for name in columns})
+
+
+BINARY = {"schema": Schema({name: Categorical([0, 1], nullable=False) for name in "abc"})}
+MANY = {
+    "schema": Schema(
+        {
+            "a": Categorical(range(600), nullable=False),
+            "b": Numerical(0, 63, integer=True, bins=64, nullable=False),
+        }
+    )
+}
+
+# Ten people alike, and one who differs in everything: each one-way, each distance from expected counts and
+# each table moves by 1.
+ALIKE, ODD = _rows("abc", 10, 0), _rows("abc", 1, 1)
+
+# InDif moves by nearly 4 if n people share one pair of values and one person has neither; but a value that
+# nobody else has is pooled before InDif is asked. So here 20 others have each value, but never two of them.
+APART = pd.concat([_rows("abc", 20_000, 0), *(_rows("abc", 20, 0).assign(**{name: 1}) for name in "abc")])
+
+GAMES = (
+    Game("one who differs in everything", ALIKE, ODD, BINARY),
+    # If the noise has a value pooled nevertheless (a run in a hundred), the person moves InDif by nothing.
+    Game("dependence (InDif)", APART.reset_index(drop=True), ODD, BINARY, "published", moves=0.94),
+    Game(
+        "a value that nobody shares, pooled",
+        _rows("ab", 10, 0),
+        pd.DataFrame({"a": [599], "b": [63]}),
+        MANY,
+        "published",
+        moves=0.94,
+    ),
+    # Five rows, of which three are kept: as many as the promise is for.
+    Game(
+        "a person with five rows, three kept",
+        ALIKE.assign(who=range(10)),
+        _rows("abc", 5, 1).assign(who=10),
+        {**BINARY, "unit": "who", "rows_per_unit": 3},
+        "published",
+        moves=0.94,
+    ),
+)

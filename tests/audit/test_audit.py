@@ -1,0 +1,80 @@
+"""No attack gets more out of a release than is claimed, and the best gets nearly all: nothing is wasted.
+
+The noise is the real one, from the operating system, so these tests can fail by chance: each of the bounds
+exceeds a true claim with a probability of at most `ERROR`. `make audit` plays the same games longer.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from audit.distinguishing import lower_bound, play, rows_bound, sample
+from audit.games import GAMES, MU
+from audit.reconstruction import NO_NOISE, attack
+
+ERROR = 1e-7  # of one bound
+RUNS = {"default": 300, "published": 2000}  # a run of the default takes 20 ms, of the published method 4
+USED = 0.7  # of the claim, at least
+SEEN = 0.95  # of mu is left after InDif's share that a pair does not move, and the rounding of the noise
+
+
+def test_the_answers_tell_no_more_than_is_claimed_and_most_of_that():
+    """All games make the same claim, so that their guesses may be counted together too.
+
+    How far the person moves the answers is certain, not likely: it is the run's mu if the noise has the sigma
+    that the ledger says. The guesses tell whether it has.
+    """
+    everything = []
+    for game in GAMES:
+        rounds = [play(game) for _ in range(RUNS[game.method])]
+        for played in rounds:
+            assert game.moves * game.mu < played.moved <= game.mu * (1 + 1e-9)
+        right = [played.right for played in rounds]
+        assert lower_bound(sum(right), len(right), error=ERROR) <= game.mu
+        everything += right
+    assert USED * MU < lower_bound(sum(everything), len(everything), error=ERROR) <= MU
+
+
+def test_the_short_audit_hardly_fails_by_chance():
+    """Fewer right guesses than make the bound fall short are seen with a probability under 1e-7."""
+    runs = sum(RUNS[game.method] for game in GAMES)
+    few = int(binom.ppf(1e-7, runs, norm.cdf(SEEN * MU / 2)))
+    assert lower_bound(few, runs, error=ERROR) > USED * MU
+
+
+def test_the_short_audit_finds_noise_of_half_the_variance():
+    """A sigma too small by a factor of sqrt 2 is found out but for a chance of 1e-7."""
+    runs = sum(RUNS[game.method] for game in GAMES)
+    few = int(binom.ppf(1e-7, runs, norm.cdf(SEEN * np.sqrt(2) * MU / 2)))
+    assert lower_bound(few, runs, error=ERROR) > MU
+
+
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: game.name)
+def test_the_sampled_rows_tell_no_more_than_is_claimed(game):
+    assert rows_bound([sample(game) for _ in range(RUNS[game.method] // 10)], error=ERROR) <= game.mu
+
+
+def test_the_bound_grows_with_what_is_guessed_right():
+    bounds = [lower_bound(right, 1000, error=1e-3) for right in (500, 600, 700, 999, 1000)]
+    assert bounds[0] == 0
+    assert all(less < more for less, more in pairwise(bounds))
+
+
+def test_without_noise_the_secrets_can_be_reconstructed():
+    """Dinur and Nissim's attack works, so that its failure below says something."""
+    rng = np.random.default_rng()
+    assert np.mean([attack(NO_NOISE, rng) for _ in range(5)]) > 0.9
+
+
+def test_with_noise_reconstruction_does_no_better_than_the_base_rate():
+    """At epsilon 1 (mu is 0.18) the attacker guesses a little more than half of 64 secrets right.
+
+    The share of one release has a standard deviation of 0.065; the mean of 60 independent ones exceeds even
+    0.55 by 0.05, six of its standard deviations, with a probability of 1e-9.
+    """
+    rng = np.random.default_rng()
+    assert np.mean([attack(1.0, rng) for _ in range(60)]) < 0.6

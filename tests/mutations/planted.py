@@ -1,0 +1,191 @@
+"""The planted bugs: where, what is written there, what is written instead, and which tests should notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One exact text of one file, found there once, and what takes its place."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A privacy bug.
+
+    Parameters
+    ----------
+    name : str
+    edits : tuple of Edit
+    tests : tuple of str
+        Files of tests, at least one of which must fail.
+    """
+
+    name: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...]
+
+
+BUGS = (
+    Bug(
+        "sigma too small by a factor of sqrt 2",
+        (
+            Edit(
+                "privsyn/private/measure.py",
+                "return release(exact, sigma, self._noise), sigma",
+                "return release(exact, sigma / sqrt(2), self._noise), sigma",
+            ),
+        ),
+        ("tests/test_measure.py", "tests/audit"),
+    ),
+    Bug(
+        "the sensitivity of one row for a person of k rows",
+        (
+            Edit(
+                "privsyn/private/measure.py",
+                "        sensitivity *= self._rows_per_unit\n",
+                "",
+            ),
+        ),
+        ("tests/test_measure.py", "tests/audit"),
+    ),
+    Bug(
+        "the rows of a person bounded after they were counted",
+        (
+            Edit(
+                "privsyn/synthesizer.py",
+                "        frame = self._bounded(source.frame)\n",
+                "        frame = source.frame.drop(columns=self.unit or [])\n",
+            ),
+            Edit(
+                "privsyn/synthesizer.py",
+                "        self.release_ = Release(",
+                "        self._bounded(source.frame)\n        self.release_ = Release(",
+            ),
+        ),
+        ("tests/test_synthesizer.py", "tests/audit"),
+    ),
+    Bug(
+        "the exact number of rows used",
+        (
+            Edit(
+                "privsyn/methods/default.py",
+                "_noise(private.domain, rho, estimate_total(first))",
+                "_noise(private.domain, rho, max(1.0, float(len(private._records))))",
+            ),
+        ),
+        ("tests/test_synthesizer.py",),
+    ),
+    Bug(
+        "domain from the data",
+        (
+            Edit(
+                "privsyn/synthesizer.py",
+                "        codec = Codec.for_table(self.schema, frame)\n",
+                "        from privsyn.table.schema import Categorical as C\n\n"
+                "        found = {\n"
+                "            name: C(seen, nullable=column.nullable)\n"
+                "            if isinstance(column, C) and name in frame\n"
+                "            and (seen := [v for v in column.values if (frame[name] == v).any()])\n"
+                "            else column\n"
+                "            for name, column in self.schema.columns.items()\n"
+                "        }\n"
+                "        codec = Codec.for_table(Schema(found), frame)\n",
+            ),
+        ),
+        ("tests/test_leaks.py",),
+    ),
+    Bug(
+        "selection without noise",
+        (
+            Edit(
+                "privsyn/private/measure.py",
+                "return noisy.astype(np.float64), sigma",
+                "return np.array(distances, np.float64), sigma",
+            ),
+        ),
+        ("tests/test_measure.py",),
+    ),
+    Bug(
+        "the user's seed, or a fixed one, for the noise of a private run",
+        (
+            Edit(
+                "privsyn/private/noise.py",
+                "return rounded_gaussian(sigma, size, os_entropy)",
+                "return rounded_gaussian(sigma, size, seeded_bits(np.random.default_rng(0)))",
+            ),
+        ),
+        ("tests/test_synthesizer.py", "tests/test_noise.py", "tests/audit"),
+    ),
+    Bug(
+        "the table kept, and measured again in sample",
+        (
+            Edit(
+                "privsyn/synthesizer.py",
+                "        return self._fitted.sample(n, seed=seed, progress=progress or self.progress)",
+                "        if seed is None and hasattr(self, '_table'):\n            self.fit(self._table)\n"
+                "        return self._fitted.sample(n, seed=seed, progress=progress or self.progress)",
+            ),
+            Edit(
+                "privsyn/synthesizer.py",
+                "        source = read_table(table, self.schema, unit=self.unit)\n",
+                "        self._table = table\n"
+                "        source = read_table(table, self.schema, unit=self.unit)\n",
+            ),
+        ),
+        ("tests/test_synthesizer.py", "tests/test_leaks.py"),
+    ),
+    Bug(
+        "the delta of a threshold forgotten",
+        (
+            Edit(
+                "privsyn/private/ledger.py",
+                "return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)",
+                "return rho_for(self.promised_epsilon, self.promised_delta, self.accounting)",
+            ),
+        ),
+        ("tests/test_accounting.py", "tests/test_ledger.py"),
+    ),
+    Bug(
+        "part of the budget spent twice, and written down once",
+        (
+            Edit(
+                "privsyn/private/measure.py",
+                "        self._spends.append(Spend(look, exact.size, sensitivity, sigma))\n",
+                "        if not asked:\n"
+                "            self._spends.append(Spend(look, exact.size, sensitivity, sigma))\n",
+            ),
+        ),
+        ("tests/test_measure.py", "tests/test_synthesizer.py"),
+    ),
+    Bug(
+        "floating-point noise",
+        (
+            Edit(
+                "privsyn/private/noise.py",
+                "return exact + noise.draw(sigma, exact.size).reshape(exact.shape)",
+                "return exact + np.random.default_rng().normal(0, sigma, exact.shape)",
+            ),
+        ),
+        ("tests/test_noise.py", "tests/test_measure.py"),
+    ),
+    Bug(
+        "an error message with a value",
+        (
+            Edit(
+                "privsyn/table/codec.py",
+                "        with suppress(Exception):  # no row should raise",
+                "        for name, coder in zip(self.names, self._coders, strict=True):\n"
+                "            if len(strange := table[name][~coder.fits(table[name])].dropna()):\n"
+                "                raise InputError(f'column {name!r}: {strange.iloc[0]!r} is strange')\n"
+                "        with suppress(Exception):  # no row should raise",
+            ),
+        ),
+        ("tests/test_leaks.py",),
+    ),
+)
