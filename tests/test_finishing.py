@@ -54,9 +54,8 @@ def tables_of(records, sets):
 def run(start, tables, seed, *, sweeps=20, temperature=finishing.TEMPERATURE, together=finishing.TOGETHER):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finishing, "TOGETHER", together)
-        patch.setattr(finishing, "SWEEPS", sweeps)
         patch.setattr(finishing, "TEMPERATURE", temperature)
-        return finish(start, tables, np.random.default_rng(seed))
+        return finish(start, tables, np.random.default_rng(seed), sweeps)
 
 
 @compiled

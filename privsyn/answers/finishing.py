@@ -23,7 +23,9 @@ TEMPERATURE = 0.3  # in units of the objective; most of the fit is found far bel
 TOGETHER = 0.5  # of the coupling of two attributes, from which on they are also moved together
 
 
-def finish(start: Records, tables: tuple[Marginal, ...], rng: np.random.Generator) -> Records:
+def finish(
+    start: Records, tables: tuple[Marginal, ...], rng: np.random.Generator, sweeps: int = SWEEPS
+) -> Records:
     """Records with the smallest sum over cells of (count - target)^2 / (target + 1) that annealing finds.
 
     Never a larger one than at the start: where tables form a tree, the start may be exact.
@@ -35,6 +37,9 @@ def finish(start: Records, tables: tuple[Marginal, ...], rng: np.random.Generato
     tables : tuple of Marginal
         Non-negative, agreeing counts with a positive total; scaled to the number of rows. Attributes
         that are in no table stay as they are.
+    rng : numpy.random.Generator
+    sweeps : int
+        How often every row is offered a value for each attribute.
 
     Examples
     --------
@@ -55,7 +60,7 @@ def finish(start: Records, tables: tuple[Marginal, ...], rng: np.random.Generato
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in tables])
     gaps, weights = layout.count_rows(codes, len(targets)) - targets, 1 / (targets + 1)
     misfit = float(weights @ gaps**2)
-    _kernels.anneal(codes, layout, gaps, weights, SWEEPS, TEMPERATURE, rng)
+    _kernels.anneal(codes, layout, gaps, weights, sweeps, TEMPERATURE, rng)
     return Records(start.domain, codes) if weights @ gaps**2 < misfit else start
 
 

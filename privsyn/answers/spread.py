@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,7 +105,8 @@ def pooled_spreads(likelihoods: list[Floats]) -> Floats:
     means = np.full(len(table), mean)
     for _ in range(POOLING_ROUNDS if len(table) else 0):
         posterior = table - 0.5 * ((grid - mean) / scatter) ** 2
-        weights = np.exp(posterior - logsumexp(posterior, axis=1, keepdims=True))
+        weights = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
         means = weights @ grid
         mean = float(means.mean())
         scatter = max(float(np.sqrt((weights @ (grid - mean) ** 2).mean())), USUAL_SCATTER)

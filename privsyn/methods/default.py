@@ -30,6 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 MANY_VALUES = 500  # an attribute of more has its rare values pooled: pairs of such are too large to count
 MOST_RECORDS = 100_000  # made to see what the pairs leave unexplained
+ROUGH = 4  # sweeps over them: what is left unexplained shows long before they fit to the last
 SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
 BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
 TARGET = 4.0  # weight of an error in a table that holds the target, beside one in another
@@ -104,7 +105,7 @@ def _unexplained(
     if not sets:
         return ()
     enough = min(round(pairs.total), MOST_RECORDS)
-    records = synthesise(private.domain, pairs.one_ways, pairs.tables, enough, rng)
+    records = synthesise(private.domain, pairs.one_ways, pairs.tables, enough, rng, sweeps=ROUGH)
     found = expected_by(records, sets, pairs.total)
     departures, sigma = private.departures(found, rho)
     return score_bigger(departures, sigma, found, pairs.one_ways, pairs.total / len(records))

@@ -11,8 +11,8 @@ import numpy as np
 # five tables of the bench, epsilon 0.2 to 5.
 FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values are rare
 DEPARTURES = 0.02  # of pairs from independence
-SCORES = 0.02  # of sets of three to five attributes
-SECOND_LOOK = 0.14  # at pairs and bigger tables
+SCORES = 0.015  # of sets of three to five attributes
+SECOND_LOOK = 0.12  # at pairs and bigger tables
 
 LEAST, MOST = 0.1, 0.5  # share of the one-ways
 USUAL_NOISE = 0.002  # at which the one-ways get the least
@@ -27,7 +27,7 @@ class Split:
     --------
     >>> split = Split.of(1.0, one_ways=0.25)
     >>> split
-    Split(first_look=0.05, one_ways=0.2, departures=0.02, pairs=0.57, scores=0.02, second_look=0.14)
+    Split(first_look=0.05, one_ways=0.2, departures=0.02, pairs=0.595, scores=0.015, second_look=0.12)
     >>> round(split.total, 12)
     1.0
     """

@@ -12,6 +12,7 @@ is k^2 times the budget: an answer that costs rho for a record costs k^2 rho for
 
 from __future__ import annotations
 
+from collections import Counter
 from copy import copy
 from itertools import combinations
 from math import sqrt
@@ -50,6 +51,7 @@ class PrivateTable:
         self._noise = noise
         self._rows_per_unit = rows_per_unit
         self._spends: list[Spend] = []
+        self._asked: Counter[str] = Counter()
 
     @property
     def domain(self) -> Domain:
@@ -66,7 +68,7 @@ class PrivateTable:
 
         What is asked of either table stands in one list: they hold the same people.
         """
-        merged = copy(self)  # the list of spends is not copied, but shared
+        merged = copy(self)  # what has been asked is not copied, but shared
         merged._records = merging.merge(self._records)
         return merged
 
@@ -158,8 +160,8 @@ class PrivateTable:
         # Up to k records of one person: k times the sensitivity, and k^2 times the cost.
         sensitivity *= self._rows_per_unit
         sigma = sigma_for(rho * self._rows_per_unit**2, sensitivity)
-        asked = sum(spend.what.split(" (look ")[0] == what for spend in self._spends)
-        look = f"{what} (look {asked + 1})" if asked else what
+        self._asked[what] += 1
+        look = f"{what} (look {self._asked[what]})" if self._asked[what] > 1 else what
         self._spends.append(Spend(look, exact.size, sensitivity, sigma))
         return release(exact, sigma, self._noise), sigma
 
