@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
 from math import fsum, sqrt
@@ -12,10 +13,9 @@ import reference
 from reference import binary
 from strategies import StubNoise
 
-from privsyn.answers import bigger
 from privsyn.answers.combining import combine
 from privsyn.answers.domain import Domain, Records
-from privsyn.answers.pairs import independent_pairs
+from privsyn.answers.marginal import Marginal
 from privsyn.answers.selection import dense_marg
 from privsyn.methods import default, published
 from privsyn.private import measure
@@ -230,34 +230,6 @@ def test_the_published_method_does_not_look_at_the_order_of_values():
 # --- the default -------------------------------------------------------------------------------------------
 
 
-def test_expected_pairs_have_the_one_ways_as_their_margins():
-    learnt, _ = run(default.learn, dependent(d=3), 0.02)
-    pairs = independent_pairs(learnt.merging.merged, learnt.one_ways)
-    assert [pair.attributes for pair in pairs] == list(combinations("abc", 2))
-    one_way = dict(zip("abc", learnt.one_ways, strict=True))
-    for pair in pairs:
-        for name in pair.attributes:
-            assert pair.project((name,)).counts == pytest.approx(one_way[name].counts)
-        a, b = (one_way[name].counts for name in pair.attributes)
-        assert pair.counts == pytest.approx(np.outer(a, b) / a.sum())
-
-
-@pytest.mark.parametrize("d", [2, 3, 5, 8])
-def test_all_small_sets_of_three_to_five_are_scored(d):
-    domain = Domain(tuple("abcdefgh"[:d]), (2, 3, 4, 5, 9, 30, 100, 2)[:d])
-    sets = [s for size in (3, 4, 5) for s in combinations(domain.names, size)]
-    small = {s for s in sets if domain.project(s).cells <= bigger.MOST_CELLS}
-    assert set(bigger.candidates(domain)) == small
-
-
-def test_of_many_attributes_no_more_sets_are_scored_than_there_is_time_for():
-    domain = Domain(tuple(map(chr, range(100, 130))), tuple(range(2, 32)))
-    found = bigger.candidates(domain)
-    cells = [domain.project(s).cells for s in combinations(domain.names, 3)]
-    assert {len(s) for s in found} == {3}
-    assert [domain.project(s).cells for s in found] == sorted(cells)[: bigger.MOST_SETS]
-
-
 @both
 def test_more_budget_teaches_more(learn):
     """Mean distance from the true pairs over 5 seeds, at budgets a thousandfold apart: far from chance."""
@@ -304,3 +276,29 @@ def test_progress_grows_and_ends_at_its_total(learn, table):
     assert done[0] == 0
     assert sorted(set(done)) == list(done)
     assert done[-1] == totals[-1]
+
+
+# --- the second look ---------------------------------------------------------------------------------------
+
+
+def test_both_looks_at_a_pair_are_averaged_by_their_precision():
+    records = dependent(d=2)
+    private = PrivateTable(records, StubNoise())
+    once = private.marginals((("a", "b"),), np.array([0.5]))
+    shifted = replace(once[0], marginal=Marginal(once[0].marginal.domain, once[0].marginal.counts + 12.0))
+    left = [np.full((3, 3), 1.0)]
+    (again,), bigger = default._second_look(private, (shifted,), left, (), 1.0, None)
+    assert bigger == ()
+    np.testing.assert_allclose(again.variance, 1 / (1 / once[0].variance + 2.0))
+    np.testing.assert_allclose(again.marginal.counts, once[0].marginal.counts + 12.0 / 3)
+
+
+def test_what_is_certain_is_not_looked_at_again():
+    records = dependent(d=3)
+    private = PrivateTable(records, StubNoise())
+    pairs = private.marginals((("a", "b"), ("b", "c")), np.array([0.5, 0.5]))
+    again, _ = default._second_look(
+        private, pairs, [np.full((3, 3), 1e-9), np.full((3, 3), 99.0)], (), 1.0, None
+    )
+    assert again[0] is pairs[0]
+    assert again[1] is not pairs[1]
