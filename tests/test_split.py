@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn.methods.split import LEAST, MOST, Split, one_way_share
+from privsyn.methods.split import HOPELESS, LEAST, MOST, MOST_BESIDE_TARGET, Split, one_way_share
 
 shares = st.floats(LEAST, MOST)
 
@@ -36,4 +36,9 @@ def test_the_one_ways_get_their_share_and_the_pairs_the_most(share):
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6))
 def test_noisier_counts_want_no_smaller_share(one, other):
-    assert LEAST <= one_way_share(min(one, other)) <= one_way_share(max(one, other)) <= MOST
+    assert LEAST <= one_way_share(min(one, other)) <= one_way_share(max(one, other)) <= 1
+
+
+@given(st.floats(0, HOPELESS, exclude_max=True))
+def test_a_target_keeps_half_for_the_pairs(noise):
+    assert one_way_share(noise, predict=True) == min(one_way_share(noise), MOST_BESIDE_TARGET)

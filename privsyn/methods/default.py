@@ -57,12 +57,13 @@ def learn(
     merging = merge_rare(first, estimate_total(first), spared=MANY_VALUES)
     private = private.merge(merging)
     sets = candidates(private.domain)
-    share = one_way_share(_noise(private.domain, rho, estimate_total(first)))
-    split = Split.of(rho, one_ways=share, pairs=len(private.domain) > 1, sets=bool(sets))
+    noise = _noise(private.domain, rho, estimate_total(first))
+    share = one_way_share(noise, predict=target is not None)
+    split = Split.of(rho, one_ways=share, pairs=len(private.domain) > 1 and share < 1, sets=bool(sets))
     one_ways = average_looks(tuple(map(merging.merge_counts, first)), private.one_ways(split.one_ways))
     total = estimate_total(one_ways)
     margins = average_one_ways(private.domain, one_ways, total)
-    if len(private.domain) < 2:
+    if not split.pairs:
         report("counting", 4, 4)
         return Learnt(merging, margins, (), total)
     report("counting", 1, 4)

@@ -7,16 +7,19 @@ from math import fsum
 
 import numpy as np
 
-# Shares of the whole; the pairs get what is left. experiments/ablations.py says what each is worth on the
-# five tables of the bench, epsilon 0.2 to 5.
+# Of the whole. experiments/ablations.py says what each is worth on the tables of the bench, epsilon 0.2 to 5,
+# experiments/robustness.py what the one-ways want where there is little to be known.
 FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values are rare
-DEPARTURES = 0.02  # of pairs from independence
-SCORES = 0.015  # of sets of three to five attributes
-SECOND_LOOK = 0.12  # at pairs and bigger tables
-
-LEAST, MOST = 0.1, 0.5  # share of the one-ways
-USUAL_NOISE = 0.002  # at which the one-ways get the least
+LEAST, MOST = 0.1, 0.9  # share of the one-ways
+USUAL_NOISE = 0.002  # at which they get the least
 GROWTH = 0.4  # of their share with the noise, in logarithms
+MOST_BESIDE_TARGET = 0.5
+HOPELESS = 1.0  # noise at which they get all
+
+# Of what the one-ways leave; the pairs get the rest.
+DEPARTURES = 0.025  # of pairs from independence
+SCORES = 0.02  # of sets of three to five attributes
+SECOND_LOOK = 0.15  # at pairs and bigger tables
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,9 @@ class Split:
 
     Examples
     --------
-    >>> split = Split.of(1.0, one_ways=0.25)
+    >>> split = Split.of(1.0, one_ways=0.75)
     >>> split
-    Split(first_look=0.05, one_ways=0.2, departures=0.02, pairs=0.595, scores=0.015, second_look=0.12)
+    Split(first_look=0.05, one_ways=0.7, departures=0.00625, pairs=0.20125, scores=0.005, second_look=0.0375)
     >>> round(split.total, 12)
     1.0
     """
@@ -55,8 +58,9 @@ class Split:
         if not pairs:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
         rest = one_ways * rho - first
-        departures, second = DEPARTURES * rho, SECOND_LOOK * rho
-        scores = SCORES * rho if sets else 0.0
+        left = rho - one_ways * rho
+        departures, second = DEPARTURES * left, SECOND_LOOK * left
+        scores = SCORES * left if sets else 0.0
         return cls(
             first, rest, departures, rho - fsum((first, rest, departures, scores, second)), scores, second
         )
@@ -67,20 +71,26 @@ class Split:
         return fsum(astuple(self))
 
 
-def one_way_share(noise: float) -> float:
+def one_way_share(noise: float, *, predict: bool = False) -> float:
     """Share of the budget for the one-ways.
 
-    The noisier the counts, the more of what can be known of the table at all lies in its one-ways.
-    Chosen among powers for the least mean error of pairs over five tables, epsilon 0.2 to 5.
+    The noisier the counts, the more of what can be known of the table at all lies in its one-ways. Chosen
+    among powers for the least mean error of pairs over five tables, epsilon 0.2 to 5. Where the noise is as
+    large as the mean count, pairs would only tell of the noise.
 
     Parameters
     ----------
     noise : float
         Standard deviation of a one-way count, had they the whole budget, in parts of the mean count.
+    predict : bool
+        Whether one column is to be predicted from the others: then pairs get half of the budget at least.
 
     Examples
     --------
-    >>> [round(one_way_share(noise), 2) for noise in (0.001, 0.01, 0.05, 0.5)]
-    [0.1, 0.19, 0.36, 0.5]
+    >>> [round(one_way_share(noise), 2) for noise in (0.001, 0.01, 0.05, 0.5, 1.5)]
+    [0.1, 0.19, 0.36, 0.9, 1.0]
     """
-    return float(np.clip(LEAST * (noise / USUAL_NOISE) ** GROWTH, LEAST, MOST))
+    if noise >= HOPELESS:
+        return 1.0
+    most = MOST_BESIDE_TARGET if predict else MOST
+    return float(np.clip(LEAST * (noise / USUAL_NOISE) ** GROWTH, LEAST, most))
