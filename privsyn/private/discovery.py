@@ -1,0 +1,214 @@
+"""Question 0: the values and bounds that the schema does not give.
+
+Values. Every row has one vote, a vector of L2 length 1 over the values that it holds and that are not found
+yet, in all columns together. A value whose votes, with noise, reach a threshold is found, and in the second
+round each row's vote goes to what is left: a row whose values were all found but one casts all of it there.
+
+Bounds. Every row lies in one cell of a fixed public ruler, and the noisy counts of the cells say between
+which of them the numbers lie (`privsyn.answers.extent`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, isqrt, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from privsyn.answers.extent import Extent, extent
+from privsyn.private.accounting import sigma_for
+from privsyn.private.ledger import Spend
+from privsyn.private.noise import Noise, release
+
+Integers = npt.NDArray[np.int64]
+
+SHARE = 0.1  # of the budget, where anything is to be found
+FOR_BOUNDS = 0.25  # of that, where values are to be found too: a bound is a coarse thing
+ROUNDS = (1 / 3, 2 / 3)  # of what is for values: the first finds the common ones, so that votes go to the rest
+THRESHOLDS = 0.1  # of delta, where values are to be found
+
+VOTE = 2**10
+"""Units of a whole vote: noise is added to integers only."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Which value every row holds in one column. Private.
+
+    Parameters
+    ----------
+    values : sequence
+        The values that occur, no two alike.
+    codes : integer array of shape (n,)
+        The place of each row's value, -1 for a row that has none.
+    """
+
+    values: Sequence[Any]
+    codes: npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """How many rows lie in each cell of a ruler. The counts are private.
+
+    Parameters
+    ----------
+    counts : integer array of shape (cells,)
+        Every row is counted in one cell or in none.
+    blocks : integer array of shape (cells,)
+        The block of neighbouring cells that each belongs to: public.
+    """
+
+    counts: Integers
+    blocks: Integers
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was released.
+
+    Parameters
+    ----------
+    values : mapping of a column to its values, those with most votes first
+    extents : mapping of a column to the first and last cell that matter; None where no cell stands out
+    spends : tuple of Spend
+    """
+
+    values: Mapping[str, tuple[Any, ...]]
+    extents: Mapping[str, Extent]
+    spends: tuple[Spend, ...]
+
+
+def reserved_delta(delta: float, *, values: bool) -> float:
+    """The part of `delta` that thresholds take: public, and fixed before the first look."""
+    return THRESHOLDS * delta if values else 0.0
+
+
+def discover(
+    held: Mapping[str, Held],
+    measured: Mapping[str, Measured],
+    *,
+    rho: float,
+    delta: float,
+    noise: Noise,
+    rows: int = 1,
+) -> Found:
+    """The values of some columns and the bounds of others.
+
+    Parameters
+    ----------
+    held, measured : mapping of a column's name to its private cells
+    rho : float
+        Budget of all of it, in zCDP.
+    delta : float
+        The chance, at most, that a value held by one person alone is found.
+    rows : int
+        The most rows that one person brings.
+    """
+    for_bounds = (FOR_BOUNDS if held else 1.0) * rho if measured else 0.0
+    values, asked = find_values(held, rho=rho - for_bounds, delta=delta, noise=noise, rows=rows)
+    extents, looked = find_extents(measured, rho=for_bounds, noise=noise, rows=rows)
+    return Found(values, extents, asked + looked)
+
+
+def find_values(
+    held: Mapping[str, Held], *, rho: float, delta: float, noise: Noise, rows: int = 1
+) -> tuple[dict[str, tuple[Any, ...]], tuple[Spend, ...]]:
+    """The values of each column that enough rows share, and what finding them cost.
+
+    Privacy. Noise is added only to values that occur. Those that both of two neighbouring tables hold form
+    one vector of votes, which one row moves by L2 length 1 at most (`_votes`), a person of k rows by k: the
+    Gaussian mechanism. A value that only one person holds has at most k votes, and there are at most k of
+    them in each column: `threshold` makes the chance that any is found at most the round's part of `delta`.
+    Else the neighbours' releases do not differ by it, for its noise is its own. `Ledger` says how delta and
+    rho go together. The order of a release follows from noisy votes and the values themselves.
+
+    Examples
+    --------
+    >>> from privsyn.private.noise import SeededGaussian
+    >>> towns = Held(["Rome", "Oslo", "Atlantis"], np.repeat([0, 1, 2], [900, 500, 1]))
+    >>> find_values({"town": towns}, rho=0.01, delta=1e-10, noise=SeededGaussian(0))[0]
+    {'town': ('Rome', 'Oslo')}
+    """
+    found: dict[str, list[Any]] = {name: [] for name in held}
+    left = {name: column.codes.copy() for name, column in held.items()}
+    spends: list[Spend] = []
+    for number, share in enumerate(ROUNDS if held else (), start=1):
+        sigma = sigma_for(share * rho, float(rows * VOTE))
+        what = f"values of {', '.join(held)} (round {number} of {len(ROUNDS)})"
+        spends.append(Spend(what, len(held), float(rows * VOTE), sigma, delta=delta / len(ROUNDS)))
+        enough = threshold(sigma, delta / len(ROUNDS), columns=len(held), rows=rows)
+        votes = _votes(list(left.values()))
+        for name, column in held.items():
+            codes = left[name]
+            exact = np.bincount(codes[codes >= 0], votes[codes >= 0], len(column.values)).astype(np.int64)
+            occurs = np.flatnonzero(exact)
+            noisy = release(exact[occurs], sigma, noise)
+            passed = noisy >= enough
+            chosen = [column.values[place] for place in occurs[passed].tolist()]
+            found[name] += _sorted(chosen, noisy[passed].tolist())
+            codes[np.isin(codes, occurs[passed])] = -1
+    return {name: tuple(values) for name, values in found.items()}, tuple(spends)
+
+
+def threshold(sigma: float, delta: float, *, columns: int, rows: int) -> int:
+    """The fewest votes, in units, at which a value is found.
+
+    A value of one person alone has at most `rows` whole votes, and there are at most `rows` of them in each
+    of the `columns`: each may be found with chance delta / (columns * rows). A noise of at least m has
+    a chance of P(Z >= m - 1/2) where it is rounded, at most P(Z >= m - 1) where it is the discrete Gaussian
+    (Canonne, Kamath and Steinke, 2020, Proposition 25): the latter is taken.
+
+    Examples
+    --------
+    One vote and 6.36 times sigma, for a chance of one in 10^10:
+
+    >>> round(threshold(10.0 * VOTE, 1e-10, columns=1, rows=1) / VOTE, 1)
+    64.6
+    """
+    chance = delta / (columns * rows)
+    margin = ceil(-sigma * float(ndtri(chance))) + 1
+    while float(ndtr(-(margin - 1) / sigma)) > chance * (1 - 1e-9):  # the inverse may err in its last digits
+        margin += 1
+    return rows * VOTE + margin
+
+
+def _votes(left: Sequence[npt.NDArray[np.integer]]) -> Integers:
+    """What each row gives to each of the m values it holds that are left: VOTE / sqrt(m), rounded down.
+
+    A row's vote follows from its own cells and from released values alone, and m squares of at most
+    VOTE^2 / m sum to VOTE^2 at most.
+    """
+    held = np.sum([codes >= 0 for codes in left], axis=0)
+    weights = [0, *(isqrt(VOTE**2 // m) for m in range(1, len(left) + 1))]
+    return np.array(weights, np.int64)[held]
+
+
+def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
+    """Most votes first, then by type and text: never in the order of the rows."""
+    order = sorted(zip(votes, values, strict=True), key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1])))
+    return [value for _, value in order]
+
+
+def find_extents(
+    measured: Mapping[str, Measured], *, rho: float, noise: Noise, rows: int = 1
+) -> tuple[dict[str, Extent], tuple[Spend, ...]]:
+    """Between which cells of its ruler each column lies, and what finding them cost.
+
+    A row lies in one cell of each column's ruler at most: a record more changes each count vector in one
+    cell by 1, all columns together by sqrt(columns) in L2; a person of k rows by k times that.
+    """
+    if not measured:
+        return {}, ()
+    sensitivity = rows * sqrt(len(measured))
+    sigma = sigma_for(rho, sensitivity)
+    cells = sum(column.counts.size for column in measured.values())
+    spend = Spend(f"bounds of {', '.join(measured)}", cells, sensitivity, sigma)
+    return {
+        name: extent(release(column.counts, sigma, noise), column.blocks, sigma)
+        for name, column in measured.items()
+    }, (spend,)
