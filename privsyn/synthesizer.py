@@ -178,6 +178,8 @@ class PrivSyn:
         source = read_table(table, self.schema, unit=self.unit)
         frame = self._bounded(source.frame)
         unknown = Unknown.of(self.schema or source.schema, frame)
+        if self.target is not None:
+            _check_target(self.target, frame.columns)
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
         epsilon, delta = self._promise
@@ -187,11 +189,12 @@ class PrivSyn:
         if unknown.values or unknown.bounds:
             found = self._found(unknown, frame, SHARE * rho, reserved, noise)
             rho *= 1 - SHARE
-        codec = Codec.for_table(unknown.fill(found.values, found.extents), frame)
+        schema = unknown.fill(found.values, found.extents)
+        codec = Codec.for_table(schema, frame, fine=self.method == "default")
         private = PrivateTable(codec.encode(frame), noise, self._most_rows)
-        if self.target is not None:
-            _check_target(self.target, codec.names)
-        learn = published.learn if self.method == "published" else partial(default.learn, target=self.target)
+        learn = published.learn
+        if self.method == "default":
+            learn = partial(default.learn, target=self.target, axes=codec.axes)
         stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
         learnt = learn(private, rho / self._most_rows**2, np.random.default_rng(stream), self._report)
         one_person = () if self.unit is None else (f"that one person has one identifier in {self.unit!r}",)

@@ -21,9 +21,9 @@ by a block; to miss one clips some rows."""
 def extent(noisy: Integers, blocks: Integers, sigma: float) -> Extent:
     """First and last cell that matter.
 
-    The rows end with the outermost block that stands out, by all its cells together or by one of them, or with
-    those that continue it; within the last the outermost cells are left out as long as they do not amount to
-    anything together. So a few rows far from all others do not count: what is beyond is clipped.
+    The rows end with the outermost block that stands out, by all its cells together or by one of them, or
+    with those that continue it; within the last the outermost cells are left out as long as they do not
+    amount to anything together. So a few rows far from all others do not count: what is beyond is clipped.
 
     Parameters
     ----------

@@ -12,24 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, isqrt, sqrt
+from math import ceil, fsum, isqrt, sqrt
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from privsyn.answers.extent import Extent, extent
 from privsyn.private.accounting import sigma_for
-from privsyn.private.ledger import Spend
+from privsyn.private.ledger import Ledger, Spend
 from privsyn.private.noise import Noise, release
 
 Integers = npt.NDArray[np.int64]
 
 SHARE = 0.1  # of the budget, where anything is to be found
-FOR_BOUNDS = 0.25  # of that, where values are to be found too: a bound is a coarse thing
-ROUNDS = (1 / 3, 2 / 3)  # of what is for values: the first finds the common ones, so that votes go to the rest
-THRESHOLDS = 0.1  # of delta, where values are to be found
+FOR_BOUNDS = 0.2  # of that, where values are to be found too: a bound is a coarse thing
+ROUNDS = (0.2, 0.8)  # of what is for values: the first finds the common ones, so that votes go to the rest
+THRESHOLDS = 0.3  # of delta, where values are to be found
+
+VALUES, BOUNDS = "values of", "bounds of"
+"""How the questions begin in the ledger."""
 
 VOTE = 2**10
 """Units of a whole vote: noise is added to integers only."""
@@ -139,7 +142,7 @@ def find_values(
     spends: list[Spend] = []
     for number, share in enumerate(ROUNDS if held else (), start=1):
         sigma = sigma_for(share * rho, float(rows * VOTE))
-        what = f"values of {', '.join(held)} (round {number} of {len(ROUNDS)})"
+        what = f"{VALUES} {', '.join(held)} (round {number} of {len(ROUNDS)})"
         spends.append(Spend(what, len(held), float(rows * VOTE), sigma, delta=delta / len(ROUNDS)))
         enough = threshold(sigma, delta / len(ROUNDS), columns=len(held), rows=rows)
         votes = _votes(list(left.values()))
@@ -171,9 +174,7 @@ def threshold(sigma: float, delta: float, *, columns: int, rows: int) -> int:
     64.6
     """
     chance = delta / (columns * rows)
-    margin = ceil(-sigma * float(ndtri(chance))) + 1
-    while float(ndtr(-(margin - 1) / sigma)) > chance * (1 - 1e-9):  # the inverse may err in its last digits
-        margin += 1
+    margin = ceil(-sigma * float(ndtri(chance))) + 2  # a unit more than needed: the inverse's last digits
     return rows * VOTE + margin
 
 
@@ -190,7 +191,9 @@ def _votes(left: Sequence[npt.NDArray[np.integer]]) -> Integers:
 
 def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
     """Most votes first, then by type and text: never in the order of the rows."""
-    order = sorted(zip(votes, values, strict=True), key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1])))
+    order = sorted(
+        zip(votes, values, strict=True), key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1]))
+    )
     return [value for _, value in order]
 
 
@@ -207,8 +210,20 @@ def find_extents(
     sensitivity = rows * sqrt(len(measured))
     sigma = sigma_for(rho, sensitivity)
     cells = sum(column.counts.size for column in measured.values())
-    spend = Spend(f"bounds of {', '.join(measured)}", cells, sensitivity, sigma)
+    spend = Spend(f"{BOUNDS} {', '.join(measured)}", cells, sensitivity, sigma)
     return {
         name: extent(release(column.counts, sigma, noise), column.blocks, sigma)
         for name, column in measured.items()
     }, (spend,)
+
+
+def summary(ledger: Ledger) -> str | None:
+    """One line on what was found under privacy and what part of the budget it took; None if nothing was."""
+    values = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
+    bounds = [spend for spend in ledger.spends if spend.what.startswith(BOUNDS)]
+    if not values + bounds:
+        return None
+    what = [spends[0].what.split(" (round ")[0] for spends in (values, bounds) if spends]
+    share = fsum(spend.rho for spend in values + bounds) / ledger.budget
+    delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
+    return f"found under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"

@@ -142,7 +142,8 @@ class Ordered(Coder):
     def fits(self, cells: pd.Series) -> Mask:
         """Which cells lie between the bounds."""
         read = self.read(cells)
-        return (read >= self.grid.low) & (read <= self.grid.high)
+        slack = 0.0 if self.grid.decimals is None else 0.25 / self.grid.scale  # a float32 of 0.1 is above 0.1
+        return (read >= self.grid.low - slack) & (read <= self.grid.high + slack)
 
 
 @dataclass(frozen=True, eq=False)

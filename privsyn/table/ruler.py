@@ -50,9 +50,9 @@ class Ruler:
         Examples
         --------
         >>> whole = Ruler.numbers(decimals=0, dtype=np.dtype("float64"))
-        >>> cells = whole.find(np.array([0, 1, 17, 18, -1e300])) - whole.find(np.zeros(1))
-        >>> cells.tolist()[:4], whole.highs[whole.find(np.array([18]))].tolist()
-        ([0, 1, 17, 18], [19.0])
+        >>> cells = whole.find(np.array([-17, 0, 1, 17, 18]))
+        >>> (cells - cells[1]).tolist(), whole.lows[cells].tolist(), whole.highs[cells].tolist()
+        ([-16, 0, 1, 16, 17], [-17.0, 0.0, 1.0, 16.0, 18.0], [-16.0, 0.0, 1.0, 17.0, 19.0])
         """
         first, last = LEAST, min(MOST, floor(log2(float(np.finfo(dtype).max))))
         step = 1.0
@@ -73,8 +73,9 @@ class Ruler:
     def dates(cls, unit: str) -> Ruler:
         """The months of two centuries, in days or seconds since 1970.
 
-        >>> [len(Ruler.dates("D").lows), Ruler.dates("D").highs[840]]
-        [2412, 30.0]
+        >>> days = Ruler.dates("D")
+        >>> len(days.lows), days.lows[[840, 841]].tolist()  # from January 1970
+        (2412, [0.0, 31.0])
         """
         months = np.arange(f"{FIRST_YEAR}-01", f"{LAST_YEAR + 1}-02", dtype="datetime64[M]")
         starts = months.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
@@ -82,7 +83,7 @@ class Ruler:
         return cls(starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1, years[:-1])
 
     def find(self, numbers: Floats) -> Codes:
-        """The cell of each number; what lies beyond all cells belongs to the last, what between two to one."""
+        """The cell of each number; what lies beyond all cells belongs to the last one."""
         cells = np.searchsorted(self.lows, numbers, side="right") - 1
         return np.clip(cells, 0, len(self.lows) - 1)
 

@@ -1,12 +1,11 @@
-"""What a schema leaves open: which columns, what their private cells hold, and the schema once it is found."""
+"""What a schema leaves open: which columns, what their private cells hold, the schema once it is found."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import isfinite
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ OTHER = "other"
 """What a value that is not found becomes where the schema gives no name for it and the dtype holds text."""
 
 LARGEST = 2**63
-"""A whole number beyond is not found."""
+"""A number beyond is not found."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,9 @@ class Unknown:
         >>> unknown.values, unknown.bounds, unknown.schema.columns["adult"].values
         (('sex',), ('age',), (False, True))
         """
-        dtypes = dict(table.dtypes.items())
+        check_names(table.columns)
+        dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
         if schema is None:
-            check_names(table.columns)
             schema = Schema({name: _kind(dtype) for name, dtype in dtypes.items()})
         columns = {
             name: _known_by_dtype(column, dtypes[name]) if name in dtypes else column
@@ -119,18 +118,16 @@ class Unknown:
                     columns[name] = _dated(column, extents.get(name))
         return Schema(columns, missing=self.schema.missing)
 
-    def _measure(
-        self, name: str, cells: pd.Series
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _measure(self, name: str, cells: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         column, dtype = self.schema.columns[name], self.dtypes[name]
         if isinstance(column, Datetime):
             widest = f"{FIRST_YEAR}-01-01", f"{LAST_YEAR}-12-31"
             coder = make_coder(replace(column, low=widest[0], high=widest[1], unit=_unit(column)), dtype)
             ruler = Ruler.dates(_unit(column))
         else:
-            coder, ruler = make_coder(self.fill({}, {}).columns[name], dtype), _ruler(column, dtype)
-        assert isinstance(coder, Ordered)
-        return ruler.count(coder.read(cells)), ruler.blocks
+            coder = make_coder(self.fill({}, {}).columns[name], dtype)
+            ruler = _ruler(cast(Numerical, column), dtype)
+        return ruler.count(cast(Ordered, coder).read(cells)), ruler.blocks
 
 
 def _kind(dtype: Dtype) -> Column:
@@ -155,7 +152,7 @@ def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
     """Distinct values and places. Values that are alike are one, whichever row came first."""
     if cells.dtype == OBJECT:
         kinds = {bool: "b", int: "i", float: "f", str: "s"}
-        plain = [cell.item() if isinstance(cell, np.generic) else cell for cell in cells]
+        plain = [cell.item() if issubclass(type(cell), np.generic) else cell for cell in cells]
         # 1, 1.0 and True are equal: told apart here, or the first row would decide what the value is.
         keys = [(kinds[type(cell)], cell) if type(cell) in kinds else None for cell in plain]
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
@@ -171,13 +168,11 @@ def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
     return values, np.where(sound[codes], codes, STRAY)
 
 
-def _is_sound(value: object, marks: set[str]) -> bool:
+def _is_sound(value: Any, marks: set[str]) -> bool:
     """Whether a value can stand in a schema and in a file: no mark for missing, and not beyond all types."""
-    if type(value) not in (str, bool, int, float) or str(value) in marks:
-        return False
-    if isinstance(value, str):
-        return value.isascii() or value.encode("utf-8", "replace") == value.encode("utf-8", "ignore")
-    return isfinite(value) and abs(value) < LARGEST  # type: ignore[arg-type]
+    if type(value) is str:  # half of a surrogate pair cannot be written in any file
+        return value not in marks and value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
+    return type(value) in (bool, int, float) and abs(value) < LARGEST and str(value) not in marks
 
 
 def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Sequence[str]) -> Categorical:
@@ -206,7 +201,9 @@ def _bounded(column: Numerical, dtype: Dtype, extent: tuple[int, int] | None) ->
     if family(dtype) == "integer":
         limits = np.iinfo(number_type(dtype))
         return replace(column, low=max(int(low), limits.min), high=min(int(high), limits.max))
-    return replace(column, low=int(low) if column.integer else low, high=int(high) if column.integer else high)
+    return replace(
+        column, low=int(low) if column.integer else low, high=int(high) if column.integer else high
+    )
 
 
 def _ruler(column: Numerical, dtype: Dtype) -> Ruler:
@@ -221,9 +218,9 @@ def _dated(column: Datetime, extent: tuple[int, int] | None) -> Datetime:
     ruler = Ruler.dates(unit)
     january = int(ruler.find(np.zeros(1))[0])
     first, last = extent or (january, january)
-    low, high = (np.datetime64(int(end), unit) for end in (ruler.lows[first], ruler.highs[last]))
-    return replace(column, low=low, high=high, unit=unit)
+    ends = np.array([ruler.lows[first], ruler.highs[last]]).astype(np.int64).astype(f"datetime64[{unit}]")
+    return replace(column, low=ends[0], high=ends[1], unit=unit)
 
 
-def _unit(column: Datetime) -> str:
+def _unit(column: Datetime) -> Literal["D", "s"]:
     return column.unit or "D"
