@@ -104,7 +104,7 @@ def _without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
 def _fate(column: Column) -> str:
     if isinstance(column, Categorical):
         if column.other is not None:
-            return "other"
+            return repr(column.other)
         return "missing" if column.nullable else "the first value listed"
     return "clipped" + (
         ", or missing if unreadable" if column.nullable else ", or the lower bound if unreadable"
