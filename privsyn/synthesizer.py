@@ -16,7 +16,7 @@ from privsyn.errors import InputError, shown
 from privsyn.methods import default, published
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.contribution import kept_rows
-from privsyn.private.discovery import SHARE, Found, Held, Measured, discover, reserved_delta
+from privsyn.private.discovery import SHARE, Found, Held, discover, reserved_delta
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
@@ -189,7 +189,7 @@ class PrivSyn:
         if unknown.values or unknown.bounds:
             found = self._found(unknown, frame, SHARE * rho, reserved, noise)
             rho *= 1 - SHARE
-        schema = unknown.fill(found.values, found.extents)
+        schema = unknown.fill(found.values, found.cells)
         codec = Codec.for_table(schema, frame, fine=self.method == "default")
         private = PrivateTable(codec.encode(frame), noise, self._most_rows)
         learn = published.learn
@@ -252,8 +252,7 @@ class PrivSyn:
         """Question 0: what the schema does not give."""
         self._report("finding values and bounds", 0, 1)
         held = {name: Held(*cells) for name, cells in unknown.hold(frame).items()}
-        measured = {name: Measured(*cells) for name, cells in unknown.measure(frame).items()}
-        found = discover(held, measured, rho=rho, delta=delta, noise=noise, rows=self._most_rows)
+        found = discover(held, unknown.count(frame), rho=rho, delta=delta, noise=noise, rows=self._most_rows)
         self._report("finding values and bounds", 1, 1)
         return found
 

@@ -16,9 +16,8 @@ from privsyn.private import discovery
 from privsyn.private.discovery import (
     VOTE,
     Held,
-    Measured,
+    count_cells,
     discover,
-    find_extents,
     find_values,
     reserved_delta,
     summary,
@@ -73,7 +72,7 @@ def test_a_row_more_moves_the_cells_of_a_ruler_by_the_sensitivity():
 @pytest.mark.parametrize("columns", [1, 4])
 def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
     held = {f"c{j}": Held(["a"], np.zeros(50, np.int64)) for j in range(columns)}
-    measured = {f"n{j}": Measured(np.array([50, 0, 3]), np.array([0, 1, 1])) for j in range(3)}
+    measured = {f"n{j}": np.array([50, 0, 3]) for j in range(3)}
     found = discover(held, measured, rho=0.01, delta=1e-10, noise=SeededGaussian(0), rows=rows)
     assert sum(spend.rho for spend in found.spends) == pytest.approx(0.01, rel=1e-9)
     assert sum(spend.delta for spend in found.spends) == pytest.approx(1e-10)
@@ -83,7 +82,7 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
 
 def test_nothing_to_find_costs_nothing():
     assert find_values({}, rho=1.0, delta=0.0, noise=SeededGaussian(0)) == ({}, ())
-    assert find_extents({}, rho=1.0, noise=SeededGaussian(0)) == ({}, ())
+    assert count_cells({}, rho=1.0, noise=SeededGaussian(0)) == ({}, ())
     assert reserved_delta(1e-9, values=False) == 0 < reserved_delta(1e-9, values=True) < 1e-9
     assert (
         summary(PrivSyn(1.0, schema=Schema({"a": Numerical(0, 1)})).fit(pd.DataFrame({"a": [1]})).ledger_)
@@ -158,8 +157,9 @@ def test_a_few_extreme_numbers_do_not_move_the_bounds():
     ages = np.random.default_rng(0).integers(20, 61, 5000).astype(float)
     for extreme in ([], [1e15], [-1e15, 1e300]):
         counts = ruler.count(np.array([*ages, *extreme]))
-        found, _ = find_extents({"age": Measured(counts, ruler.blocks)}, rho=0.005, noise=SeededGaussian(1))
-        first, last = found["age"]
+        found, _ = count_cells({"age": counts}, rho=0.005, noise=SeededGaussian(1))
+        noisy, sigma = found["age"]
+        first, last = extent(noisy, ruler.blocks, sigma)
         assert (ruler.lows[first], ruler.highs[last]) == (20, 63)
 
 
@@ -256,12 +256,10 @@ def test_ordered_categories_stay_in_an_order():
     ],
 )
 def test_bounds_fit_the_dtype(column, dtype, extent_of, bounds):
-    from privsyn.table.unknown import _ruler
-
     unknown = Unknown.of(Schema({"a": column}), pd.DataFrame({"a": pd.Series([1], dtype=dtype)}))
-    ruler = _ruler(column, np.dtype(dtype))
-    cells = None if extent_of is None else tuple(ruler.find(np.array(extent_of)).tolist())
-    found = unknown.fill({}, {"a": cells}).columns["a"]
+    many = np.repeat(extent_of or [], 1000)
+    counts = unknown.count(pd.DataFrame({"a": many}))["a"] if extent_of else np.zeros(0, np.int64)
+    found = unknown.fill({}, {"a": (counts, 1.0)} if extent_of else {}).columns["a"]
     assert (found.low, found.high) == bounds
     assert type(found.low) is type(bounds[0])
 
@@ -291,7 +289,7 @@ def test_what_is_not_found_becomes_other_and_what_is_missing_stays_so():
 def test_errors_while_counting_quote_no_cell(monkeypatch):
     table = pd.DataFrame({"a": ["secret"], "b": [1.0]})
     unknown = Unknown.of(None, table)
-    for name, ask in (("_hold", unknown.hold), ("_ruler", unknown.measure)):
+    for name, ask in (("_hold", unknown.hold), ("_ruler", unknown.count)):
         with monkeypatch.context() as patch:
             patch.setattr(f"privsyn.table.unknown.{name}", lambda *_: 1 / 0)
             with pytest.raises(InputError, match="please report") as raised:
@@ -329,3 +327,15 @@ def test_checking_a_schema_passes_over_what_is_to_be_found():
     assert "'age': 1 of 2" in line
     (line,) = check_schema(table, Schema({"age": Numerical(), "town": Categorical(["a"], other="z")}))
     assert "become 'z'" in line
+
+
+def test_a_person_of_many_rows_is_protected_by_question_0_too():
+    rng = np.random.default_rng(0)
+    who = rng.integers(0, 900, 3000)
+    table = pd.DataFrame(
+        {"who": who, "town": rng.choice(["Rome", "Oslo"], 3000), "age": rng.integers(20, 60, 3000)}
+    )
+    ledger = PrivSyn(2.0, unit="who", rows_per_unit=3, seed=0).fit(table).ledger_
+    assert [spend.sensitivity for spend in ledger.spends[:3]] == [3 * VOTE, 3 * VOTE, 3]
+    assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
+    assert "who" not in ledger.spends[0].what

@@ -119,7 +119,7 @@ def test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not(exact_answers):
     for options in ({"seed": 1}, {"seed": 1}, {"seed": 2}, {}, {}):
         fitted(table, 1, **options)
     looks = [exact.tobytes() for exact in exact_answers if exact.size == exact_answers[0].size]
-    one, same, *others = looks[::2]  # a run looks twice
+    one, same, *others = looks  # the second look of a run is at fewer cells
     assert one == same
     assert len({one, *others}) == 4
 

@@ -4,8 +4,8 @@ Values. Every row has one vote, a vector of L2 length 1 over the values that it 
 yet, in all columns together. A value whose votes, with noise, reach a threshold is found, and in the second
 round each row's vote goes to what is left: a row whose values were all found but one casts all of it there.
 
-Bounds. Every row lies in one cell of a fixed public ruler, and the noisy counts of the cells say between
-which of them the numbers lie (`privsyn.answers.extent`).
+Bounds. Every row lies in one cell of a fixed public ruler. The noisy counts of the cells are released; between
+which of them the numbers lie is arithmetic on that (`privsyn.answers.extent`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from privsyn.answers.extent import Extent, extent
 from privsyn.private.accounting import sigma_for
 from privsyn.private.ledger import Ledger, Spend
 from privsyn.private.noise import Noise, release
@@ -54,22 +53,6 @@ class Held:
     codes: npt.NDArray[np.integer]
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """How many rows lie in each cell of a ruler. The counts are private.
-
-    Parameters
-    ----------
-    counts : integer array of shape (cells,)
-        Every row is counted in one cell or in none.
-    blocks : integer array of shape (cells,)
-        The block of neighbouring cells that each belongs to: public.
-    """
-
-    counts: Integers
-    blocks: Integers
-
-
 @dataclass(frozen=True)
 class Found:
     """What was released.
@@ -77,12 +60,12 @@ class Found:
     Parameters
     ----------
     values : mapping of a column to its values, those with most votes first
-    extents : mapping of a column to the first and last cell that matter; None where no cell stands out
+    cells : mapping of a column to the noisy counts of its ruler's cells, and their noise's standard deviation
     spends : tuple of Spend
     """
 
     values: Mapping[str, tuple[Any, ...]]
-    extents: Mapping[str, Extent]
+    cells: Mapping[str, tuple[Integers, float]]
     spends: tuple[Spend, ...]
 
 
@@ -93,7 +76,7 @@ def reserved_delta(delta: float, *, values: bool) -> float:
 
 def discover(
     held: Mapping[str, Held],
-    measured: Mapping[str, Measured],
+    counts: Mapping[str, Integers],
     *,
     rho: float,
     delta: float,
@@ -104,7 +87,9 @@ def discover(
 
     Parameters
     ----------
-    held, measured : mapping of a column's name to its private cells
+    held : mapping of a column to the values of its rows
+    counts : mapping of a column to how many rows lie in each cell of its ruler
+        Private; a row is counted in one cell at most.
     rho : float
         Budget of all of it, in zCDP.
     delta : float
@@ -112,10 +97,10 @@ def discover(
     rows : int
         The most rows that one person brings.
     """
-    for_bounds = (FOR_BOUNDS if held else 1.0) * rho if measured else 0.0
+    for_bounds = (FOR_BOUNDS if held else 1.0) * rho if counts else 0.0
     values, asked = find_values(held, rho=rho - for_bounds, delta=delta, noise=noise, rows=rows)
-    extents, looked = find_extents(measured, rho=for_bounds, noise=noise, rows=rows)
-    return Found(values, extents, asked + looked)
+    cells, looked = count_cells(counts, rho=for_bounds, noise=noise, rows=rows)
+    return Found(values, cells, asked + looked)
 
 
 def find_values(
@@ -197,24 +182,21 @@ def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
     return [value for _, value in order]
 
 
-def find_extents(
-    measured: Mapping[str, Measured], *, rho: float, noise: Noise, rows: int = 1
-) -> tuple[dict[str, Extent], tuple[Spend, ...]]:
-    """Between which cells of its ruler each column lies, and what finding them cost.
+def count_cells(
+    counts: Mapping[str, Integers], *, rho: float, noise: Noise, rows: int = 1
+) -> tuple[dict[str, tuple[Integers, float]], tuple[Spend, ...]]:
+    """How many rows lie in each cell of each column's ruler, with noise, and what that cost.
 
     A row lies in one cell of each column's ruler at most: a record more changes each count vector in one
     cell by 1, all columns together by sqrt(columns) in L2; a person of k rows by k times that.
     """
-    if not measured:
+    if not counts:
         return {}, ()
-    sensitivity = rows * sqrt(len(measured))
+    sensitivity = rows * sqrt(len(counts))
     sigma = sigma_for(rho, sensitivity)
-    cells = sum(column.counts.size for column in measured.values())
-    spend = Spend(f"{BOUNDS} {', '.join(measured)}", cells, sensitivity, sigma)
-    return {
-        name: extent(release(column.counts, sigma, noise), column.blocks, sigma)
-        for name, column in measured.items()
-    }, (spend,)
+    answers = sum(exact.size for exact in counts.values())
+    spend = Spend(f"{BOUNDS} {', '.join(counts)}", answers, sensitivity, sigma)
+    return {name: (release(exact, sigma, noise), sigma) for name, exact in counts.items()}, (spend,)
 
 
 def summary(ledger: Ledger) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from privsyn.answers.extent import Extent, extent
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.codec import Codec
@@ -21,6 +22,7 @@ from privsyn.table.ruler import FIRST_YEAR, LAST_YEAR, Ruler
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 
 Codes = npt.NDArray[np.integer]
+Counts = npt.NDArray[np.int64]
 
 OTHER = "other"
 """What a value that is not found becomes where the schema gives no name for it and the dtype holds text."""
@@ -34,7 +36,7 @@ class Unknown:
     """A schema that leaves out lists of values or bounds, for a table of given dtypes.
 
     Made from public facts alone, and what does not fit is refused when it is made, before any budget is
-    spent. Only `hold` and `measure` read rows.
+    spent. Only `hold` and `count` read rows.
 
     Parameters
     ----------
@@ -92,42 +94,46 @@ class Unknown:
             return {name: _hold(table[name], set(self.schema.markers(name)) - {""}) for name in self.values}
         raise InputError("the values could not be counted: please report this, unless memory ran out")
 
-    def measure(self, table: pd.DataFrame) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """For each of `bounds`: how many rows lie in each cell of its ruler, and the cells' blocks.
+    def count(self, table: pd.DataFrame) -> dict[str, Counts]:
+        """For each of `bounds`: how many rows lie in each cell of its ruler. Private.
 
-        The counts are private: each row is in one cell, or in none where it is missing.
+        Each row is in one cell, or in none where it is missing.
         """
         with suppress(Exception):
-            return {name: self._measure(name, table[name]) for name in self.bounds}
+            return {name: self._count(name, table[name]) for name in self.bounds}
         raise InputError("the numbers could not be counted: please report this, unless memory ran out")
 
     def fill(
-        self, values: Mapping[str, tuple[Any, ...]], extents: Mapping[str, tuple[int, int] | None]
+        self, values: Mapping[str, tuple[Any, ...]], cells: Mapping[str, tuple[Counts, float]]
     ) -> Schema:
-        """The schema with what was found; a column of which nothing was found gets what its dtype allows."""
+        """The schema with what was found; a column of which nothing was found gets what its dtype allows.
+
+        Parameters
+        ----------
+        values : released values of a column, those with most votes first
+        cells : released counts of the cells of a column's ruler, and the standard deviation of their noise
+        """
         columns = dict(self.schema.columns)
         for name in self._open:
             column, dtype = columns[name], self.dtypes.get(name, OBJECT)
-            match column:
-                case Categorical():
-                    marks = self.schema.markers(name)
-                    columns[name] = _listed(column, dtype, values.get(name, ()), marks)
-                case Numerical():
-                    columns[name] = _bounded(column, dtype, extents.get(name))
-                case Datetime():
-                    columns[name] = _dated(column, extents.get(name))
+            if isinstance(column, Categorical):
+                columns[name] = _listed(column, dtype, values.get(name, ()), self.schema.markers(name))
+                continue
+            ruler = _ruler(column, dtype)
+            found = extent(cells[name][0], ruler.blocks, cells[name][1]) if name in cells else None
+            if isinstance(column, Numerical):
+                columns[name] = _bounded(column, dtype, ruler, found)
+            else:
+                columns[name] = _dated(column, ruler, found)
         return Schema(columns, missing=self.schema.missing)
 
-    def _measure(self, name: str, cells: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _count(self, name: str, cells: pd.Series) -> Counts:
         column, dtype = self.schema.columns[name], self.dtypes[name]
+        wide = self.fill({}, {}).columns[name]
         if isinstance(column, Datetime):
-            widest = f"{FIRST_YEAR}-01-01", f"{LAST_YEAR}-12-31"
-            coder = make_coder(replace(column, low=widest[0], high=widest[1], unit=_unit(column)), dtype)
-            ruler = Ruler.dates(_unit(column))
-        else:
-            coder = make_coder(self.fill({}, {}).columns[name], dtype)
-            ruler = _ruler(cast(Numerical, column), dtype)
-        return ruler.count(cast(Ordered, coder).read(cells)), ruler.blocks
+            wide = replace(column, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=_unit(column))
+        coder = cast(Ordered, make_coder(wide, dtype))
+        return _ruler(cast(Numerical | Datetime, column), dtype).count(coder.read(cells))
 
 
 def _kind(dtype: Dtype) -> Column:
@@ -192,12 +198,19 @@ def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Se
     return replace(column, values=tuple(values), other=other)
 
 
-def _bounded(column: Numerical, dtype: Dtype, extent: tuple[int, int] | None) -> Numerical:
+def _ruler(column: Numerical | Datetime, dtype: Dtype) -> Ruler:
+    if isinstance(column, Datetime):
+        return Ruler.dates(_unit(column))
+    whole = family(dtype) == "integer" or column.integer
+    floats = number_type(dtype) if family(dtype) == "real" else np.dtype(np.float64)
+    return Ruler.numbers(decimals=0 if whole else column.decimals, dtype=floats)
+
+
+def _bounded(column: Numerical, dtype: Dtype, ruler: Ruler, found: Extent) -> Numerical:
     """From the first to the last cell that matters, within what the dtype can hold; else from 0 to 1."""
     low, high = 0.0, 1.0
-    if extent is not None:
-        ruler = _ruler(column, dtype)
-        low, high = float(ruler.lows[extent[0]]), float(ruler.highs[extent[1]])
+    if found is not None:
+        low, high = float(ruler.lows[found[0]]), float(ruler.highs[found[1]])
     if family(dtype) == "integer":
         limits = np.iinfo(number_type(dtype))
         return replace(column, low=max(int(low), limits.min), high=min(int(high), limits.max))
@@ -206,18 +219,10 @@ def _bounded(column: Numerical, dtype: Dtype, extent: tuple[int, int] | None) ->
     )
 
 
-def _ruler(column: Numerical, dtype: Dtype) -> Ruler:
-    whole = family(dtype) == "integer" or column.integer
-    floats = number_type(dtype) if family(dtype) == "real" else np.dtype(np.float64)
-    return Ruler.numbers(decimals=0 if whole else column.decimals, dtype=floats)
-
-
-def _dated(column: Datetime, extent: tuple[int, int] | None) -> Datetime:
+def _dated(column: Datetime, ruler: Ruler, found: Extent) -> Datetime:
     """From the first to the last month that matters; else January 1970."""
-    unit = _unit(column)
-    ruler = Ruler.dates(unit)
-    january = int(ruler.find(np.zeros(1))[0])
-    first, last = extent or (january, january)
+    unit, january = _unit(column), int(ruler.find(np.zeros(1))[0])
+    first, last = found or (january, january)
     ends = np.array([ruler.lows[first], ruler.highs[last]]).astype(np.int64).astype(f"datetime64[{unit}]")
     return replace(column, low=ends[0], high=ends[1], unit=unit)
 
