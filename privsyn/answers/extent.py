@@ -10,8 +10,8 @@ Extent = tuple[int, int] | None
 """First and last cell, both included; None where nothing stands out."""
 
 STANDS_OUT = 4.5
-"""Standard deviations. By noise alone some of the 1,000 cells or their blocks exceeds it in one ruler of 250;
-then the bounds are too wide, which costs accuracy and no more."""
+"""Standard deviations. By noise alone some cell or block exceeds it in one ruler of dates in 110, in one of
+numbers in 500; then the bounds are too wide, which costs accuracy and no more."""
 
 CONTINUES = 2.5
 """Standard deviations by which a block goes on from its neighbour. To be wrong here makes the bounds too wide

@@ -4,8 +4,8 @@ Values. Every row has one vote, a vector of L2 length 1 over the values that it 
 yet, in all columns together. A value whose votes, with noise, reach a threshold is found, and in the second
 round each row's vote goes to what is left: a row whose values were all found but one casts all of it there.
 
-Bounds. Every row lies in one cell of a fixed public ruler. The noisy counts of the cells are released; between
-which of them the numbers lie is arithmetic on that (`privsyn.answers.extent`).
+Bounds. Every row lies in one cell of a fixed public ruler. The noisy counts of the cells are released;
+between which of them the numbers lie is arithmetic on that (`privsyn.answers.extent`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from privsyn.private.noise import Noise, release
 Integers = npt.NDArray[np.int64]
 
 SHARE = 0.1  # of the budget, where anything is to be found
-FOR_BOUNDS = 0.2  # of that, where values are to be found too: a bound is a coarse thing
+FOR_BOUNDS = 0.4  # of that, where values are to be found too
 ROUNDS = (0.2, 0.8)  # of what is for values: the first finds the common ones, so that votes go to the rest
 THRESHOLDS = 0.3  # of delta, where values are to be found
 

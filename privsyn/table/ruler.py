@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from privsyn.table.grid import GUARD, Codes, Floats
 
-PARTS = 8
-"""Cells between a power of two and the next."""
+PARTS = 2
+"""Cells between a power of two and the next: more make tighter bounds, but noisier octaves. Of 1, 2, 4 and 8
+parts, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the small one."""
 
 LEAST, MOST = -30, 62
 """Powers of two where a ruler of real numbers begins and ends."""
@@ -50,9 +51,9 @@ class Ruler:
         Examples
         --------
         >>> whole = Ruler.numbers(decimals=0, dtype=np.dtype("float64"))
-        >>> cells = whole.find(np.array([-17, 0, 1, 17, 18]))
+        >>> cells = whole.find(np.array([-17, 0, 1, 2, 24]))
         >>> (cells - cells[1]).tolist(), whole.lows[cells].tolist(), whole.highs[cells].tolist()
-        ([-16, 0, 1, 16, 17], [-17.0, 0.0, 1.0, 16.0, 18.0], [-16.0, 0.0, 1.0, 17.0, 19.0])
+        ([-8, 0, 1, 2, 9], [-23.0, 0.0, 1.0, 2.0, 24.0], [-16.0, 0.0, 1.0, 2.0, 31.0])
         """
         first, last = LEAST, min(MOST, floor(log2(float(np.finfo(dtype).max))))
         step = 1.0

@@ -82,7 +82,7 @@ class Numerical:
     ----------
     low, high : number, optional
         The public bounds, both included. Left out: they are not public, and are found under privacy, at
-        powers of two and eighths between them.
+        powers of two and half-way between them.
     integer : bool, optional
         Whether all numbers are whole. Left out: the column's dtype decides; in a CSV, which has none, they
         are whole if both bounds are written without a point and no decimals are given.
