@@ -16,6 +16,7 @@ from privsyn.errors import InputError, shown
 from privsyn.methods import default, published
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.contribution import kept_rows
+from privsyn.private.discovery import SHARE, Found, Held, discover, reserved_delta
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
@@ -26,6 +27,7 @@ from privsyn.table.codec import Codec
 from privsyn.table.persons import drop_rows, persons_of
 from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
+from privsyn.table.unknown import Unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +48,9 @@ class PrivSyn:
         Above 0; the smaller, the more private.
     delta : float
         Between 0 and 1; smaller than one part in the number of people by far.
-    schema : Schema
-        What is public about the columns.
+    schema : Schema, optional
+        What is public about the columns. Lists of values and bounds that it leaves out are found under
+        privacy, for a part of epsilon and delta; without a schema only names and dtypes are public.
     unit : str, optional
         The column that names the person, where a person may have many rows: the promise is then for all rows
         of a person. Neither schema nor synthetic table has it. Left out: each row is a person of its own.
@@ -128,7 +131,8 @@ class PrivSyn:
         self.noise = noise
         self.method: Method = method
         self.progress = progress
-        if self._budget(self._accounting(noise_source(noise, seed))) < LEAST_BUDGET:
+        rho = rho_for(*self._promise, self._accounting(noise_source(noise, seed)))
+        if rho / self._most_rows**2 < LEAST_BUDGET:
             lower = "" if unit is None else ", or lower rows_per_unit"
             raise InputError(f"epsilon {shown(epsilon)} wants noise that drowns any count: raise it{lower}")
 
@@ -171,23 +175,31 @@ class PrivSyn:
             If the table does not have the schema's columns, or its file is damaged or not well-formed (in a
             CSV every quote is closed and every row is as long as the header); never for what a cell holds.
         """
-        if self.schema is None:
-            raise InputError("a schema is needed: `privsyn schema DATA` drafts one for you to review")
         source = read_table(table, self.schema, unit=self.unit)
         frame = self._bounded(source.frame)
-        codec = Codec.for_table(self.schema, frame)
+        unknown = Unknown.of(self.schema or source.schema, frame)
+        if self.target is not None:
+            _check_target(self.target, frame.columns)
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
-        private = PrivateTable(codec.encode(frame), noise, self._most_rows)
-        if self.target is not None:
-            _check_target(self.target, codec.names)
-        learn = published.learn if self.method == "published" else partial(default.learn, target=self.target)
-        stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
-        learnt = learn(private, self._budget(accounting), np.random.default_rng(stream), self._report)
         epsilon, delta = self._promise
+        reserved = reserved_delta(delta, values=bool(unknown.values))
+        rho = rho_for(epsilon, delta - reserved, accounting)  # of a person, whose k rows cost k^2 of a row's
+        found = Found({}, {}, ())
+        if unknown.values or unknown.bounds:
+            found = self._found(unknown, frame, SHARE * rho, reserved, noise)
+            rho *= 1 - SHARE
+        schema = unknown.fill(found.values, found.cells)
+        codec = Codec.for_table(schema, frame, fine=self.method == "default")
+        private = PrivateTable(codec.encode(frame), noise, self._most_rows)
+        learn = published.learn
+        if self.method == "default":
+            learn = partial(default.learn, target=self.target, axes=codec.axes)
+        stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
+        learnt = learn(private, rho / self._most_rows**2, np.random.default_rng(stream), self._report)
         one_person = () if self.unit is None else (f"that one person has one identifier in {self.unit!r}",)
         ledger = Ledger(
-            private.spends,
+            (*found.spends, *private.spends),
             promised_epsilon=epsilon,
             promised_delta=delta,
             accounting=accounting,
@@ -236,9 +248,13 @@ class PrivSyn:
         """The most rows of a person: one, where each row is a person."""
         return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
 
-    def _budget(self, accounting: Accounting) -> float:
-        """The rho that the promise leaves for a difference of one row: a person's k rows cost k^2 of it."""
-        return rho_for(*self._promise, accounting) / self._most_rows**2
+    def _found(self, unknown: Unknown, frame: pd.DataFrame, rho: float, delta: float, noise: Noise) -> Found:
+        """Question 0: what the schema does not give."""
+        self._report("finding values and bounds", 0, 1)
+        held = {name: Held(*cells) for name, cells in unknown.hold(frame).items()}
+        found = discover(held, unknown.count(frame), rho=rho, delta=delta, noise=noise, rows=self._most_rows)
+        self._report("finding values and bounds", 1, 1)
+        return found
 
     def _bounded(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows to learn from: no more of a person than may be, and without the identifiers.

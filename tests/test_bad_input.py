@@ -128,7 +128,6 @@ WRONG = (
     Case("an unknown command", "synht data.csv out.csv", "synht"),
     Case("an argument too few", "synth data.csv --epsilon 1", "OUT"),
     Case("an argument too many", synth() + " third.csv", "third.csv"),
-    Case("no schema", synth(settings="--epsilon 1"), "schema"),
     # The outputs
     Case("no such folder", synth(out="absent/out.csv"), "absent"),
     Case("a folder where nothing can be written", synth(out="/proc/out.csv"), "/proc/out.csv"),

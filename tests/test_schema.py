@@ -173,7 +173,7 @@ def test_a_constant_column_is_legal():
     [
         (
             Categorical(),
-            r"^column 'city': list its values: Categorical\(\[...\]\); finding them under privacy",
+            r"^column 'city': list its values: Categorical\(\[...\]\); only `fit` finds them",
         ),
         (Numerical(integer=True), r"^column 'city': give its bounds: Numerical\(low, high\)"),
         (Datetime(), r"^column 'city': give its bounds: Datetime\(low, high\)"),

@@ -151,9 +151,20 @@ def test_before_fit_there_is_nothing_to_ask(ask, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_schema_the_way_to_one_is_told():
-    with pytest.raises(InputError, match="privsyn schema"):
-        PrivSyn(1.0).fit(PEOPLE)
+@both
+def test_without_a_schema_only_names_and_dtypes_are_public(method):
+    model = PrivSyn(LARGE, schema=None, method=method).fit(PEOPLE)
+    assert model.sample(5).dtypes.astype(str).equals(PEOPLE.dtypes.astype(str))
+    asked = [spend.what.split()[0] for spend in model.ledger_.spends]
+    assert asked[:3] == ["values", "values", "bounds"]
+    assert model.ledger_.rho == pytest.approx(model.ledger_.budget, rel=1e-9)
+    assert model.ledger_.reserved == pytest.approx(0.3 * model.delta)
+
+
+def test_a_schema_that_says_all_pays_for_no_discovery():
+    ledger = fitted(table=PEOPLE).ledger_
+    assert ledger.reserved == 0
+    assert not any(spend.what.startswith(("values", "bounds")) for spend in ledger.spends)
 
 
 def test_a_table_without_the_schemas_columns_is_refused():

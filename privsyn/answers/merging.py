@@ -8,11 +8,14 @@ looks at released counts only and costs no privacy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers.binning import Axis, join_cells
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.simplex import norm_sub
@@ -87,7 +90,12 @@ class Merging:
 
 
 def merge_rare(
-    one_ways: tuple[Measurement, ...], total: float, *, join_neighbours: bool = True, spared: int = 0
+    one_ways: tuple[Measurement, ...],
+    total: float,
+    *,
+    join_neighbours: bool = True,
+    spared: int = 0,
+    axes: Mapping[str, Axis] = MappingProxyType({}),
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
@@ -101,6 +109,8 @@ def merge_rare(
         Join ordered values with their neighbours; otherwise, as published, order is not looked at.
     spared : int
         Attributes of at most so many values are left as they are.
+    axes : mapping of an attribute to its Axis
+        The ordered values of these are joined to groups, if they are more than those; see `join_cells`.
 
     Examples
     --------
@@ -121,7 +131,13 @@ def merge_rare(
         weights = np.maximum(norm_sub(counts, total), np.finfo(float).tiny)
         count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
         thresholds = THRESHOLD * sigma
-        if len(counts) <= spared:
+        axis = axes.get(one_way.attributes[0])
+        if axis is not None and count > axis.groups:
+            runs, expected = join_cells(counts[:count], float(sigma[:count].max()), axis)
+            weights[:count] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
+            others = np.arange(1, len(counts) - count + 1, dtype=np.int32) + runs.max()
+            group, dropped = np.concatenate([runs, others]), np.zeros(len(counts), np.bool_)
+        elif len(counts) <= spared:
             group, dropped = np.arange(len(counts), dtype=np.int32), np.zeros(len(counts), np.bool_)
             runs = group[:count]
         else:

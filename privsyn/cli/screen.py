@@ -12,6 +12,7 @@ import typer
 from rich import progress as rich_progress
 from rich.console import Console
 
+from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
 from privsyn.progress import Progress
 from privsyn.synthesizer import PUBLIC
@@ -68,6 +69,8 @@ def show_privacy(ledger: Ledger) -> None:
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
     typer.echo(promise if ledger.private else NOT_PRIVATE)
+    if (found := summary(ledger)) is not None:
+        typer.echo(found)
     for fact in ledger.public_inputs:
         if fact not in PUBLIC:
             typer.echo(f"taken as public: {fact}")

@@ -7,13 +7,16 @@ goes to bigger tables that the pairs do not explain, or to the pairs once more.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import sqrt
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from privsyn.answers.allocation import allocate_by_error
 from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expected_by, score_bigger
+from privsyn.answers.binning import Axis
 from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total
 from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.learnt import Learnt
@@ -37,7 +40,12 @@ TARGET = 4.0  # weight of an error in a table that holds the target, beside one 
 
 
 def learn(
-    private: PrivateTable, rho: float, rng: np.random.Generator, report: Progress, target: str | None = None
+    private: PrivateTable,
+    rho: float,
+    rng: np.random.Generator,
+    report: Progress,
+    target: str | None = None,
+    axes: Mapping[str, Axis] = MappingProxyType({}),
 ) -> Learnt:
     """Ask for one-ways, for how far each pair departs from independence, and for the tables that pay.
 
@@ -51,10 +59,12 @@ def learn(
     report : callable
     target : str, optional
         An attribute whose relations to the others matter most.
+    axes : mapping of an attribute to its Axis
+        Those counted in fine cells, which the first look joins to groups.
     """
     report("counting", 0, 4)
     first = private.one_ways(FIRST_LOOK * rho)
-    merging = merge_rare(first, estimate_total(first), spared=MANY_VALUES)
+    merging = merge_rare(first, estimate_total(first), spared=MANY_VALUES, axes=axes)
     private = private.merge(merging)
     sets = candidates(private.domain)
     noise = _noise(private.domain, rho, estimate_total(first))

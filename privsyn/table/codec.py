@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from privsyn.answers.binning import Axis
 from privsyn.answers.domain import Domain, Records
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.coders import make_coder
-from privsyn.table.columns import STRAY, Coder
+from privsyn.table.columns import STRAY, Coder, Ordered
 from privsyn.table.dtypes import dtype_text, holds_missing, parse_dtype
+from privsyn.table.grid import FINE
 from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, to_plain
 
@@ -43,6 +45,9 @@ class Codec:
         The columns in the order of the table.
     dtypes : tuple of str
         The dtype of each, as text.
+    fine : bool
+        Code numbers and times in many fine cells, to be joined to at most `bins` groups by what is released
+        of them (`axes`); otherwise in `bins` equal intervals.
 
     Examples
     --------
@@ -59,6 +64,7 @@ class Codec:
     schema: Schema
     names: tuple[str, ...]
     dtypes: tuple[str, ...]
+    fine: bool = False
     domain: Domain = field(init=False, repr=False, compare=False)
     _coders: tuple[Coder, ...] = field(init=False, repr=False, compare=False)
     _nullable: tuple[bool, ...] = field(init=False, repr=False, compare=False)
@@ -77,7 +83,7 @@ class Codec:
         object.__setattr__(self, "domain", Domain(self.names, sizes, tuple(c.ordered for c in coders)))
 
     @classmethod
-    def for_table(cls, schema: Schema, table: pd.DataFrame) -> Codec:
+    def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
         """The codec of a table, from its column names and dtypes; its rows are not looked at."""
         names = tuple(table.columns)
         _match_names(names, schema)
@@ -87,11 +93,20 @@ class Codec:
             if text is None:
                 raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
             texts.append(text)
-        return cls(schema, names, tuple(texts))
+        return cls(schema, names, tuple(texts), fine)
+
+    @property
+    def axes(self) -> dict[str, Axis]:
+        """How the cells of each fine column lie: public."""
+        return {
+            name: Axis(np.diff(coder.grid.edges).astype(np.float64), self.schema.columns[name].bins)  # type: ignore[union-attr]
+            for name, coder in zip(self.names, self._coders, strict=True)
+            if self.fine and isinstance(coder, Ordered)
+        }
 
     def encode(self, table: pd.DataFrame) -> Records:
         """The codes of every row, in order."""
-        if Codec.for_table(self.schema, table) != self:
+        if Codec.for_table(self.schema, table, fine=self.fine) != self:
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with suppress(Exception):  # no row should raise, and none may speak through what is said of it
             return self._codes(table)
@@ -134,16 +149,22 @@ class Codec:
 
     def to_dict(self) -> dict[str, Any]:
         """The codec as plain data for JSON; `from_dict` makes it again, without the table."""
-        return {"schema": to_plain(self.schema), "dtypes": dict(zip(self.names, self.dtypes, strict=True))}
+        dtypes = dict(zip(self.names, self.dtypes, strict=True))
+        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """The codec that `to_dict` wrote."""
-        return cls(from_plain(plain["schema"]), tuple(plain["dtypes"]), tuple(plain["dtypes"].values()))
+        dtypes = plain["dtypes"]
+        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]))
 
     def _coder(self, name: str, text: str) -> Coder:
         try:
-            return make_coder(self.schema.columns[name], parse_dtype(text))
+            column = self.schema.columns[name]
+            coder = make_coder(column, parse_dtype(text))
+            if self.fine and isinstance(coder, Ordered):
+                return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))  # type: ignore[union-attr]
+            return coder
         except InputError as error:
             complaint = f"column {name!r}: {error}"
         raise InputError(complaint)

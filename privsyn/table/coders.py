@@ -27,14 +27,16 @@ def make_coder(column: Column, dtype: Dtype) -> Coder:
         raise InputError(f"{_its(dtype)}: convert it to numbers, text, dates or categories")
     match column:
         case Categorical():
-            return _listed(tuple(cast(Any, column.values)), dtype, kind)
+            values = tuple(cast(Any, column.values))
+            other = None if column.other is None else values.index(column.other)
+            return Listed(_listed(values, dtype, kind), other)
         case Numerical():
             return Number(_number_grid(column, dtype, kind), dtype)
         case Datetime():
             return _time(column, dtype, kind)
 
 
-def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> Listed:
+def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
     """The listed values in the dtype of the column, if that holds them all and keeps them apart."""
     if kind == "datetime":
         raise InputError(f"{_its(dtype)}: use Datetime(low, high)")
@@ -43,13 +45,13 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> Listed:
             raise InputError(f"{_its(dtype)}, which cannot hold the listed value {shown(value)}")
     if kind == "category":
         categories = pd.Index(values, tupleize_cols=False)
-        return Listed(pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered)))
+        return pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered))
     if kind in ("integer", "real"):  # or a dtype may refuse 1.0 for 1, or 2**63 for a float
         values = tuple(map(int if kind == "integer" else float, values))
     pool = pd.Series(values, dtype=dtype)
     if kind != "object" and not pd.Index(pool).is_unique:
         raise InputError(f"{_its(dtype)}, which cannot tell all listed values apart")
-    return Listed(pool)
+    return pool
 
 
 def _held(value: Any, dtype: Dtype, kind: Family) -> bool:

@@ -63,9 +63,12 @@ class Listed(Coder):
     ----------
     pool : pandas.Series
         The values, in the dtype of the column.
+    other : int, optional
+        The place of the one that stands for all that is not listed.
     """
 
     pool: pd.Series
+    other: int | None = None
 
     @property
     def size(self) -> int:
@@ -73,6 +76,13 @@ class Listed(Coder):
         return len(self.pool)
 
     def find(self, cells: pd.Series) -> Codes:
+        """The place of each cell in the list; one that is not listed has that of `other`, if there is one."""
+        found = self._find(cells)
+        if self.other is not None:
+            found[(found == STRAY) & ~cells.isna().to_numpy()] = self.other
+        return found
+
+    def _find(self, cells: pd.Series) -> Codes:
         """The place of each cell in the list; objects are compared as Python does."""
         if isinstance(cells.dtype, pd.CategoricalDtype):
             places = [*_places(cells.cat.categories, self.pool), STRAY]  # pandas' code of missing is -1
@@ -88,7 +98,7 @@ class Listed(Coder):
 
     def fits(self, cells: pd.Series) -> Mask:
         """Which cells are listed."""
-        return self.find(cells) != STRAY
+        return self._find(cells) != STRAY
 
 
 def _places(cells: Any, pool: Any) -> list[int]:
@@ -132,7 +142,8 @@ class Ordered(Coder):
     def fits(self, cells: pd.Series) -> Mask:
         """Which cells lie between the bounds."""
         read = self.read(cells)
-        return (read >= self.grid.low) & (read <= self.grid.high)
+        slack = 0.0 if self.grid.decimals is None else 0.25 / self.grid.scale  # a float32 of 0.1 is above 0.1
+        return (read >= self.grid.low - slack) & (read <= self.grid.high + slack)
 
 
 @dataclass(frozen=True, eq=False)

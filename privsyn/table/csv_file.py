@@ -44,18 +44,19 @@ WELL_FORMED = "that the file is well-formed CSV in UTF-8: quotes closed, every r
 _WHOLE = r"^[-+]?(0|[1-9][0-9]{0,14})$"
 _REAL = r"^[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _FLAG = r"^(?i:true|false)$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?$"
 
 
 def read_csv(
     path: Path, schema: Schema | None, unit: str | None = None
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The table in a CSV file, and a sentence for each fact about its rows that is taken as public.
+) -> tuple[pd.DataFrame, tuple[str, ...], Schema | None]:
+    """The table in a CSV file, a sentence for each fact about its rows taken as public, and its columns.
 
     The column that `unit` names is left as the text it is: an identifier has no type to be guessed.
     """
     text = read_text(path)
-    columns, facts = {}, [WELL_FORMED]
+    columns, kinds, facts = {}, {}, [WELL_FORMED]
     more_marks = () if schema is None else schema.missing
     for name in text.column_names:
         column = schema.columns.get(name) if schema is not None else None
@@ -67,7 +68,9 @@ def read_csv(
             column = _guess(cells)
             facts.append(f"column {name!r}: that it is {_kind(column)} (read off the file)")
         columns[name] = _typed(cells, column)
-    return pd.DataFrame(columns, copy=False), tuple(facts)
+        if name != unit:
+            kinds[name] = column
+    return pd.DataFrame(columns, copy=False), tuple(facts), Schema(kinds) if kinds else None
 
 
 def read_text(path: Path) -> pa.Table:
@@ -179,7 +182,8 @@ def _guess(cells: pa.ChunkedArray) -> Column:
         (_WHOLE, Numerical(integer=True)),
         (_REAL, Numerical(integer=False)),
         (_FLAG, Categorical([False, True])),
-        (_TIME, Datetime()),
+        (_DATE, Datetime(unit="D")),
+        (_TIME, Datetime(unit="s")),
     ):
         if pc.all(pc.match_substring_regex(cells, pattern)).as_py():
             return column
@@ -190,7 +194,7 @@ def _kind(column: Column) -> str:
     if isinstance(column, Numerical):
         return "a column of whole numbers" if column.integer else "a column of real numbers"
     if isinstance(column, Datetime):
-        return "a column of dates"
+        return "a column of times" if column.unit == "s" else "a column of dates"
     return "a column of text" if column.values is None else "a column of true and false"
 
 
@@ -200,7 +204,7 @@ def _typed(cells: pa.ChunkedArray, column: Column) -> pd.Series:
         case Categorical(values=None):
             return cells.to_pandas().astype(TEXT)
         case Categorical(values=values):
-            return _listed(cells, tuple(cast(Any, values)))
+            return _listed(cells, tuple(cast(Any, values)), column.other)
         case Numerical():
             read = numbers(cells.to_pylist())
             return _whole(read) if column.is_whole else pd.Series(read)
@@ -215,15 +219,15 @@ def _whole(read: Floats) -> pd.Series:
     return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
 
 
-def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...]) -> pd.Series:
-    """The listed value that each text stands for, missing for none."""
+def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any) -> pd.Series:
+    """The listed value that each text stands for, `other` for none."""
     types = {type(value) for value in values}
     if types == {str}:
         return cells.to_pandas().astype(TEXT)
     written: dict[Any, Any] = {number(value): value for value in values if type(value) in (int, float)}
     written |= {str(value).lower(): value for value in values if isinstance(value, bool)}
     written |= {str(value): value for value in reversed(values)}
-    meaning = {text: _meaning(text, written) for text in pc.unique(cells).to_pylist()}
+    meaning = {text: _meaning(text, written, other) for text in pc.unique(cells).to_pylist()}
     if types == {bool}:
         dtype = "boolean"
     elif types == {int} and all(-(2**63) <= value < 2**63 for value in values):
@@ -233,8 +237,8 @@ def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...]) -> pd.Series:
     return pd.Series([meaning[text] for text in cells.to_pylist()], dtype=dtype)
 
 
-def _meaning(text: str | None, written: dict[Any, Any]) -> Any:
+def _meaning(text: str | None, written: dict[Any, Any], other: Any) -> Any:
     """The value that is written so, or as a number (``1.0`` for 1), or in other letters (``TRUE``)."""
     if text is None:
         return None
-    return written.get(text, written.get(text.lower(), written.get(number(text))))
+    return written.get(text, written.get(text.lower(), written.get(number(text), other)))

@@ -23,6 +23,7 @@ from privsyn.table.persons import persons_of
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 from privsyn.table.schema_file import to_yaml
 from privsyn.table.sources import ending_of, read_table
+from privsyn.table.unknown import Unknown
 
 FEW_NUMBERS = 20
 """A column of at most so many different numbers is listed."""
@@ -74,6 +75,11 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
     """What the schema would do to the rows, in lines for the owner's eyes only: they count private cells."""
     whole = read_table(table, schema, unit=unit).frame
     frame = _without(unit, whole)
+    schema = Unknown.of(schema, frame).schema
+    columns = {name: column for name, column in schema.columns.items() if column.is_public}
+    if not columns:
+        return ["nothing to check: the schema gives no values or bounds, they are found under privacy"]
+    schema, frame = Schema(columns, missing=schema.missing), frame[[n for n in frame.columns if n in columns]]
     changed = Codec.for_table(schema, frame).misfits(frame)
     for name, count in _unreadable(table, schema, frame).items():
         changed[name] += count
@@ -97,6 +103,8 @@ def _without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _fate(column: Column) -> str:
     if isinstance(column, Categorical):
+        if column.other is not None:
+            return repr(column.other)
         return "missing" if column.nullable else "the first value listed"
     return "clipped" + (
         ", or missing if unreadable" if column.nullable else ", or the lower bound if unreadable"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,18 @@ GUARD = 8
 """Points lie at least so many spacings of the floating-point type apart: rounding cannot mix them up."""
 
 
+FINE = 512
+"""Cells of a fine grid."""
+
+FINEST = 2.0**-20
+"""Where the cells of a fine grid of reals begin to widen, in parts of the larger bound."""
+
+
 @dataclass(frozen=True)
 class Grid:
-    """The points ``low + k / scale`` for ``k = 0 .. points - 1``, cut into bins of near-equal size.
+    """The points ``low + k / scale`` for ``k = 0 .. points - 1``, cut into bins.
 
-    Made by `exact` or `real`, from public bounds alone.
+    Made by `exact` or `real` with bins of near-equal size, from public bounds alone; `fine` cuts anew.
 
     Parameters
     ----------
@@ -30,9 +37,12 @@ class Grid:
     scale : float
         Points in one unit.
     points, bins : int
-        Bin ``b`` holds the points ``b * points // bins`` up to, not including, ``(b + 1) * points // bins``.
+        Bin ``b`` holds the points ``b * points // bins`` up to, not including, ``(b + 1) * points // bins``,
+        unless `cuts` says otherwise.
     decimals : int or None
         Decimals of every point; None for a real number.
+    cuts : tuple of int
+        The first point of each bin, and one more; empty for bins of near-equal size.
 
     Examples
     --------
@@ -54,6 +64,7 @@ class Grid:
     points: int
     bins: int
     decimals: int | None
+    cuts: tuple[int, ...] = field(default=(), repr=False)
 
     @classmethod
     def exact(cls, low: float, high: float, *, decimals: int, bins: int) -> Grid:
@@ -78,9 +89,48 @@ class Grid:
         points = bins * (steps // bins)
         return cls(low, high, points / width, points, bins, None)
 
+    def fine(self, cells: int = FINE) -> Grid:
+        """The same points in at most about `cells` bins: each by itself, if they are so few.
+
+        Otherwise half of the edges are evenly spaced and half at numbers in geometric progression, away from
+        zero on both sides; and zero is by itself, if it lies within the bounds. So a spike at zero and small
+        numbers are told apart as well as the parts of a long tail.
+
+        Examples
+        --------
+        >>> gains = Grid.exact(0, 99_999, decimals=0, bins=32).fine(20)
+        >>> gains.edges.tolist()[:9], gains.edges.tolist()[-4:]
+        ([0, 1, 4, 13, 46, 167, 599, 2154, 7743], [80000, 90000, 99999, 100000])
+        """
+        if self.points <= cells:
+            cuts = np.arange(self.points + 1)
+        else:
+            even = np.arange(cells // 2 + 1) * (self.points / (cells // 2))
+            cuts = np.unique(np.concatenate([even, self._widening(cells // 2)]).astype(np.int64))
+        return replace(self, bins=len(cuts) - 1, cuts=tuple(cuts.tolist()))
+
+    def _widening(self, cells: int) -> Floats:
+        """Points at numbers in geometric progression, of either sign, and those next to zero."""
+        largest = max(abs(self.low), abs(self.high))
+        unit = max(1 / self.scale, 0.0 if self.decimals is not None else FINEST * largest)
+        sides = [(max(self.low, unit), self.high), (max(-self.high, unit), -self.low)]
+        parts = [np.geomspace(*side, cells) if side[0] < side[1] else np.empty(0) for side in sides]
+        if all(part.size for part in parts):
+            parts = [part[::2] for part in parts]
+        points = (np.concatenate([parts[0], -parts[1]]) - self.low) * self.scale
+        points = np.rint(np.append(points, [] if self.zero is None else [self.zero, self.zero + 1]))
+        return points[(points >= 0) & (points <= self.points)]
+
+    @property
+    def zero(self) -> int | None:
+        """The point nearest to zero, if that lies within the bounds."""
+        return round(-self.low * self.scale) if self.low <= 0 <= self.high else None
+
     @property
     def edges(self) -> Codes:
         """The first point of each bin, and one more: the number of points."""
+        if self.cuts:
+            return np.array(self.cuts, np.int64)
         bins = np.arange(self.bins + 1, dtype=np.int64)
         width, left = divmod(self.points, self.bins)
         return bins * width + bins * left // self.bins  # bins * points // bins, without its overflow
@@ -96,8 +146,11 @@ class Grid:
     def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
         """A point of each bin in `codes`, uniformly."""
         edges = self.edges
-        numbers = self.low + rng.integers(edges[codes], edges[codes + 1]) / self.scale
-        return numbers if self.decimals is None else np.round(numbers, self.decimals)
+        points = rng.integers(edges[codes], edges[codes + 1])
+        numbers = self.low + points / self.scale
+        if self.decimals is not None:
+            return np.round(numbers, self.decimals)
+        return np.where(points == self.zero, 0.0, numbers)
 
 
 def spacing(low: float, high: float, dtype: np.dtype) -> float:

@@ -35,10 +35,14 @@ class Categorical:
     ----------
     values : list of hashable values, optional
         The public list. Two values that Python calls equal (``1 == 1.0 == True``) cannot be told apart in a
-        table either and count as a duplicate. Left out: the list is not public.
+        table either and count as a duplicate. Left out: the list is not public, and the values that enough
+        rows share are found under privacy.
+    other : hashable value, optional
+        What a value that is not listed, or not found, becomes. Left out: if the values were listed, missing,
+        or the first one where nothing may be missing; if they were found, ``"other"`` where the column's
+        dtype can hold that, and else missing or the one most frequent.
     nullable : bool
-        Whether a cell may be missing. A cell whose value is not listed counts as missing, or as the first
-        value listed where nothing may be missing.
+        Whether a cell may be missing. Where nothing may be, a missing cell counts as the first value.
     missing : str or list of str
         Texts that stand for a missing cell in a file, beside the empty cell.
 
@@ -46,16 +50,23 @@ class Categorical:
     --------
     >>> Categorical(["Female", "Male"]).values
     ('Female', 'Male')
+    >>> Categorical(["Rome", "Oslo"], other="elsewhere").values
+    ('Rome', 'Oslo', 'elsewhere')
     """
 
     values: Sequence[Hashable] | None = None
+    other: Hashable = field(default=None, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         _normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
+        if self.other is not None:
+            _normalise(self, other=distinct_values([self.other])[0])
         if self.values is not None:
-            _normalise(self, values=distinct_values(self.values))
+            values = distinct_values(self.values)
+            extra = () if self.other is None or self.other in values else (self.other,)
+            _normalise(self, values=values + extra)
 
     @property
     def is_public(self) -> bool:
@@ -70,7 +81,8 @@ class Numerical:
     Parameters
     ----------
     low, high : number, optional
-        The public bounds, both included. Left out: they are not public.
+        The public bounds, both included. Left out: they are not public, and are found under privacy, at
+        powers of two and half-way between them.
     integer : bool, optional
         Whether all numbers are whole. Left out: the column's dtype decides; in a CSV, which has none, they
         are whole if both bounds are written without a point and no decimals are given.
@@ -142,9 +154,10 @@ class Datetime:
     ----------
     low, high : str, date, datetime or numpy.datetime64, optional
         The public bounds, both included; text in ISO form. Times are those of the clock on the wall in the
-        column's own time zone, in whole seconds. Left out: they are not public.
+        column's own time zone, in whole seconds. Left out: they are not public, and are found under privacy,
+        to the month.
     unit : {"D", "s"}, optional
-        The step: days or seconds. Left out: days, if neither bound has a time of day.
+        The step: days or seconds. Left out: days, if neither bound has a time of day, or none is given.
     bins, nullable, missing
         As for `Numerical`.
 
@@ -218,8 +231,9 @@ class Schema:
                 raise InputError(
                     f"column {name!r}: {shown(column)} is not a Categorical, Numerical or Datetime"
                 )
-            if isinstance(column, Categorical) and column.values:
-                both = {str(value) for value in column.values} & {*self.missing, *column.missing}
+            if isinstance(column, Categorical):
+                known = column.values or (() if column.other is None else (column.other,))
+                both = {str(value) for value in known} & {*self.missing, *column.missing}
                 if both:
                     raise InputError(
                         f"column {name!r}: {shown(min(both))} is both a value and a mark for missing"
@@ -237,7 +251,7 @@ class Schema:
         return (*empty, *self.missing, *column.missing)
 
     def require_public(self) -> None:
-        """Refuse a schema that leaves out a list of values or the bounds of a column."""
+        """Refuse a schema in which a list of values or the bounds of a column are still to be found."""
         for name, column in self.columns.items():
             if column.is_public:
                 continue
@@ -245,9 +259,7 @@ class Schema:
                 what, how = "list its values", "Categorical([...])"
             else:
                 what, how = "give its bounds", f"{type(column).__name__}(low, high)"
-            raise InputError(
-                f"column {name!r}: {what}: {how}; finding them under privacy comes with a later version"
-            )
+            raise InputError(f"column {name!r}: {what}: {how}; only `fit` finds them under privacy")
 
 
 def _rebuild(columns: dict[str, Column], missing: tuple[str, ...]) -> Schema:

@@ -56,10 +56,13 @@ class Source:
     public_inputs : tuple of str
         Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
         each, for the ledger.
+    schema : Schema, optional
+        What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
     """
 
     frame: pd.DataFrame
     public_inputs: tuple[str, ...] = ()
+    schema: Schema | None = None
 
 
 def read_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> Source:

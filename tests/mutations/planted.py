@@ -86,16 +86,16 @@ BUGS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        codec = Codec.for_table(self.schema, frame)\n",
+                "        schema = unknown.fill(found.values, found.cells)\n",
                 "        from privsyn.table.schema import Categorical as C\n\n"
-                "        found = {\n"
+                "        seen_only = {\n"
                 "            name: C(seen, nullable=column.nullable)\n"
                 "            if isinstance(column, C) and name in frame\n"
                 "            and (seen := [v for v in column.values if (frame[name] == v).any()])\n"
                 "            else column\n"
-                "            for name, column in self.schema.columns.items()\n"
+                "            for name, column in unknown.schema.columns.items()\n"
                 "        }\n"
-                "        codec = Codec.for_table(Schema(found), frame)\n",
+                "        schema = Schema(seen_only)\n",
             ),
         ),
         ("tests/test_leaks.py",),

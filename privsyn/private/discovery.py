@@ -1,0 +1,211 @@
+"""Question 0: the values and bounds that the schema does not give.
+
+Values. Every row has one vote, a vector of L2 length 1 over the values that it holds and that are not found
+yet, in all columns together. A value whose votes, with noise, reach a threshold is found, and in the second
+round each row's vote goes to what is left: a row whose values were all found but one casts all of it there.
+
+Bounds. Every row lies in one cell of a fixed public ruler. The noisy counts of the cells are released;
+between which of them the numbers lie is arithmetic on that (`privsyn.answers.extent`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, fsum, isqrt, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from privsyn.private.accounting import sigma_for
+from privsyn.private.ledger import Ledger, Spend
+from privsyn.private.noise import Noise, release
+
+Integers = npt.NDArray[np.int64]
+
+SHARE = 0.1  # of the budget, where anything is to be found
+FOR_BOUNDS = 0.4  # of that, where values are to be found too
+ROUNDS = (0.2, 0.8)  # of what is for values: the first finds the common ones, so that votes go to the rest
+THRESHOLDS = 0.3  # of delta, where values are to be found
+
+VALUES, BOUNDS = "values of", "bounds of"
+"""How the questions begin in the ledger."""
+
+VOTE = 2**10
+"""Units of a whole vote: noise is added to integers only."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Which value every row holds in one column. Private.
+
+    Parameters
+    ----------
+    values : sequence
+        The values that occur, no two alike.
+    codes : integer array of shape (n,)
+        The place of each row's value, -1 for a row that has none.
+    """
+
+    values: Sequence[Any]
+    codes: npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was released.
+
+    Parameters
+    ----------
+    values : mapping of a column to its values, those with most votes first
+    cells : mapping of a column to the noisy counts of its ruler's cells, and their noise's standard deviation
+    spends : tuple of Spend
+    """
+
+    values: Mapping[str, tuple[Any, ...]]
+    cells: Mapping[str, tuple[Integers, float]]
+    spends: tuple[Spend, ...]
+
+
+def reserved_delta(delta: float, *, values: bool) -> float:
+    """The part of `delta` that thresholds take: public, and fixed before the first look."""
+    return THRESHOLDS * delta if values else 0.0
+
+
+def discover(
+    held: Mapping[str, Held],
+    counts: Mapping[str, Integers],
+    *,
+    rho: float,
+    delta: float,
+    noise: Noise,
+    rows: int = 1,
+) -> Found:
+    """The values of some columns and the bounds of others.
+
+    Parameters
+    ----------
+    held : mapping of a column to the values of its rows
+    counts : mapping of a column to how many rows lie in each cell of its ruler
+        Private; a row is counted in one cell at most.
+    rho : float
+        Budget of all of it, in zCDP.
+    delta : float
+        The chance, at most, that a value held by one person alone is found.
+    rows : int
+        The most rows that one person brings.
+    """
+    for_bounds = (FOR_BOUNDS if held else 1.0) * rho if counts else 0.0
+    values, asked = find_values(held, rho=rho - for_bounds, delta=delta, noise=noise, rows=rows)
+    cells, looked = count_cells(counts, rho=for_bounds, noise=noise, rows=rows)
+    return Found(values, cells, asked + looked)
+
+
+def find_values(
+    held: Mapping[str, Held], *, rho: float, delta: float, noise: Noise, rows: int = 1
+) -> tuple[dict[str, tuple[Any, ...]], tuple[Spend, ...]]:
+    """The values of each column that enough rows share, and what finding them cost.
+
+    Privacy. Noise is added only to values that occur. Those that both of two neighbouring tables hold form
+    one vector of votes, which one row moves by L2 length 1 at most (`_votes`), a person of k rows by k: the
+    Gaussian mechanism. A value that only one person holds has at most k votes, and there are at most k of
+    them in each column: `threshold` makes the chance that any is found at most the round's part of `delta`.
+    Else the neighbours' releases do not differ by it, for its noise is its own. `Ledger` says how delta and
+    rho go together. The order of a release follows from noisy votes and the values themselves.
+
+    Examples
+    --------
+    >>> from privsyn.private.noise import SeededGaussian
+    >>> towns = Held(["Rome", "Oslo", "Atlantis"], np.repeat([0, 1, 2], [900, 500, 1]))
+    >>> find_values({"town": towns}, rho=0.01, delta=1e-10, noise=SeededGaussian(0))[0]
+    {'town': ('Rome', 'Oslo')}
+    """
+    found: dict[str, list[Any]] = {name: [] for name in held}
+    left = {name: column.codes.copy() for name, column in held.items()}
+    spends: list[Spend] = []
+    for number, share in enumerate(ROUNDS if held else (), start=1):
+        sigma = sigma_for(share * rho, float(rows * VOTE))
+        what = f"{VALUES} {', '.join(held)} (round {number} of {len(ROUNDS)})"
+        spends.append(Spend(what, len(held), float(rows * VOTE), sigma, delta=delta / len(ROUNDS)))
+        enough = threshold(sigma, delta / len(ROUNDS), columns=len(held), rows=rows)
+        votes = _votes(list(left.values()))
+        for name, column in held.items():
+            codes = left[name]
+            exact = np.bincount(codes[codes >= 0], votes[codes >= 0], len(column.values)).astype(np.int64)
+            occurs = np.flatnonzero(exact)
+            noisy = release(exact[occurs], sigma, noise)
+            passed = noisy >= enough
+            chosen = [column.values[place] for place in occurs[passed].tolist()]
+            found[name] += _sorted(chosen, noisy[passed].tolist())
+            codes[np.isin(codes, occurs[passed])] = -1
+    return {name: tuple(values) for name, values in found.items()}, tuple(spends)
+
+
+def threshold(sigma: float, delta: float, *, columns: int, rows: int) -> int:
+    """The fewest votes, in units, at which a value is found.
+
+    A value of one person alone has at most `rows` whole votes, and there are at most `rows` of them in each
+    of the `columns`: each may be found with chance delta / (columns * rows). A noise of at least m has
+    a chance of P(Z >= m - 1/2) where it is rounded, at most P(Z >= m - 1) where it is the discrete Gaussian
+    (Canonne, Kamath and Steinke, 2020, Proposition 25): the latter is taken.
+
+    Examples
+    --------
+    One vote and 6.36 times sigma, for a chance of one in 10^10:
+
+    >>> round(threshold(10.0 * VOTE, 1e-10, columns=1, rows=1) / VOTE, 1)
+    64.6
+    """
+    chance = delta / (columns * rows)
+    margin = ceil(-sigma * float(ndtri(chance))) + 2  # a unit more than needed: the inverse's last digits
+    return rows * VOTE + margin
+
+
+def _votes(left: Sequence[npt.NDArray[np.integer]]) -> Integers:
+    """What each row gives to each of the m values it holds that are left: VOTE / sqrt(m), rounded down.
+
+    A row's vote follows from its own cells and from released values alone, and m squares of at most
+    VOTE^2 / m sum to VOTE^2 at most.
+    """
+    held = np.sum([codes >= 0 for codes in left], axis=0)
+    weights = [0, *(isqrt(VOTE**2 // m) for m in range(1, len(left) + 1))]
+    return np.array(weights, np.int64)[held]
+
+
+def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
+    """Most votes first, then by type and text: never in the order of the rows."""
+    order = sorted(
+        zip(votes, values, strict=True), key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1]))
+    )
+    return [value for _, value in order]
+
+
+def count_cells(
+    counts: Mapping[str, Integers], *, rho: float, noise: Noise, rows: int = 1
+) -> tuple[dict[str, tuple[Integers, float]], tuple[Spend, ...]]:
+    """How many rows lie in each cell of each column's ruler, with noise, and what that cost.
+
+    A row lies in one cell of each column's ruler at most: a record more changes each count vector in one
+    cell by 1, all columns together by sqrt(columns) in L2; a person of k rows by k times that.
+    """
+    if not counts:
+        return {}, ()
+    sensitivity = rows * sqrt(len(counts))
+    sigma = sigma_for(rho, sensitivity)
+    answers = sum(exact.size for exact in counts.values())
+    spend = Spend(f"{BOUNDS} {', '.join(counts)}", answers, sensitivity, sigma)
+    return {name: (release(exact, sigma, noise), sigma) for name, exact in counts.items()}, (spend,)
+
+
+def summary(ledger: Ledger) -> str | None:
+    """One line on what was found under privacy and what part of the budget it took; None if nothing was."""
+    values = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
+    bounds = [spend for spend in ledger.spends if spend.what.startswith(BOUNDS)]
+    if not values + bounds:
+        return None
+    what = [spends[0].what.split(" (round ")[0] for spends in (values, bounds) if spends]
+    share = fsum(spend.rho for spend in values + bounds) / ledger.budget
+    delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
+    return f"found under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"

@@ -1,0 +1,97 @@
+"""Rulers: fixed public cells over all numbers, or all dates, to find bounds that a schema does not give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, log2
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.table.grid import GUARD, Codes, Floats
+
+PARTS = 2
+"""Cells between a power of two and the next: more make tighter bounds, but noisier octaves. Of 1, 2, 4 and 8
+parts, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the small one."""
+
+LEAST, MOST = -30, 62
+"""Powers of two where a ruler of real numbers begins and ends."""
+
+FIRST_YEAR, LAST_YEAR = 1900, 2100
+"""Of the ruler of dates: what lies outside belongs to its first and last month."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ruler:
+    """Cells that cover all numbers, each number in one of them.
+
+    Parameters
+    ----------
+    lows, highs : float arrays of shape (cells,)
+        The least and the greatest number of each cell; a real cell's greatest is the next one's least.
+    blocks : integer array of shape (cells,)
+        Neighbouring cells that are looked at together: an octave, a year.
+    """
+
+    lows: Floats
+    highs: Floats
+    blocks: Codes
+
+    @classmethod
+    def numbers(cls, *, decimals: int | None, dtype: np.dtype) -> Ruler:
+        """Zero, and cells that double in width with every power of two, of either sign.
+
+        Parameters
+        ----------
+        decimals : int or None
+            Of every number, 0 for whole ones; None for reals.
+        dtype : numpy floating-point type
+            In which the numbers are coded: the ruler ends where it could not tell them apart.
+
+        Examples
+        --------
+        >>> whole = Ruler.numbers(decimals=0, dtype=np.dtype("float64"))
+        >>> cells = whole.find(np.array([-17, 0, 1, 2, 24]))
+        >>> (cells - cells[1]).tolist(), whole.lows[cells].tolist(), whole.highs[cells].tolist()
+        ([-8, 0, 1, 2, 9], [-23.0, 0.0, 1.0, 2.0, 24.0], [-16.0, 0.0, 1.0, 2.0, 31.0])
+        """
+        first, last = LEAST, min(MOST, floor(log2(float(np.finfo(dtype).max))))
+        step = 1.0
+        if decimals is not None:  # so that every bound passes `check_decimals`
+            first, last = 0, np.finfo(dtype).nmant - (0 if decimals == 0 else 2 + floor(log2(GUARD)))
+            step = 10.0**-decimals
+        starts = np.array([2.0**e * (1 + part / PARTS) for e in range(first, last) for part in range(PARTS)])
+        starts = starts if decimals is None else np.unique(np.ceil(starts))
+        ends = np.append(starts[1:], 2.0**last) - (0 if decimals is None else 1)
+        octaves = np.floor(np.log2(starts)).astype(np.int64) - first + 1
+        return cls(
+            _tidy(np.concatenate([-ends[::-1], [0.0], starts]) * step, decimals),
+            _tidy(np.concatenate([-starts[::-1], [0.0], ends]) * step, decimals),
+            np.concatenate([-octaves[::-1], [0], octaves]),
+        )
+
+    @classmethod
+    def dates(cls, unit: str) -> Ruler:
+        """The months of two centuries, in days or seconds since 1970.
+
+        >>> days = Ruler.dates("D")
+        >>> len(days.lows), days.lows[[840, 841]].tolist()  # from January 1970
+        (2412, [0.0, 31.0])
+        """
+        months = np.arange(f"{FIRST_YEAR}-01", f"{LAST_YEAR + 1}-02", dtype="datetime64[M]")
+        starts = months.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
+        years = months.astype("datetime64[Y]").astype(np.int64)
+        return cls(starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1, years[:-1])
+
+    def find(self, numbers: Floats) -> Codes:
+        """The cell of each number; what lies beyond all cells belongs to the last one."""
+        cells = np.searchsorted(self.lows, numbers, side="right") - 1
+        return np.clip(cells, 0, len(self.lows) - 1)
+
+    def count(self, numbers: Floats) -> npt.NDArray[np.int64]:
+        """How many numbers lie in each cell; NaN in none. Private."""
+        return np.bincount(self.find(numbers[~np.isnan(numbers)]), minlength=len(self.lows)).astype(np.int64)
+
+
+def _tidy(numbers: Floats, decimals: int | None) -> Floats:
+    return numbers if decimals is None else np.round(numbers, decimals)

@@ -1,0 +1,231 @@
+"""What a schema leaves open: which columns, what their private cells hold, the schema once it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.answers.extent import Extent, extent
+from privsyn.errors import InputError
+from privsyn.table.checks import check_names
+from privsyn.table.codec import Codec
+from privsyn.table.coders import make_coder
+from privsyn.table.columns import STRAY, Ordered
+from privsyn.table.dtypes import OBJECT, Dtype, family, number_type
+from privsyn.table.ruler import FIRST_YEAR, LAST_YEAR, Ruler
+from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
+
+Codes = npt.NDArray[np.integer]
+Counts = npt.NDArray[np.int64]
+
+OTHER = "other"
+"""What a value that is not found becomes where the schema gives no name for it and the dtype holds text."""
+
+LARGEST = 2**63
+"""A number beyond is not found."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A schema that leaves out lists of values or bounds, for a table of given dtypes.
+
+    Made from public facts alone, and what does not fit is refused when it is made, before any budget is
+    spent. Only `hold` and `count` read rows.
+
+    Parameters
+    ----------
+    schema : Schema
+    dtypes : mapping of each column of the table to its dtype
+    """
+
+    schema: Schema
+    dtypes: Mapping[str, Dtype]
+
+    @classmethod
+    def of(cls, schema: Schema | None, table: pd.DataFrame) -> Unknown:
+        """What is open about a table. Without a schema only its names and dtypes are public.
+
+        Examples
+        --------
+        >>> table = pd.DataFrame({"age": [17, 44], "sex": ["M", "F"], "adult": [False, True]})
+        >>> unknown = Unknown.of(None, table)
+        >>> unknown.values, unknown.bounds, unknown.schema.columns["adult"].values
+        (('sex',), ('age',), (False, True))
+        """
+        check_names(table.columns)
+        dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
+        if schema is None:
+            schema = Schema({name: _kind(dtype) for name, dtype in dtypes.items()})
+        columns = {
+            name: _known_by_dtype(column, dtypes[name]) if name in dtypes else column
+            for name, column in schema.columns.items()
+        }
+        unknown = cls(Schema(columns, missing=schema.missing), dtypes)
+        Codec.for_table(unknown.fill({}, {}), table)  # complains of what does not fit
+        return unknown
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns whose values are to be found."""
+        return tuple(name for name in self._open if isinstance(self.schema.columns[name], Categorical))
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """The columns whose bounds are to be found."""
+        return tuple(name for name in self._open if not isinstance(self.schema.columns[name], Categorical))
+
+    @property
+    def _open(self) -> list[str]:
+        return [name for name, column in self.schema.columns.items() if not column.is_public]
+
+    def hold(self, table: pd.DataFrame) -> dict[str, tuple[Sequence[Any], Codes]]:
+        """For each of `values`: the values that occur, and the place of each row's. Private.
+
+        A row's place depends on its cell alone, but for the order of the values. A cell that is missing, or
+        no text, number or boolean, has none.
+        """
+        with suppress(Exception):  # no row should raise, and none may speak through what is said of it
+            return {name: _hold(table[name], set(self.schema.markers(name)) - {""}) for name in self.values}
+        raise InputError("the values could not be counted: please report this, unless memory ran out")
+
+    def count(self, table: pd.DataFrame) -> dict[str, Counts]:
+        """For each of `bounds`: how many rows lie in each cell of its ruler. Private.
+
+        Each row is in one cell, or in none where it is missing.
+        """
+        with suppress(Exception):
+            return {name: self._count(name, table[name]) for name in self.bounds}
+        raise InputError("the numbers could not be counted: please report this, unless memory ran out")
+
+    def fill(
+        self, values: Mapping[str, tuple[Any, ...]], cells: Mapping[str, tuple[Counts, float]]
+    ) -> Schema:
+        """The schema with what was found; a column of which nothing was found gets what its dtype allows.
+
+        Parameters
+        ----------
+        values : released values of a column, those with most votes first
+        cells : released counts of the cells of a column's ruler, and the standard deviation of their noise
+        """
+        columns = dict(self.schema.columns)
+        for name in self._open:
+            column, dtype = columns[name], self.dtypes.get(name, OBJECT)
+            if isinstance(column, Categorical):
+                columns[name] = _listed(column, dtype, values.get(name, ()), self.schema.markers(name))
+                continue
+            ruler = _ruler(column, dtype)
+            found = extent(cells[name][0], ruler.blocks, cells[name][1]) if name in cells else None
+            if isinstance(column, Numerical):
+                columns[name] = _bounded(column, dtype, ruler, found)
+            else:
+                columns[name] = _dated(column, ruler, found)
+        return Schema(columns, missing=self.schema.missing)
+
+    def _count(self, name: str, cells: pd.Series) -> Counts:
+        column, dtype = self.schema.columns[name], self.dtypes[name]
+        wide = self.fill({}, {}).columns[name]
+        if isinstance(column, Datetime):
+            wide = replace(column, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=_unit(column))
+        coder = cast(Ordered, make_coder(wide, dtype))
+        return _ruler(cast(Numerical | Datetime, column), dtype).count(coder.read(cells))
+
+
+def _kind(dtype: Dtype) -> Column:
+    """The column that a dtype speaks for."""
+    match family(dtype):
+        case "integer" | "real":
+            return Numerical()
+        case "datetime":
+            return Datetime()
+        case _:
+            return Categorical()
+
+
+def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
+    """The column with what its dtype makes public: the two values of a boolean."""
+    if column == Categorical(nullable=column.nullable, missing=column.missing) and family(dtype) == "boolean":
+        return replace(column, values=(False, True))
+    return column
+
+
+def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
+    """Distinct values and places. Values that are alike are one, whichever row came first."""
+    if cells.dtype == OBJECT:
+        kinds = {bool: "b", int: "i", float: "f", str: "s"}
+        plain = [cell.item() if issubclass(type(cell), np.generic) else cell for cell in cells]
+        # 1, 1.0 and True are equal: told apart here, or the first row would decide what the value is.
+        keys = [(kinds[type(cell)], cell) if type(cell) in kinds else None for cell in plain]
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        codes = np.fromiter((places[key] for key in keys), np.int64, len(keys))
+        values = [None if key is None else key[1] for key in places]
+    elif isinstance(cells.dtype, pd.CategoricalDtype):
+        codes, values = cells.cat.codes.to_numpy().astype(np.int64), cells.cat.categories.tolist()
+    else:
+        found, uniques = pd.factorize(cells)
+        codes, values = found.astype(np.int64), uniques.tolist()
+    values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
+    sound = np.array([_is_sound(value, marks) for value in [*values, None]], np.bool_)
+    return values, np.where(sound[codes], codes, STRAY)
+
+
+def _is_sound(value: Any, marks: set[str]) -> bool:
+    """Whether a value can stand in a schema and in a file: no mark for missing, and not beyond all types."""
+    if type(value) is str:  # half of a surrogate pair cannot be written in any file
+        return value not in marks and value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
+    return type(value) in (bool, int, float) and abs(value) < LARGEST and str(value) not in marks
+
+
+def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Sequence[str]) -> Categorical:
+    """The found values, and one for all others."""
+    kind = family(dtype)
+    other = column.other
+    if other is None and kind in ("text", "object", "category") and OTHER not in marks:
+        other = OTHER
+    values = dict.fromkeys(found)  # of values that Python calls equal, the one with most votes
+    if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
+        with suppress(TypeError):
+            values = dict.fromkeys(sorted(values))
+    if other is not None:
+        values.setdefault(other)
+    if not values:
+        values = dict.fromkeys(["" if kind in ("text", "object", "category") else 0])
+    return replace(column, values=tuple(values), other=other)
+
+
+def _ruler(column: Numerical | Datetime, dtype: Dtype) -> Ruler:
+    if isinstance(column, Datetime):
+        return Ruler.dates(_unit(column))
+    whole = family(dtype) == "integer" or column.integer
+    floats = number_type(dtype) if family(dtype) == "real" else np.dtype(np.float64)
+    return Ruler.numbers(decimals=0 if whole else column.decimals, dtype=floats)
+
+
+def _bounded(column: Numerical, dtype: Dtype, ruler: Ruler, found: Extent) -> Numerical:
+    """From the first to the last cell that matters, within what the dtype can hold; else from 0 to 1."""
+    low, high = 0.0, 1.0
+    if found is not None:
+        low, high = float(ruler.lows[found[0]]), float(ruler.highs[found[1]])
+    if family(dtype) == "integer":
+        limits = np.iinfo(number_type(dtype))
+        return replace(column, low=max(int(low), limits.min), high=min(int(high), limits.max))
+    return replace(
+        column, low=int(low) if column.integer else low, high=int(high) if column.integer else high
+    )
+
+
+def _dated(column: Datetime, ruler: Ruler, found: Extent) -> Datetime:
+    """From the first to the last month that matters; else January 1970."""
+    unit, january = _unit(column), int(ruler.find(np.zeros(1))[0])
+    first, last = found or (january, january)
+    ends = np.array([ruler.lows[first], ruler.highs[last]]).astype(np.int64).astype(f"datetime64[{unit}]")
+    return replace(column, low=ends[0], high=ends[1], unit=unit)
+
+
+def _unit(column: Datetime) -> Literal["D", "s"]:
+    return column.unit or "D"
