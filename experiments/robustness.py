@@ -118,7 +118,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small tables only, one seed")
     quick = parser.parse_args().quick
     shapes = tuple(s for s in SHAPES if s[0] * s[1] <= 100_000) if quick else SHAPES
-    found = pd.DataFrame(runs(shapes, 1 if quick else 3))
+    seeds = 1 if quick else 3
+    found = pd.DataFrame(runs(shapes, seeds))
     lines = ["| " + " | ".join(found.columns) + " |", "|---" * len(found.columns) + "|"]
     for row in found.itertuples(index=False):
         head = f"| {row.rows:,} | {row.columns} | {row.values:,} | {row.epsilon:g} | "
@@ -129,9 +130,9 @@ def main() -> None:
     PAGE.write_text(
         f"""# Tables of every shape
 
-Mean pair error of the default beside that of independent columns with the whole budget, delta {DELTA:g}, three
-seeds; a ratio above 1 is a loss. Where columns depend, half of the cells of a row show one hidden value. Seconds
-for fit and sample. privsyn {version("privsyn")}; made by
+Mean pair error of the default beside that of independent columns with the whole budget, delta {DELTA:g},
+{seeds} seeds; a ratio above 1 is a loss. Where columns depend, half of the cells of a row show one hidden
+value. Seconds are for fit and sample. privsyn {version("privsyn")}; made by
 
     python experiments/robustness.py
 

@@ -265,3 +265,19 @@ def test_a_merging_that_contradicts_itself_is_refused(change, complaint):
     )
     with pytest.raises(ValueError, match=complaint):
         replace(whole, **change)
+
+
+@given(mergings(), st.data())
+def test_one_merging_then_another_is_both_in_turn(case, data):
+    first, _ = case
+    second = merge_rare(data.draw(one_ways(first.merged)), data.draw(st.floats(1.0, 1000.0)))
+    both = first.then(second)
+    records = data.draw(coded_tables(first.original))
+    assert np.array_equal(both.merge(records).codes, second.merge(first.merge(records)).codes)
+    for j, share in enumerate(both.shares):
+        for code in range(second.merged.sizes[j]):
+            inside = both.groups[j] == code
+            assert share[inside].sum() == pytest.approx(1.0)
+            for value in np.flatnonzero(inside):
+                between = first.groups[j][value]
+                assert share[value] == pytest.approx(first.shares[j][value] * second.shares[j][between])

@@ -13,9 +13,9 @@ from privsyn.methods.split import HOPELESS, LEAST, MOST, MOST_BESIDE_TARGET, Spl
 shares = st.floats(LEAST, MOST)
 
 
-@given(st.floats(1e-12, 1e3), shares, st.booleans(), st.booleans())
-def test_the_parts_sum_to_the_whole_and_none_is_negative(rho, share, pairs, sets):
-    split = Split.of(rho, one_ways=share, pairs=pairs, sets=sets)
+@given(st.floats(1e-12, 1e3), shares | st.just(1.0), st.booleans())
+def test_the_parts_sum_to_the_whole_and_none_is_negative(rho, share, sets):
+    split = Split.of(rho, one_ways=share, sets=sets)
     assert split.total == pytest.approx(rho, rel=1e-12)
     assert min(astuple(split)) >= 0
 
@@ -23,8 +23,9 @@ def test_the_parts_sum_to_the_whole_and_none_is_negative(rho, share, pairs, sets
 @given(shares)
 def test_what_is_not_asked_gets_nothing(share):
     assert Split.of(1.0, one_ways=share, sets=False).scores == 0
-    alone = Split.of(1.0, one_ways=share, pairs=False, sets=False)
-    assert alone.first_look + alone.one_ways == 1
+    hopeless, alone = (Split.of(1.0, one_ways=1.0, attributes=d) for d in (2, 1))
+    assert hopeless.first_look + hopeless.one_ways == 1
+    assert alone.first_look == 1
 
 
 @given(shares)

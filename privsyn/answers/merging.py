@@ -68,6 +68,15 @@ class Merging:
         columns = [group[records.codes[:, j]] for j, group in enumerate(self.groups)]
         return Records(self.merged, np.stack(columns, axis=1) if columns else records.codes)
 
+    def then(self, other: Merging) -> Merging:
+        """Both mergings in one: the other is of what this one leaves."""
+        groups = tuple(second[first] for first, second in zip(self.groups, other.groups, strict=True))
+        shares = tuple(
+            share * further[group]
+            for share, further, group in zip(self.shares, other.shares, self.groups, strict=True)
+        )
+        return Merging(self.original, other.merged, groups, shares)
+
     def merge_counts(self, one_way: Measurement) -> Measurement:
         """A one-way table in merged codes; counts of pooled values add up, and so do their variances."""
         (place,) = self.original.axes(one_way.attributes)

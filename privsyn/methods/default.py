@@ -18,10 +18,10 @@ from privsyn.answers.allocation import allocate_by_error
 from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expected_by, score_bigger
 from privsyn.answers.binning import Axis
 from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total
-from privsyn.answers.domain import Attributes, Domain
+from privsyn.answers.domain import Attributes
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Measurement
-from privsyn.answers.merging import merge_rare
+from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.answers.spread import pooled_spreads
 from privsyn.answers.synthesis import synthesise
@@ -31,6 +31,7 @@ from privsyn.progress import Progress
 
 Floats = npt.NDArray[np.float64]
 
+ANY = 2**31  # values: none are too many
 MANY_VALUES = 500  # an attribute of more has its rare values pooled: pairs of such are too large to count
 MOST_RECORDS = 100_000  # made to see what the pairs leave unexplained
 ROUGH = 4  # sweeps over them: what is left unexplained shows long before they fit to the last
@@ -63,14 +64,7 @@ def learn(
         Those counted in fine cells, which the first look joins to groups.
     """
     report("counting", 0, 4)
-    first = private.one_ways(FIRST_LOOK * rho)
-    merging = merge_rare(first, estimate_total(first), spared=MANY_VALUES, axes=axes)
-    private = private.merge(merging)
-    sets = candidates(private.domain)
-    noise = _noise(private.domain, rho, estimate_total(first))
-    share = one_way_share(noise, predict=target is not None)
-    split = Split.of(rho, one_ways=share, pairs=len(private.domain) > 1 and share < 1, sets=bool(sets))
-    one_ways = average_looks(tuple(map(merging.merge_counts, first)), private.one_ways(split.one_ways))
+    private, merging, one_ways, split = _one_ways(private, rho, axes, predict=target is not None)
     total = estimate_total(one_ways)
     margins = average_one_ways(private.domain, one_ways, total)
     if not split.pairs:
@@ -92,7 +86,7 @@ def learn(
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, pairs, sets, split.scores, rng)
+    unexplained = _unexplained(private, pairs, split.scores, rng)
     measured, bigger = _second_look(private, measured, pairs.left, unexplained, split.second_look, target)
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng)
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways))
@@ -100,20 +94,48 @@ def learn(
     return Learnt(merging, pairs.one_ways, tables, pairs.total)
 
 
-def _noise(domain: Domain, rho: float, total: float) -> float:
-    """Standard deviation of a one-way count, had they the whole budget, in parts of the mean count."""
-    return float(sqrt(len(domain) / (2 * rho)) * np.mean(domain.sizes) / total)
+def _one_ways(
+    private: PrivateTable, rho: float, axes: Mapping[str, Axis], *, predict: bool
+) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split]:
+    """The one-ways in two looks, and the private table in merged codes.
+
+    The first look tells how long the second should be, and joins fine cells: the sum of many would be far
+    noisier than a group counted as such. Rare values are told by both looks.
+    """
+    first = private.one_ways(rho * (FIRST_LOOK if len(private.domain) > 1 else 1.0))
+    split = _split(first, rho, axes, predict=predict)
+    joined = merge_rare(first, estimate_total(first), spared=ANY, axes=axes)
+    private = private.merge(joined)
+    one_ways = tuple(map(joined.merge_counts, first))
+    if split.one_ways:
+        one_ways = average_looks(one_ways, private.one_ways(split.one_ways))
+    pooled = merge_rare(one_ways, estimate_total(one_ways), spared=MANY_VALUES if split.pairs else ANY)
+    one_ways = tuple(map(pooled.merge_counts, one_ways))
+    return private.merge(pooled), joined.then(pooled), one_ways, split
+
+
+def _split(first: tuple[Measurement, ...], rho: float, axes: Mapping[str, Axis], *, predict: bool) -> Split:
+    """The split of the budget, by how noisy the one-ways would be if they had it whole.
+
+    Their noise in parts of the mean count, of the values that would be kept apart by the first look.
+    """
+    total = estimate_total(first)
+    kept = merge_rare(first, total, spared=MANY_VALUES, axes=axes).merged
+    noise = sqrt(len(kept) / (2 * rho)) * float(np.mean(kept.sizes)) / total
+    share = one_way_share(noise, predict=predict)
+    pairs = len(kept) > 1 and share < 1
+    return Split.of(rho, one_ways=share if pairs else 1.0, attributes=len(kept), sets=bool(candidates(kept)))
 
 
 def _unexplained(
     private: PrivateTable,
     pairs: Pairs,
-    sets: tuple[Attributes, ...],
     rho: float,
     rng: np.random.Generator,
 ) -> tuple[Unexplained, ...]:
-    """Those of `sets` of which records made from the pairs tell least."""
-    if not sets:
+    """The sets of attributes of which records made from the pairs tell least."""
+    sets = candidates(private.domain)
+    if not rho:
         return ()
     enough = min(round(pairs.total), MOST_RECORDS)
     records = synthesise(private.domain, pairs.one_ways, pairs.tables, enough, rng, sweeps=ROUGH)

@@ -28,11 +28,11 @@ class Split:
 
     Examples
     --------
-    >>> split = Split.of(1.0, one_ways=0.75)
-    >>> split
-    Split(first_look=0.05, one_ways=0.7, departures=0.00625, pairs=0.20125, scores=0.005, second_look=0.0375)
-    >>> round(split.total, 12)
-    1.0
+    >>> split = Split.of(1.0, one_ways=0.5)
+    >>> [round(part, 4) for part in (split.first_look, split.one_ways, split.departures, split.pairs)]
+    [0.05, 0.45, 0.0125, 0.4025]
+    >>> round(split.scores, 4), round(split.second_look, 4), round(split.total, 12)
+    (0.01, 0.075, 1.0)
     """
 
     first_look: float
@@ -43,22 +43,23 @@ class Split:
     second_look: float
 
     @classmethod
-    def of(cls, rho: float, *, one_ways: float, pairs: bool = True, sets: bool = True) -> Split:
-        """Split `rho`; where there are no pairs, or no bigger sets, what they would get goes elsewhere.
+    def of(cls, rho: float, *, one_ways: float, attributes: int = 3, sets: bool = True) -> Split:
+        """Split `rho`; where nothing is scored, what that would get goes elsewhere.
 
         Parameters
         ----------
         rho : float
         one_ways : float
-            Share of the one-ways, the first look at them included.
-        pairs, sets : bool
-            Whether there are any to score.
+            Share of the one-ways, the first look at them included; 1 where no pairs are asked.
+        attributes : int
+            Of one there is nothing else to ask: the first look is the only one.
+        sets : bool
+            Whether there are bigger sets to score.
         """
-        first = FIRST_LOOK * rho
-        if not pairs:
+        first = rho if attributes < 2 else FIRST_LOOK * rho
+        if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
-        rest = one_ways * rho - first
-        left = rho - one_ways * rho
+        rest, left = one_ways * rho - first, rho - one_ways * rho
         departures, second = DEPARTURES * left, SECOND_LOOK * left
         scores = SCORES * left if sets else 0.0
         return cls(

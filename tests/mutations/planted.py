@@ -75,8 +75,8 @@ BUGS = (
         (
             Edit(
                 "privsyn/methods/default.py",
-                "_noise(private.domain, rho, estimate_total(first))",
-                "_noise(private.domain, rho, max(1.0, float(len(private._records))))",
+                "    total = estimate_total(one_ways)\n    margins",
+                "    total = max(1.0, float(len(private._records)))\n    margins",
             ),
         ),
         ("tests/test_synthesizer.py",),
