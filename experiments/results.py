@@ -1,6 +1,6 @@
 """Run the comparison bench and write docs/results.md: our errors beside the peers' recorded ones.
 
-    python experiments/results.py BENCH [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1,2]
+    python experiments/results.py BENCH [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1,2] [--paper-seeds 0]
 
 BENCH is the folder of the bench (bench.py, peers.json, domains/); the data lie beside it. The bench uses
 privsyn's public names alone, with seeds, so its runs are repeatable and NOT PRIVATE.
@@ -20,12 +20,13 @@ import pandas as pd
 
 METRICS = {"tvd2_mean": "pairs", "tvd3_mean": "triples", "gb_auc": "AUC", "run_s": "seconds"}
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
+ROWS = Path(__file__).parent / "results.csv"
 HEAD = """# Results
 
 Mean total variation distance between the synthetic and the training table over all pairs and 100 fixed
 triples, AUC of gradient boosting trained on synthetic rows and tested on real ones, and seconds for fit and
 sample. delta 1e-9, neighbours by adding or removing one record, categorical columns and numbers in 32 equal
-bins, {seeds} seeds averaged. `floor-resample` draws as many rows afresh from the real table and
+bins; the mean of {seeds} seeds, for PrivSyn.paper of {paper_seeds}. `floor-resample` draws as many rows afresh from the real table and
 `floor-indep` draws its columns alone: yardsticks, not private. The peers' numbers are as recorded with the
 bench, their seconds on another machine; a `-` was not recorded.
 
@@ -44,12 +45,16 @@ def main() -> None:
     parser.add_argument("--data", default="adult,br2000,nltcs,hmeq,hotel-bookings")
     parser.add_argument("--eps", default="0.2,1,5")
     parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--paper-seeds", default="0", help="for PrivSyn.paper")
     settings = parser.parse_args()
     peers = json.loads((settings.bench / "peers.json").read_text())
-    runs = pd.concat([run(settings, preset) for preset in ("default", "paper")])
-    seeds = len(settings.seeds.split(","))
+    runs = pd.concat([run(settings, "default", settings.seeds), run(settings, "paper", settings.paper_seeds)])
+    runs.drop(columns="peak_rss_mb").to_csv(ROWS, index=False, float_format="%.5f")
+    seeds, paper_seeds = (len(text.split(",")) for text in (settings.seeds, settings.paper_seeds))
     command = " ".join(["python experiments/results.py BENCH", *sys.argv[2:]])
-    sections = [HEAD.format(seeds=seeds, version=version("privsyn"), command=command)]
+    sections = [
+        HEAD.format(seeds=seeds, paper_seeds=paper_seeds, version=version("privsyn"), command=command)
+    ]
     for (data, epsilon), group in runs.groupby(["data", "eps"], sort=False):
         rows = {f"**privsyn** ({preset})": r[list(METRICS)].mean() for preset, r in group.groupby("preset")}
         rows |= {name: pd.Series(row) for name, row in peers.get(data, {}).get(f"{epsilon:g}", {}).items()}
@@ -57,7 +62,7 @@ def main() -> None:
     PAGE.write_text("\n".join(sections), encoding="utf-8")
 
 
-def run(settings: argparse.Namespace, preset: str) -> pd.DataFrame:
+def run(settings: argparse.Namespace, preset: str, seeds: str) -> pd.DataFrame:
     """One row a run of the bench."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "runs.jsonl"
@@ -67,7 +72,7 @@ def run(settings: argparse.Namespace, preset: str) -> pd.DataFrame:
             "--eps",
             settings.eps,
             "--seeds",
-            settings.seeds,
+            seeds,
             "--preset",
             preset,
         ]

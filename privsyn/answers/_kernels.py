@@ -1,8 +1,8 @@
 """Compiled loops over rows and cells: arrays in, arrays out; the algorithms are told in their callers.
 
-Each has a slow and obvious twin in tests/reference.py. Codes are int32 of shape (n, d), stored column
-by column; `columns` and `strides` say which attributes make up a table and where its cells lie:
-cell = sum of codes[:, columns[t]] * strides[t].
+Each has a slow and obvious twin in tests/reference.py. Codes are int32 of shape (n, d): stored column by
+column, but for `anneal`, which reads whole rows. `columns` and `strides` say which attributes make up a table
+and where its cells lie: cell = sum of codes[:, columns[t]] * strides[t].
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 
+LEAST_FITTED = 1e-12  # share of a cell: classes that rule it out altogether do not divide by 0
 BISECTIONS = 50  # halvings of [0, 1] for the share that over-full cells give up: beyond double precision
 
 
@@ -216,7 +217,7 @@ def anneal(
             codes[row, a], codes[row, b] = codes[donor, a], codes[donor, b]
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, fastmath=True)  # sums over classes in any order, so that they are done several at once
 def add_class_evidence(
     values: Floats, classes: Floats, observed: Floats, row: int, column: int, evidence: Floats
 ) -> None:
@@ -238,7 +239,7 @@ def add_class_evidence(
             for k in range(len(classes)):
                 part[k] = classes[k] * values[row + i, k] * values[column + j, k]
                 fitted += part[k]
-            ratio = observed[i, j] / max(fitted, 1e-12)
+            ratio = observed[i, j] / max(fitted, LEAST_FITTED)
             for k in range(len(classes)):
                 evidence[row + i, k] += ratio * part[k]
                 evidence[column + j, k] += ratio * part[k]
