@@ -26,9 +26,9 @@ HEAD = """# Results
 Mean total variation distance between the synthetic and the training table over all pairs and 100 fixed
 triples, AUC of gradient boosting trained on synthetic rows and tested on real ones, and seconds for fit and
 sample. delta 1e-9, neighbours by adding or removing one record, categorical columns and numbers in 32 equal
-bins; the mean of {seeds} seeds, for PrivSyn.paper of {paper_seeds}. `floor-resample` draws as many rows afresh from the real table and
-`floor-indep` draws its columns alone: yardsticks, not private. The peers' numbers are as recorded with the
-bench, their seconds on another machine; a `-` was not recorded.
+bins; the mean of {seeds} seeds, for PrivSyn.paper of {paper_seeds}. `floor-resample` draws as many rows
+afresh from the real table and `floor-indep` draws its columns alone: yardsticks, not private. The peers'
+numbers are as recorded with the bench, their seconds on another machine; a `-` was not recorded.
 
 privsyn {version}; made by
 
@@ -58,7 +58,9 @@ def main() -> None:
     for (data, epsilon), group in runs.groupby(["data", "eps"], sort=False):
         rows = {f"**privsyn** ({preset})": r[list(METRICS)].mean() for preset, r in group.groupby("preset")}
         rows |= {name: pd.Series(row) for name, row in peers.get(data, {}).get(f"{epsilon:g}", {}).items()}
-        sections.append(f"## {data}, epsilon {epsilon:g}\n\n{table(rows)}")
+        real = peers.get(data, {}).get("real", {}).get("gb_auc", float("nan"))
+        head = f"## {data}, epsilon {epsilon:g}\n\nTrained on real rows: AUC {real:.4f}.\n\n"
+        sections.append(head + table(rows))
     PAGE.write_text("\n".join(sections), encoding="utf-8")
 
 
