@@ -97,7 +97,11 @@ ABLATIONS = (
         "no second look", {"privsyn.methods.split.SECOND_LOOK": 1e-9, "privsyn.methods.split.SCORES": 1e-9}
     ),
     Ablation("no bigger tables", {"privsyn.methods.default.candidates": lambda domain: ()}),
-    Ablation("one-ways always a tenth", {"privsyn.methods.split.MOST": 0.1}),
+    Ablation(
+        "one-ways always a tenth",
+        {"privsyn.methods.split.GROWTH": 0.0, "privsyn.methods.split.HOPELESS": 1e9},
+    ),
+    Ablation("large tables as heavy as small", {"privsyn.methods.default.SMALL_FIRST": 0.0}),
     Ablation("rare values merged everywhere", {"privsyn.methods.default.MANY_VALUES": 0}),
     Ablation("tree only", {"privsyn.answers.synthesis.finish": start_alone}),
     Ablation("tree and GUM, no annealing", {"privsyn.answers.synthesis.finish": gum}),

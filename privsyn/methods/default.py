@@ -18,7 +18,7 @@ from privsyn.answers.allocation import allocate_by_error
 from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expected_by, score_bigger
 from privsyn.answers.binning import Axis
 from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total
-from privsyn.answers.domain import Attributes
+from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Measurement
 from privsyn.answers.merging import Merging, merge_rare
@@ -38,6 +38,9 @@ ROUGH = 4  # sweeps over them: what is left unexplained shows long before they f
 SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
 BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
 TARGET = 4.0  # weight of an error in a table that holds the target, beside one in another
+SMALL_FIRST = (
+    0.25  # power of the number of cells by which an error weighs less: small tables tell models more
+)
 
 
 def learn(
@@ -79,7 +82,7 @@ def learn(
     spreads = np.maximum(pooled_spreads(scores), SAMPLING_SPREAD)
     variances = [spread * pair.counts for spread, pair in zip(spreads, expected, strict=True)]
     attributes = tuple(pair.attributes for pair in expected)
-    rhos = allocate_by_error(variances, split.pairs, weights=_weights(attributes, target))
+    rhos = allocate_by_error(variances, split.pairs, weights=_weights(private.domain, attributes, target))
     chosen = np.flatnonzero(rhos)
     measured = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
     scores = [scores[i] for i in chosen]
@@ -165,7 +168,8 @@ def _second_look(
     The pairs, with what was seen of them the second time; the bigger tables that were measured.
     """
     attributes = (*(m.attributes for m in pairs), *(s.expected.attributes for s in sets))
-    weights = _weights(attributes, target) * np.repeat([1.0, BIGGER], [len(pairs), len(sets)])
+    kind = np.repeat([1.0, BIGGER], [len(pairs), len(sets)])
+    weights = kind * _weights(private.domain, attributes, target)
     rhos = allocate_by_error([*left, *(s.variance for s in sets)], rho, weights=weights)
     chosen = np.flatnonzero(rhos).tolist()
     looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
@@ -175,6 +179,7 @@ def _second_look(
     return again, tuple(bigger)
 
 
-def _weights(tables: tuple[Attributes, ...], target: str | None) -> Floats:
+def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:
     """How much an error in each table matters."""
-    return np.array([TARGET if target in attributes else 1.0 for attributes in tables])
+    cells = np.array([domain.project(attributes).cells for attributes in tables], float)
+    return np.where([target in attributes for attributes in tables], TARGET, 1.0) * cells**-SMALL_FIRST
