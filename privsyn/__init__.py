@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from privsyn.evaluation.scores import Scores
     from privsyn.release import Release, load
     from privsyn.synthesizer import PrivSyn
+    from privsyn.table.accuracy import Accuracy
     from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
     from privsyn.table.schema_file import read_schema
 
 __version__ = _version("privsyn")
 __all__ = [
+    "Accuracy",
     "Categorical",
     "Datetime",
     "InputError",
@@ -35,6 +37,7 @@ _HOMES = {
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.release": ("Release", "load"),
     "privsyn.synthesizer": ("PrivSyn",),
+    "privsyn.table.accuracy": ("Accuracy",),
     "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
     "privsyn.table.schema_file": ("read_schema",),
 }

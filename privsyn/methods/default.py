@@ -17,7 +17,8 @@ import numpy.typing as npt
 from privsyn.answers.allocation import allocate_by_error
 from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expected_by, score_bigger
 from privsyn.answers.binning import Axis
-from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total
+from privsyn.answers.certainty import one_way_certainty, table_certainty
+from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total, hear_one_ways
 from privsyn.answers.domain import Attributes
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Measurement
@@ -69,7 +70,7 @@ def learn(
     margins = average_one_ways(private.domain, one_ways, total)
     if not split.pairs:
         report("counting", 4, 4)
-        return Learnt(merging, margins, (), total)
+        return Learnt(merging, margins, (), total, tuple(map(one_way_certainty, one_ways)))
     report("counting", 1, 4)
 
     expected = independent_pairs(private.domain, margins)
@@ -90,8 +91,12 @@ def learn(
     measured, bigger = _second_look(private, measured, pairs.left, unexplained, split.second_look, target)
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng)
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways))
+    looks = (*measured, *(m for _, m in bigger))
+    left = [*pairs.left, *(s.left(m) for s, m in bigger)]
+    heard = hear_one_ways(private.domain, (*one_ways, *measured))
+    certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
-    return Learnt(merging, pairs.one_ways, tables, pairs.total)
+    return Learnt(merging, pairs.one_ways, tables, pairs.total, (*map(one_way_certainty, heard), *certain))
 
 
 def _one_ways(
