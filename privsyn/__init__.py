@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from privsyn.errors import InputError
     from privsyn.evaluation.metrics import evaluate
     from privsyn.evaluation.scores import Scores
+    from privsyn.planning import Plan, plan
     from privsyn.release import Release, load
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.accuracy import Accuracy
@@ -21,12 +22,14 @@ __all__ = [
     "Datetime",
     "InputError",
     "Numerical",
+    "Plan",
     "PrivSyn",
     "Release",
     "Schema",
     "Scores",
     "evaluate",
     "load",
+    "plan",
     "read_schema",
 ]
 
@@ -35,6 +38,7 @@ _HOMES = {
     "privsyn.errors": ("InputError",),
     "privsyn.evaluation.metrics": ("evaluate",),
     "privsyn.evaluation.scores": ("Scores",),
+    "privsyn.planning": ("Plan", "plan"),
     "privsyn.release": ("Release", "load"),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.table.accuracy": ("Accuracy",),

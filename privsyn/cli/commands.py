@@ -25,6 +25,10 @@ Unit = Annotated[
     str | None, typer.Option(help="The column that names the person, where a person may have many rows.")
 ]
 
+RowsPerUnit = Annotated[
+    int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
+]
+
 
 @app.callback(invoke_without_command=True)
 def privsyn(
@@ -49,9 +53,7 @@ def synth(
         Path | None, typer.Option(help="What is public about the columns; `privsyn schema` drafts one.")
     ] = None,
     unit: Unit = None,
-    rows_per_unit: Annotated[
-        int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
-    ] = None,
+    rows_per_unit: RowsPerUnit = None,
     target: Annotated[
         str | None,
         typer.Option(help="A column to be predicted from the others: what tells of it matters more."),
@@ -197,6 +199,46 @@ def evaluate(
         if json_file is not None:
             places["--json"].write_text(scores.to_json(), encoding="utf-8")
     typer.echo(str(scores))
+
+
+@app.command()
+def plan(
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="The table, of which no row is read, or a schema (.yaml) alone."),
+    ],
+    epsilon: Annotated[float, typer.Option(help="The privacy promised: the smaller, the more private.")],
+    delta: Annotated[float, typer.Option(help="The chance that the promise leaves open.")] = 1e-9,
+    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="A rough number of rows, publicly known: do not count them for this."),
+    ] = None,
+    unit: Unit = None,
+    rows_per_unit: RowsPerUnit = None,
+    target: Annotated[str | None, typer.Option(help="A column to be predicted from the others.")] = None,
+) -> None:
+    """Say what error, time and memory to expect, before anything is spent. It reads no row of DATA."""
+    import privsyn
+    from privsyn.errors import InputError
+    from privsyn.table.schema_file import read_schema
+
+    alone = data.suffix.lower() in (".yaml", ".yml")
+    if alone and schema is not None:
+        raise InputError(f"{data}: is a schema by itself: leave out --schema, or give the table")
+    path = data if alone else schema
+    typer.echo(
+        privsyn.plan(
+            None if alone else data,
+            epsilon,
+            delta,
+            None if path is None else read_schema(path),
+            rows=rows,
+            unit=unit,
+            rows_per_unit=rows_per_unit,
+            target=target,
+        )
+    )
 
 
 @app.command()

@@ -8,7 +8,6 @@ goes to bigger tables that the pairs do not explain, or to the pairs once more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import sqrt
 from types import MappingProxyType
 
 import numpy as np
@@ -26,7 +25,7 @@ from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.answers.spread import pooled_spreads
 from privsyn.answers.synthesis import synthesise
-from privsyn.methods.split import FIRST_LOOK, Split, one_way_share
+from privsyn.methods.split import FIRST_LOOK, Split, one_way_noise, one_way_share
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 
@@ -126,8 +125,7 @@ def _split(first: tuple[Measurement, ...], rho: float, axes: Mapping[str, Axis],
     """
     total = estimate_total(first)
     kept = merge_rare(first, total, spared=MANY_VALUES, axes=axes).merged
-    noise = sqrt(len(kept) / (2 * rho)) * float(np.mean(kept.sizes)) / total
-    share = one_way_share(noise, predict=predict)
+    share = one_way_share(one_way_noise(kept, rho, total), predict=predict)
     pairs = len(kept) > 1 and share < 1
     return Split.of(rho, one_ways=share if pairs else 1.0, attributes=len(kept), sets=bool(candidates(kept)))
 
