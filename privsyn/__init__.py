@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.scores import Scores
     from privsyn.planning import Plan, plan
     from privsyn.release import Release, load
+    from privsyn.sweeping import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.accuracy import Accuracy
     from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
@@ -31,6 +32,7 @@ __all__ = [
     "load",
     "plan",
     "read_schema",
+    "sweep",
 ]
 
 # Each name is imported when it is first asked for: `privsyn --help` needs neither numba nor pandas.
@@ -40,6 +42,7 @@ _HOMES = {
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.planning": ("Plan", "plan"),
     "privsyn.release": ("Release", "load"),
+    "privsyn.sweeping": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.table.accuracy": ("Accuracy",),
     "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),

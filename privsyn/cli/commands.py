@@ -242,6 +242,67 @@ def plan(
 
 
 @app.command()
+def sweep(
+    data: Data,
+    epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="With commas between: 0.1,0.3,1,3,10.")],
+    out: Annotated[
+        Path, typer.Option(metavar="CSV", help="A row a run. Runs that it holds already are not repeated.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
+    delta: Annotated[float, typer.Option(help="The chance that the promise leaves open.")] = 1e-9,
+    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column that models are to learn and predict.")
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
+    ] = "default",
+    models: Annotated[bool, typer.Option(help="Train models on the rows: most of the time.")] = True,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw errors against epsilon here: .png, .svg or .pdf.")
+    ] = None,
+) -> None:
+    """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
+    import privsyn
+    from privsyn.cli.files import check_outputs
+    from privsyn.cli.plot import check_plot, draw
+    from privsyn.cli.screen import countdown
+    from privsyn.table.schema_file import read_schema
+    from privsyn.table.sources import ending_of
+
+    ending_of(data)
+    check_outputs({"--out": out, "--plot": plot}, inputs=(data, schema))
+    if plot is not None:
+        check_plot(plot)
+    with countdown() as report:
+        rows = privsyn.sweep(
+            data,
+            _numbers(epsilon),
+            seeds=seeds,
+            presets=preset.split(","),
+            delta=delta,
+            schema=None if schema is None else read_schema(schema),
+            target=target,
+            models=models,
+            out=out,
+            progress=report,
+        )
+    typer.echo(f"{out}: {len(rows)} runs, a row each. They READ THE REAL TABLE and are seeded: not private")
+    if plot is not None:
+        draw(rows, plot)
+        typer.echo(f"{plot}: errors against epsilon; not private either")
+
+
+def _numbers(text: str) -> list[float]:
+    from privsyn.errors import InputError
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--epsilon {text}: is numbers with commas between, like 0.1,1,10") from None
+
+
+@app.command()
 def demo(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder to fill; it is made if need be.")
