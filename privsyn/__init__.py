@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.scores import Scores
     from privsyn.planning import Plan, plan
     from privsyn.release import Release, load
+    from privsyn.reporting import report
     from privsyn.sweeping import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.accuracy import Accuracy
@@ -32,6 +33,7 @@ __all__ = [
     "load",
     "plan",
     "read_schema",
+    "report",
     "sweep",
 ]
 
@@ -42,6 +44,7 @@ _HOMES = {
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.planning": ("Plan", "plan"),
     "privsyn.release": ("Release", "load"),
+    "privsyn.reporting": ("report",),
     "privsyn.sweeping": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.table.accuracy": ("Accuracy",),

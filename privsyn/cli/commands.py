@@ -67,6 +67,12 @@ def synth(
     report: Annotated[
         Path | None, typer.Option(help="Compare both tables on a web page here. It READS DATA: not private.")
     ] = None,
+    public_report: Annotated[
+        Path | None,
+        typer.Option(
+            help="What was released, its error bars and its cost, on a web page here: may be published."
+        ),
+    ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="The published algorithm, step for step.")] = False,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
@@ -76,7 +82,7 @@ def synth(
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of, write_table
 
-    outputs = {"OUT": out, "--model": model, "--ledger": ledger}
+    outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
     ending_of(data), ending_of(out)
     check_outputs(outputs | {"--report": report}, inputs=(data, schema))
     public = None if schema is None else read_schema(schema)
@@ -99,7 +105,11 @@ def synth(
             fitted.save(places["--model"])
         if ledger is not None:
             places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
+        if public_report is not None:
+            privsyn.report(fitted.release_, places["--public-report"])
     show_files(synthetic, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
+    if public_report is not None:
+        typer.echo(f"{public_report}: what was released, and how sure it is")
     show_privacy(fitted.ledger_)
     if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()
@@ -131,6 +141,23 @@ def sample(
     with staged(outputs) as places:
         write_table(synthetic, places["OUT"])
     show_files(synthetic, out, release.ledger, estimated=rows is None)
+    show_privacy(release.ledger)
+
+
+@app.command()
+def report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `privsyn synth --model` kept.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The web page, in one file.")],
+) -> None:
+    """Write what was released, its error bars and its cost on a web page: as public as MODEL is."""
+    import privsyn
+    from privsyn.cli.files import check_outputs
+    from privsyn.cli.screen import show_privacy
+
+    check_outputs({"OUT": out}, inputs=(model,))
+    release = privsyn.load(model)
+    privsyn.report(release, out)
+    typer.echo(f"{out}: what was released, and how sure it is")
     show_privacy(release.ledger)
 
 
