@@ -80,7 +80,7 @@ def synth(
     from privsyn.cli.files import check_outputs, staged
     from privsyn.cli.screen import progress, show_files, show_privacy
     from privsyn.table.schema_file import read_schema
-    from privsyn.table.sources import ending_of, write_table
+    from privsyn.table.sources import ending_of, read_table, write_table
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
     ending_of(data), ending_of(out)
@@ -113,7 +113,8 @@ def synth(
     show_privacy(fitted.ledger_)
     if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()
-        privsyn.evaluate(data, synthetic, public, target, report=report, ledger=spent)
+        real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
+        privsyn.evaluate(real, synthetic, public, target, report=report, ledger=spent)
         typer.echo(f"{report}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
 
 
