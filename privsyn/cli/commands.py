@@ -81,6 +81,7 @@ def synth(
     from privsyn.cli.screen import progress, show_files, show_privacy
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of, read_table, write_table
+    from privsyn.tracing import trace
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
     ending_of(data), ending_of(out)
@@ -114,7 +115,8 @@ def synth(
     if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()
         real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
-        privsyn.evaluate(real, synthetic, public, target, report=report, ledger=spent)
+        origins = trace(fitted.release_, real, synthetic)
+        privsyn.evaluate(real, synthetic, public, target, report=report, ledger=spent, origins=origins)
         typer.echo(f"{report}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
 
 

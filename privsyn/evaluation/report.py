@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from math import isnan
 from os import PathLike
@@ -18,7 +18,7 @@ from privsyn.evaluation.levels import Levels, coarsen, recode
 from privsyn.evaluation.margins import shares
 from privsyn.evaluation.pages import environment
 from privsyn.evaluation.pictures import bars, histogram, strip
-from privsyn.evaluation.scores import Score, Scores, shown_number
+from privsyn.evaluation.scores import Origin, Score, Scores, shown_number
 from privsyn.table.sources import atomic_path
 
 MOST_MAPPED = 40
@@ -42,20 +42,28 @@ def write_report(
     comparison: Comparison,
     scores: Scores,
     ledger: Mapping[str, Any] | None = None,
+    origins: Sequence[Origin] = (),
 ) -> None:
     """Write the page to a file, all of it or nothing."""
-    page = render(comparison, scores, ledger)
+    page = render(comparison, scores, ledger, origins)
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")
 
 
-def render(comparison: Comparison, scores: Scores, ledger: Mapping[str, Any] | None = None) -> str:
+def render(
+    comparison: Comparison,
+    scores: Scores,
+    ledger: Mapping[str, Any] | None = None,
+    origins: Sequence[Origin] = (),
+) -> str:
     """The page as text.
 
     Parameters
     ----------
     ledger : mapping, optional
         The ledger as `json.loads` reads it.
+    origins : sequence of Origin
+        Where the error of pairs comes from, if that is known.
     """
     mapped = _mapped(scores)
     return (
@@ -69,6 +77,7 @@ def render(comparison: Comparison, scores: Scores, ledger: Mapping[str, Any] | N
             cells=_cells(scores, mapped),
             data=_data(comparison, scores, mapped),
             ledger=ledger,
+            origins=origins,
             version=version("privsyn"),
         )
     )
