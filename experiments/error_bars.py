@@ -1,31 +1,42 @@
 """How often the error bars of a release hold: writes docs/coverage.md.
 
-    python experiments/coverage.py --folder DATA [--data adult,nltcs,hmeq] [--runs 200] [--eps 1]
+    python experiments/error_bars.py --folder DATA [--data adult,nltcs,hmeq] [--runs 200] [--eps 1]
 
 Each run has noise of its own. The intervals of all cells of all tables that it measured are looked up in the
-true counts, and expected errors are set beside those that came about. Runs that coverage.csv holds already
+true counts, and expected errors are set beside those that came about. Runs that error_bars.csv holds already
 are not repeated, so that it may be stopped and started again. Seeded, and so NOT PRIVATE.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
-from importlib.metadata import version
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tables import Table, add_data_argument, read
+from runs import DELTA, Row, markdown, parser, resumed
+from tables import Table, read
 
 from privsyn import PrivSyn, Release
 
 HERE = Path(__file__).parent
-PAGE, ROWS = HERE.parent / "docs" / "coverage.md", HERE / "coverage.csv"
-DELTA = 1e-9
+HEADS = (
+    "table",
+    "epsilon",
+    "columns",
+    "runs",
+    "tables",
+    "hold",
+    "+-",
+    "expected",
+    "found",
+    "expected / found",
+)
+PAGE, ROWS = HERE.parent / "docs" / "coverage.md", HERE / "error_bars.csv"
 
 
-def run(table: Table, epsilon: float, seed: int) -> Iterator[dict[str, object]]:
+def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     """A row a number of columns: cells, how many intervals hold, errors expected and come about."""
     release = PrivSyn(epsilon, DELTA, table.schema, seed=seed).fit(table.frame).release_
     for order, tables in release.accuracy.tables.groupby("order"):
@@ -36,16 +47,12 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[dict[str, object]]:
             held += int(((counts["low"] <= true) & (true <= counts["high"])).sum())
             found.append((counts["estimate"] - true).abs().sum() / 2 / len(table.frame))
         yield {
-            "data": table.name,
-            "epsilon": epsilon,
-            "seed": seed,
             "columns": order,
             "tables": len(tables),
             "cells": cells,
             "held": held,
             "expected": tables["expected_error"].mean(),
             "found": np.mean(found),
-            "version": version("privsyn"),
         }
 
 
@@ -64,13 +71,19 @@ def page(rows: pd.DataFrame) -> str:
     lines = []
     for (name, epsilon, order), group in rows.groupby(["data", "epsilon", "columns"], sort=False):
         shares = group["held"] / group["cells"]
-        spread = shares.std() / np.sqrt(len(group))
         expected, found = group["expected"].mean(), group["found"].mean()
-        lines.append(
-            f"| {name} | {epsilon:g} | {order} | {len(group)} | {group['tables'].mean():.0f} |"
-            f" {group['held'].sum() / group['cells'].sum():.2%} | {spread:.2%} |"
-            f" {expected:.4f} | {found:.4f} | {expected / found:.2f} |"
-        )
+        numbers = [
+            f"{epsilon:g}",
+            f"{order}",
+            f"{len(group)}",
+            f"{group['tables'].mean():.0f}",
+            f"{group['held'].sum() / group['cells'].sum():.2%}",
+            f"{shares.std() / np.sqrt(len(group)):.2%}",
+            f"{expected:.4f}",
+            f"{found:.4f}",
+            f"{expected / found:.2f}",
+        ]
+        lines.append([name, *numbers])
     head = f"""# Do the error bars hold?
 
 Every release says how far it may be off (`model.accuracy_`). Here its 95 % intervals are looked up in the
@@ -89,34 +102,25 @@ that the rows of a synthetic table add. It is arithmetic on released answers and
 
 delta {DELTA:g}, privsyn {", ".join(sorted(rows["version"].unique()))}; made by
 
-    python experiments/coverage.py --folder DATA
+    python experiments/error_bars.py --folder DATA --data nltcs,hmeq,br2000,adult
 
-| table | epsilon | columns | runs | tables | intervals that hold | +- | expected | found | expected / found |
-|---|---|---|---|---|---|---|---|---|---|
 """
-    return head + "\n".join([*lines, ""])
+    return head + markdown(HEADS, lines)
 
 
 def main() -> None:
     """Run what has not been run, and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    asking = parser(__doc__, data="adult,nltcs,hmeq", eps="1", seeds="0")
+    asking.add_argument("--runs", type=int, default=200)
+    settings = asking.parse_args()
+    table = cache(partial(read, settings.folder))
+    asked = (
+        {"data": name, "epsilon": epsilon, "seed": seed}
+        for name in settings.data
+        for epsilon in settings.eps
+        for seed in range(settings.runs)
     )
-    add_data_argument(parser)
-    parser.add_argument("--data", default="adult,nltcs,hmeq")
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--eps", default="1")
-    parser.add_argument("--rows", type=Path, default=ROWS)
-    settings = parser.parse_args()
-    rows = pd.read_csv(settings.rows) if settings.rows.exists() else pd.DataFrame()
-    done = set() if rows.empty else set(zip(rows["data"], rows["epsilon"], rows["seed"], strict=True))
-    for name in settings.data.split(","):
-        table = read(settings.folder, name)
-        for epsilon in map(float, settings.eps.split(",")):
-            for seed in range(settings.runs):
-                if (name, epsilon, seed) not in done:
-                    rows = pd.concat([rows, pd.DataFrame(run(table, epsilon, seed))], ignore_index=True)
-                    rows.to_csv(settings.rows, index=False, float_format="%.6g")
+    rows = resumed(ROWS, asked, lambda one: run(table(one["data"]), one["epsilon"], one["seed"]))
     PAGE.write_text(page(rows), encoding="utf-8")
 
 
