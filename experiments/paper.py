@@ -130,7 +130,7 @@ def page(tasks: pd.DataFrame, stages: pd.DataFrame) -> str:
 
 Zhang et al., "PrivSyn", USENIX Security 2021, Section 6, done again with `PrivSyn.paper` (as published) and
 beside it the default: delta {DELTA:g}, neighbours by adding or removing one record, numbers in 32 bins at
-most; {seeds} seeds at most, privsyn {version("privsyn")}. Errors are against the rows that were learnt
+most; seeds: {seeds} at most, privsyn {version("privsyn")}. Errors are against the rows that were learnt
 from; classifiers are tried on a fifth of the rows that no run has seen. Every number of every run is in
 `experiments/paper.csv` and `paper_stages.csv`. Made by
 
@@ -150,7 +150,8 @@ regression where it has an SVM, and the sensitivities of adding or removing a re
 def _tasks(rows: pd.DataFrame) -> str:
     """A section a task: a line a table and epsilon, beside the yardsticks."""
     right = [f"linear_accuracy{which}" for which in ("", "_real", "_independent")]
-    rows = rows.assign(**{name.replace("linear_accuracy", "misclassified"): 1 - rows[name] for name in right})
+    wrong = (1 - rows[right]).rename(columns=lambda name: name.replace("linear_accuracy", "misclassified"))
+    rows = pd.concat([rows, wrong], axis=1)
     sections = []
     for task, title in TASKS.items():
         lines = []
