@@ -1,26 +1,19 @@
 """What each stage of the default is worth: every row takes one away, or puts the published one in its place.
 
-    python experiments/ablations.py BENCH [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1] [--out FILE]
+    python experiments/ablations.py --folder DATA [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1]
 
-BENCH is the folder of the bench (bench.py, evaluate.py, domains/); the data lie beside it. One tidy row a run
-goes to FILE (experiments/ablations.csv), the means to docs/ablations.md. An ablation changes the program in
-passing, so this is the one experiment that reaches behind the public names.
+One tidy row a run goes to experiments/ablations.csv, the means to docs/ablations.md. Runs that the CSV holds
+are not repeated.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from runs import DELTA, Variant, command, markdown, measured, parser
 
 from privsyn.answers.denoising import fit_margins
 from privsyn.answers.domain import Domain
@@ -77,121 +70,54 @@ def start_alone(start, tables, rng, sweeps=None):
     return start
 
 
-@dataclass(frozen=True)
-class Ablation:
-    """One thing taken away: the names that are replaced for the run, by module and attribute."""
-
-    name: str
-    replaced: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = "default"
-
-
 ABLATIONS = (
-    Ablation("the default"),
-    Ablation("scores with InDif's noise", {"privsyn.methods.split.DEPARTURES": 0.02 / 16}),
-    Ablation("DenseMarg and its split", {"privsyn.methods.default.allocate_by_error": densemarg}),
-    Ablation("norm-sub, no denoising", {"privsyn.answers.pairs.denoise": only_norm_sub}),
-    Ablation("no latent classes", {"privsyn.answers.pairs.latent_class_pairs": no_classes}),
-    Ablation("spreads not pooled", {"privsyn.answers.spread.USUAL_SCATTER": 10.0}),
-    Ablation(
+    Variant("the default"),
+    Variant("scores with InDif's noise", {"privsyn.methods.split.DEPARTURES": 0.02 / 16}),
+    Variant("DenseMarg and its split", {"privsyn.methods.default.allocate_by_error": densemarg}),
+    Variant("norm-sub, no denoising", {"privsyn.answers.pairs.denoise": only_norm_sub}),
+    Variant("no latent classes", {"privsyn.answers.pairs.latent_class_pairs": no_classes}),
+    Variant("spreads not pooled", {"privsyn.answers.spread.USUAL_SCATTER": 10.0}),
+    Variant(
         "no second look", {"privsyn.methods.split.SECOND_LOOK": 1e-9, "privsyn.methods.split.SCORES": 1e-9}
     ),
-    Ablation("no bigger tables", {"privsyn.methods.default.candidates": lambda domain: ()}),
-    Ablation(
+    Variant("no bigger tables", {"privsyn.methods.default.candidates": lambda domain: ()}),
+    Variant(
         "one-ways always a tenth",
         {"privsyn.methods.split.GROWTH": 0.0, "privsyn.methods.split.HOPELESS": 1e9},
     ),
-    Ablation("large tables as heavy as small", {"privsyn.methods.default.SMALL_FIRST": 0.0}),
-    Ablation("rare values merged everywhere", {"privsyn.methods.default.MANY_VALUES": 0}),
-    Ablation("tree only", {"privsyn.answers.synthesis.finish": start_alone}),
-    Ablation("tree and GUM, no annealing", {"privsyn.answers.synthesis.finish": gum}),
-    Ablation("nothing moved together", {"privsyn.answers.finishing.TOGETHER": 2.0}),
-    Ablation("as published", preset="paper"),
+    Variant("large tables as heavy as small", {"privsyn.methods.default.SMALL_FIRST": 0.0}),
+    Variant("rare values merged everywhere", {"privsyn.methods.default.MANY_VALUES": 0}),
+    Variant("tree only", {"privsyn.answers.synthesis.finish": start_alone}),
+    Variant("tree and GUM, no annealing", {"privsyn.answers.synthesis.finish": gum}),
+    Variant("nothing moved together", {"privsyn.answers.finishing.TOGETHER": 2.0}),
+    Variant("as published", preset="paper"),
 )
-
-
-@contextmanager
-def replaced(names: Mapping[str, Any]) -> Iterator[None]:
-    """The named attributes of modules replaced, and put back."""
-    before = {}
-    for name, value in names.items():
-        module, _, attribute = name.rpartition(".")
-        before[name] = getattr(import_module(module), attribute)
-        setattr(import_module(module), attribute, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            module, _, attribute = name.rpartition(".")
-            setattr(import_module(module), attribute, value)
 
 
 def main() -> None:
     """Run every ablation on every table, and write the rows and their means."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bench", type=Path)
-    parser.add_argument("--data", default="adult,br2000,nltcs,hmeq")
-    parser.add_argument("--eps", default="0.2,1,5")
-    parser.add_argument("--seeds", default="0,1")
-    parser.add_argument("--out", type=Path, default=HERE / "ablations.csv")
-    settings = parser.parse_args()
-    sys.path.insert(0, str(settings.bench))
-    rows = [
-        row
-        for data in settings.data.split(",")
-        for epsilon in map(float, settings.eps.split(","))
-        for seed in map(int, settings.seeds.split(","))
-        for row in runs(data, epsilon, seed)
-    ]
-    table = pd.DataFrame(rows)
-    table.to_csv(settings.out, index=False, float_format="%.5f")
-    PAGE.write_text(page(table), encoding="utf-8")
-
-
-def runs(data: str, epsilon: float, seed: int) -> Iterator[dict[str, Any]]:
-    """One row an ablation."""
-    import bench  # the folder that the command line names
-    import evaluate
-    from coding import Problem
-
-    problem = Problem(data)
-    for ablation in ABLATIONS:
-        with replaced(ablation.replaced):
-            codes, seconds = bench.run_ours(problem, epsilon, 1e-9, seed, ablation.preset, False)
-        of = (codes, problem.train, problem.test, problem.sizes, problem.kinds, problem.target)
-        scores = evaluate.evaluate(*of, ml=False)
-        kept = {"pair": scores["tvd2_mean"], "triple": scores["tvd3_mean"], "query": scores["query_mae"]}
-        about = {"data": data, "epsilon": epsilon, "seed": seed, "ablation": ablation.name}
-        yield about | kept | {"seconds": seconds["run_s"], "version": version("privsyn")}
+    settings = parser(__doc__, data="adult,br2000,nltcs,hmeq", eps="0.2,1,5", seeds="0,1").parse_args()
+    rows = measured(HERE / "ablations.csv", settings, ABLATIONS, models=False)
+    PAGE.write_text(page(rows), encoding="utf-8")
 
 
 def page(rows: pd.DataFrame) -> str:
     """The means of pair error over the default's, a line an ablation and a column a table and epsilon."""
-    means = rows.pivot_table(index="ablation", columns=["data", "epsilon"], values="pair", sort=False)
-    ratios = means / means.loc["the default"]
-    heads = [f"{data} {epsilon:g}" for data, epsilon in means.columns]
-    lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
-    first = means.loc["the default"]
-    lines.append("| pair error of the default | " + " | ".join(f"{x:.4f}" for x in first) + " |")
-    for name, row in ratios.drop(index="the default").iterrows():
-        lines.append(f"| {name} | " + " | ".join(f"{x:.2f}" for x in row) + " |")
-    seeds = rows["seed"].nunique()
-    return (
-        f"""# What each stage is worth
+    means = rows.pivot_table(index="variant", columns=["data", "epsilon"], values="pair_mean", sort=False)
+    first, ratios = means.loc["the default"], means / means.loc["the default"]
+    lines = [["pair error of the default", *(f"{x:.4f}" for x in first)]]
+    lines += [[name, *(f"{x:.2f}" for x in row)] for name, row in ratios.drop(index="the default").iterrows()]
+    heads = ["", *(f"{data} {epsilon:g}" for data, epsilon in means.columns)]
+    return f"""# What each stage is worth
 
 Mean pair error with one thing taken away, over that of the default (above 1: worse without it), by table and
-epsilon; delta 1e-9, {seeds} seeds, privsyn {version("privsyn")}. Triples, queries and seconds are in
-`experiments/ablations.csv`. Two seeds tell differences of 2 or 3 in a hundred from chance, no smaller ones.
-Made by
+epsilon; delta {DELTA:g}, {rows["seed"].nunique()} seeds, privsyn {version("privsyn")}. Triples, queries
+and seconds are in `experiments/ablations.csv`. Two seeds tell differences of 2 or 3 in a hundred from chance,
+one seed of 5; smaller ones say nothing. Made by
 
-    python experiments/ablations.py BENCH
+    {command()}
 
-"""
-        + "\n".join(lines)
-        + "\n"
-    )
+{markdown(heads, lines)}"""
 
 
 if __name__ == "__main__":

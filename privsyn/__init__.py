@@ -8,24 +8,33 @@ if TYPE_CHECKING:
     from privsyn.errors import InputError
     from privsyn.evaluation.metrics import evaluate
     from privsyn.evaluation.scores import Scores
+    from privsyn.planning import Plan, plan
     from privsyn.release import Release, load
+    from privsyn.reporting import report
+    from privsyn.sweeping import sweep
     from privsyn.synthesizer import PrivSyn
+    from privsyn.table.accuracy import Accuracy
     from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
     from privsyn.table.schema_file import read_schema
 
 __version__ = _version("privsyn")
 __all__ = [
+    "Accuracy",
     "Categorical",
     "Datetime",
     "InputError",
     "Numerical",
+    "Plan",
     "PrivSyn",
     "Release",
     "Schema",
     "Scores",
     "evaluate",
     "load",
+    "plan",
     "read_schema",
+    "report",
+    "sweep",
 ]
 
 # Each name is imported when it is first asked for: `privsyn --help` needs neither numba nor pandas.
@@ -33,8 +42,12 @@ _HOMES = {
     "privsyn.errors": ("InputError",),
     "privsyn.evaluation.metrics": ("evaluate",),
     "privsyn.evaluation.scores": ("Scores",),
+    "privsyn.planning": ("Plan", "plan"),
     "privsyn.release": ("Release", "load"),
+    "privsyn.reporting": ("report",),
+    "privsyn.sweeping": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
+    "privsyn.table.accuracy": ("Accuracy",),
     "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
     "privsyn.table.schema_file": ("read_schema",),
 }

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass
+from functools import cached_property
 from math import isclose
 from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args
@@ -13,22 +14,24 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers.certainty import Certainty
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.learnt import Learnt, Method
-from privsyn.answers.marginal import Marginal
+from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
 from privsyn.answers.synthesis import synthesise
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress
+from privsyn.table.accuracy import Accuracy
 from privsyn.table.codec import Codec
 from privsyn.table.sources import atomic_path
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1  # of the saved file; raised when an older reader would misread it
+FORMAT = 2  # of the saved file; raised when an older reader would misread it
 SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
 ENOUGH = 10_000  # rows that a sample is drawn from at least: few rows cannot hold many tables
 
@@ -92,6 +95,11 @@ class Release:
         chosen = Records(records.domain, records.codes[rng.permutation(drawn)[:rows]])
         return self.codec.decode(self.learnt.merging.restore(chosen, rng), rng)
 
+    @cached_property
+    def accuracy(self) -> Accuracy:
+        """Expected errors, and intervals for counts, of all that was measured. It costs no privacy."""
+        return Accuracy(self.codec, self.learnt)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file: a zip of JSON and NumPy arrays, written whole or not at all.
 
@@ -106,6 +114,9 @@ class Release:
         arrays |= {f"shares_{j}": share for j, share in enumerate(self.learnt.merging.shares)}
         arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(self.learnt.one_ways)}
         arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(self.learnt.marginals)}
+        heard = [certainty.heard for certainty in self.learnt.certainties]
+        arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(heard)}
+        arrays |= {f"noise_{j}": table.variance for j, table in enumerate(heard)}
         packed = io.BytesIO()
         np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
         text = {
@@ -118,6 +129,7 @@ class Release:
                 "ordered": self.learnt.merging.merged.ordered,
             },
             "marginals": [table.attributes for table in self.learnt.marginals],
+            "errors": [certainty.error for certainty in self.learnt.certainties],
             "ledger": self.ledger.to_dict(),
         }
         with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
@@ -172,9 +184,15 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
     )
     one_ways = tuple(table((name,), f"one_way_{j}") for j, name in enumerate(original.names))
     marginals = tuple(table(tuple(a), f"marginal_{j}") for j, a in enumerate(text["marginals"]))
+    certainties = tuple(
+        Certainty(
+            Measurement(Marginal(released.domain, arrays[f"heard_{j}"]), arrays[f"noise_{j}"]), float(error)
+        )
+        for j, (released, error) in enumerate(zip((*one_ways, *marginals), text["errors"], strict=True))
+    )
     return Release(
         codec,
-        Learnt(merging, one_ways, marginals, total),
+        Learnt(merging, one_ways, marginals, total, certainties),
         Ledger.from_dict(text["ledger"]),
         text["method"],
     )

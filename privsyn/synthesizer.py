@@ -32,6 +32,8 @@ from privsyn.table.unknown import Unknown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from privsyn.table.accuracy import Accuracy
+
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
@@ -74,6 +76,8 @@ class PrivSyn:
         What was learnt, after `fit`: all of it may be published.
     ledger_ : Ledger
         What was asked, with which sensitivity and noise, and what it cost.
+    accuracy_ : Accuracy
+        How far what was learnt may be off: expected errors, and intervals for counts.
 
     Raises
     ------
@@ -231,6 +235,11 @@ class PrivSyn:
     def ledger_(self) -> Ledger:
         """What was asked and what it cost."""
         return self._fitted.ledger
+
+    @property
+    def accuracy_(self) -> Accuracy:
+        """Error bars of what was learnt; see `Accuracy`."""
+        return self._fitted.accuracy
 
     @property
     def _fitted(self) -> Release:

@@ -1,6 +1,7 @@
 """Settings that all tests share, and what holds of every ledger that any of them writes."""
 
 import json
+import shutil
 from importlib import resources
 
 import pytest
@@ -14,6 +15,9 @@ settings.register_profile("privsyn", deadline=None)
 settings.load_profile("privsyn")
 
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+OFFLINE = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,3 +34,15 @@ def _every_ledger_fits_its_schema():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Ledger, "to_dict", checked)
         yield
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser without a screen, to open a page with."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright to open the page with")
+    if BROWSER is None:
+        pytest.skip("no Chromium to open the page with: apt-get install chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=BROWSER, args=OFFLINE)
+        yield browser
+        browser.close()

@@ -320,7 +320,7 @@ def test_a_real_ctrl_c_ends_a_real_run(folder):
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "privsyn: interrupted; nothing was written\n")
+    assert (process.returncode, err) == (130, "privsyn: interrupted; no file is left half written\n")
     assert files(folder) == {"data.csv", "schema.yaml"}
 
 

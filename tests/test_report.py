@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +15,6 @@ from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.levels import MOST_LEVELS, coarsen, recode
 from privsyn.table.schema import Categorical, Numerical
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-OFFLINE = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 EVIL = "</script><img src=http://example.invalid onerror=alert(1)>"
 
 
@@ -87,17 +84,6 @@ def test_levels_are_few_and_lose_no_row():
     assert len(coarse) == 400
     for axis, level in enumerate(levels):
         assert set(np.unique(coarse.codes[:, axis])) <= set(range(len(level.labels)))
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright to open the page with")
-    if BROWSER is None:
-        pytest.skip("no Chromium to open the page with: apt-get install chromium")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=BROWSER, args=OFFLINE)
-        yield browser
-        browser.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

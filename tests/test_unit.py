@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from math import sqrt
 
 import command
@@ -261,6 +262,14 @@ def test_mistakes_on_the_command_line_are_told_in_one_line(data, capsys, options
     assert outcome.err.count("\n") == 1
     assert CANARY not in outcome.err
     assert not (data / "out.csv").exists()
+
+
+@pytest.mark.parametrize("schema", [True, False])
+def test_a_report_compares_without_the_identifiers(data, capsys, schema):
+    known = ("--schema", data / "schema.yaml") if schema else ()
+    options = ("--epsilon", 1, *known, "--unit", "who", "--rows-per-unit", 2, "--report", data / "r.html")
+    assert run(capsys, "synth", data / "data.csv", data / "out.csv", *options).code == 0
+    assert "who" not in re.findall(r"<strong>(.*?)</strong>", (data / "r.html").read_text())
 
 
 def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):

@@ -52,6 +52,13 @@ class Unexplained:
         """Prior variance of each cell, in records squared."""
         return self.spread * self.expected.counts
 
+    def left(self, measured: Measurement) -> Floats:
+        """The variance that is left in each cell once it has been measured."""
+        scatter = self.variance + measured.variance
+        return np.divide(
+            self.variance * measured.variance, scatter, out=np.zeros_like(scatter), where=scatter > 0
+        )
+
 
 def candidates(domain: Domain) -> tuple[Attributes, ...]:
     """The sets of attributes to be scored: of three, of four and of five, those with the fewest cells.

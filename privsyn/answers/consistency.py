@@ -57,10 +57,33 @@ def average_looks(first: tuple[Measurement, ...], second: tuple[Measurement, ...
     return tuple(averaged)
 
 
+def hear_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+    """For each attribute the precision-weighted mean of all that was measured about it.
+
+    Parameters
+    ----------
+    domain : Domain
+    measurements : tuple of Measurement
+        Every attribute lies in at least one.
+
+    Returns
+    -------
+    tuple of Measurement, one for each attribute, in the domain's order.
+    """
+    heard = []
+    for name in domain.names:
+        tables = [m.project((name,)) for m in measurements if name in m.attributes]
+        # Cell by cell: a pool of many values is far less certain than the values that stand alone.
+        precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in tables])
+        mean = np.average([table.marginal.counts for table in tables], axis=0, weights=precisions)
+        heard.append(Measurement(Marginal(domain.project((name,)), mean), 1 / precisions.sum(axis=0)))
+    return tuple(heard)
+
+
 def average_one_ways(
     domain: Domain, measurements: tuple[Measurement, ...], total: float
 ) -> tuple[Marginal, ...]:
-    """For each attribute the precision-weighted mean of all that was measured about it, non-negative.
+    """What was heard of each attribute, non-negative and of one total.
 
     Parameters
     ----------
@@ -74,14 +97,10 @@ def average_one_ways(
     -------
     tuple of Marginal, one for each attribute, in the domain's order.
     """
-    averaged = []
-    for name in domain.names:
-        tables = [m.project((name,)) for m in measurements if name in m.attributes]
-        # Cell by cell: a pool of many values is far less certain than the values that stand alone.
-        precisions = [1 / np.maximum(table.variance, EXACT) for table in tables]
-        mean = np.average([table.marginal.counts for table in tables], axis=0, weights=precisions)
-        averaged.append(Marginal(domain.project((name,)), norm_sub(mean, total)))
-    return tuple(averaged)
+    return tuple(
+        Marginal(heard.marginal.domain, norm_sub(heard.marginal.counts, total))
+        for heard in hear_one_ways(domain, measurements)
+    )
 
 
 def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tuple[Marginal, ...]:

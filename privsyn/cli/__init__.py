@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # whatever it is, its text stays here
         return _complain(_defect(error), FAILED)
     if code == INTERRUPTED:  # the word of newer versions of Typer for Ctrl-C
-        return _complain("interrupted; nothing was written", INTERRUPTED)
+        return _complain("interrupted; no file is left half written", INTERRUPTED)
     return code or DONE
 
 

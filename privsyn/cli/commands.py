@@ -25,6 +25,10 @@ Unit = Annotated[
     str | None, typer.Option(help="The column that names the person, where a person may have many rows.")
 ]
 
+RowsPerUnit = Annotated[
+    int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
+]
+
 
 @app.callback(invoke_without_command=True)
 def privsyn(
@@ -49,9 +53,7 @@ def synth(
         Path | None, typer.Option(help="What is public about the columns; `privsyn schema` drafts one.")
     ] = None,
     unit: Unit = None,
-    rows_per_unit: Annotated[
-        int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
-    ] = None,
+    rows_per_unit: RowsPerUnit = None,
     target: Annotated[
         str | None,
         typer.Option(help="A column to be predicted from the others: what tells of it matters more."),
@@ -65,6 +67,12 @@ def synth(
     report: Annotated[
         Path | None, typer.Option(help="Compare both tables on a web page here. It READS DATA: not private.")
     ] = None,
+    public_report: Annotated[
+        Path | None,
+        typer.Option(
+            help="What was released, its error bars and its cost, on a web page here: may be published."
+        ),
+    ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="The published algorithm, step for step.")] = False,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
@@ -72,9 +80,10 @@ def synth(
     from privsyn.cli.files import check_outputs, staged
     from privsyn.cli.screen import progress, show_files, show_privacy
     from privsyn.table.schema_file import read_schema
-    from privsyn.table.sources import ending_of, write_table
+    from privsyn.table.sources import ending_of, read_table, write_table
+    from privsyn.tracing import trace
 
-    outputs = {"OUT": out, "--model": model, "--ledger": ledger}
+    outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
     ending_of(data), ending_of(out)
     check_outputs(outputs | {"--report": report}, inputs=(data, schema))
     public = None if schema is None else read_schema(schema)
@@ -97,11 +106,17 @@ def synth(
             fitted.save(places["--model"])
         if ledger is not None:
             places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
+        if public_report is not None:
+            privsyn.report(fitted.release_, places["--public-report"])
     show_files(synthetic, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
+    if public_report is not None:
+        typer.echo(f"{public_report}: what was released, and how sure it is")
     show_privacy(fitted.ledger_)
     if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()
-        privsyn.evaluate(data, synthetic, public, target, report=report, ledger=spent)
+        real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
+        origins = trace(fitted.release_, real, synthetic)
+        privsyn.evaluate(real, synthetic, public, target, report=report, ledger=spent, origins=origins)
         typer.echo(f"{report}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
 
 
@@ -129,6 +144,23 @@ def sample(
     with staged(outputs) as places:
         write_table(synthetic, places["OUT"])
     show_files(synthetic, out, release.ledger, estimated=rows is None)
+    show_privacy(release.ledger)
+
+
+@app.command()
+def report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `privsyn synth --model` kept.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The web page, in one file.")],
+) -> None:
+    """Write what was released, its error bars and its cost on a web page: as public as MODEL is."""
+    import privsyn
+    from privsyn.cli.files import check_outputs
+    from privsyn.cli.screen import show_privacy
+
+    check_outputs({"OUT": out}, inputs=(model,))
+    release = privsyn.load(model)
+    privsyn.report(release, out)
+    typer.echo(f"{out}: what was released, and how sure it is")
     show_privacy(release.ledger)
 
 
@@ -197,6 +229,107 @@ def evaluate(
         if json_file is not None:
             places["--json"].write_text(scores.to_json(), encoding="utf-8")
     typer.echo(str(scores))
+
+
+@app.command()
+def plan(
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="The table, of which no row is read, or a schema (.yaml) alone."),
+    ],
+    epsilon: Annotated[float, typer.Option(help="The privacy promised: the smaller, the more private.")],
+    delta: Annotated[float, typer.Option(help="The chance that the promise leaves open.")] = 1e-9,
+    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="A rough number of rows, publicly known: do not count them for this."),
+    ] = None,
+    unit: Unit = None,
+    rows_per_unit: RowsPerUnit = None,
+    target: Annotated[str | None, typer.Option(help="A column to be predicted from the others.")] = None,
+) -> None:
+    """Say what error, time and memory to expect, before anything is spent. It reads no row of DATA."""
+    import privsyn
+    from privsyn.errors import InputError
+    from privsyn.table.schema_file import read_schema
+
+    alone = data.suffix.lower() in (".yaml", ".yml")
+    if alone and schema is not None:
+        raise InputError(f"{data}: is a schema by itself: leave out --schema, or give the table")
+    path = data if alone else schema
+    typer.echo(
+        privsyn.plan(
+            None if alone else data,
+            epsilon,
+            delta,
+            None if path is None else read_schema(path),
+            rows=rows,
+            unit=unit,
+            rows_per_unit=rows_per_unit,
+            target=target,
+        )
+    )
+
+
+@app.command()
+def sweep(
+    data: Data,
+    epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="With commas between: 0.1,0.3,1,3,10.")],
+    out: Annotated[
+        Path, typer.Option(metavar="CSV", help="A row a run. Runs that it holds already are not repeated.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
+    delta: Annotated[float, typer.Option(help="The chance that the promise leaves open.")] = 1e-9,
+    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column that models are to learn and predict.")
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
+    ] = "default",
+    models: Annotated[bool, typer.Option(help="Train models on the rows: most of the time.")] = True,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw errors against epsilon here: .png, .svg or .pdf.")
+    ] = None,
+) -> None:
+    """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
+    import privsyn
+    from privsyn.cli.files import check_outputs
+    from privsyn.cli.plot import check_plot, draw
+    from privsyn.cli.screen import countdown
+    from privsyn.table.schema_file import read_schema
+    from privsyn.table.sources import ending_of
+
+    ending_of(data)
+    check_outputs({"--out": out, "--plot": plot}, inputs=(data, schema))
+    if plot is not None:
+        check_plot(plot)
+    with countdown() as report:
+        rows = privsyn.sweep(
+            data,
+            _numbers(epsilon),
+            seeds=seeds,
+            presets=preset.split(","),
+            delta=delta,
+            schema=None if schema is None else read_schema(schema),
+            target=target,
+            models=models,
+            out=out,
+            progress=report,
+        )
+    typer.echo(f"{out}: {len(rows)} runs, a row each. They READ THE REAL TABLE and are seeded: not private")
+    if plot is not None:
+        draw(rows, plot)
+        typer.echo(f"{plot}: errors against epsilon; not private either")
+
+
+def _numbers(text: str) -> list[float]:
+    from privsyn.errors import InputError
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--epsilon {text}: is numbers with commas between, like 0.1,1,10") from None
 
 
 @app.command()

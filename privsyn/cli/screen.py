@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,33 @@ def progress() -> Iterator[Progress | None]:
             bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
 
         yield report
+
+
+@contextmanager
+def countdown() -> Iterator[Progress]:
+    """How much is done and how long the rest will take: a bar on a terminal, in a pipe a line a step."""
+    if sys.stderr.isatty():
+        columns = (
+            rich_progress.TextColumn("{task.completed:.0f} of {task.total:.0f} {task.description}"),
+            rich_progress.BarColumn(),
+            rich_progress.TimeElapsedColumn(),
+            rich_progress.TextColumn("left:"),
+            rich_progress.TimeRemainingColumn(),
+        )
+        with rich_progress.Progress(*columns, console=Console(stderr=True)) as bars:
+            task = bars.add_task("", total=None)
+            yield lambda stage, done, total: bars.update(task, description=stage, completed=done, total=total)
+        return
+    steps: list[tuple[float, int]] = []
+
+    def report(stage: str, done: int, total: int) -> None:
+        steps.append((time.monotonic(), done))
+        (begun, before), (now, _) = steps[0], steps[-1]
+        pace = (now - begun) / max(done - before, 1)
+        left = f", about {pace * (total - done):.0f} s left" if before < done < total else ""
+        typer.echo(f"{done} of {total} {stage}{left}", err=True)
+
+    yield report
 
 
 def show_files(

@@ -23,15 +23,14 @@ from privsyn.table.columns import Ordered
 from privsyn.table.draft import draft_schema
 from privsyn.table.dtypes import OBJECT, family
 from privsyn.table.grid import Floats, Grid
+from privsyn.table.labels import MISSING, bin_labels
+from privsyn.table.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
 
 MOST_VALUES = 500
 """At most so many values or bins of a column are told apart; rarer values count as one."""
 
-DAY = 86400
-"""Seconds."""
-
-OTHER, MISSING = "(other values)", "(missing)"
+OTHER = "(other values)"
 
 Codes = npt.NDArray[np.int32]
 Ordinal = Numerical | Datetime
@@ -190,7 +189,7 @@ def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Colum
         np.where(np.isnan(one), grid.bins, grid.encode(at)).astype(np.int32)
         for one, at in zip(floats, points, strict=True)
     ]
-    words = _words(grid, (DAY if seconds else 1) if dates else None)
+    words = bin_labels(grid, (DAY if seconds else 1) if dates else None)
     missing = (MISSING,) if any(np.isnan(one).any() for one in floats) else ()
     return _Column("date" if dates else "number", (*words, *missing), codes, grid.bins, floats)
 
@@ -242,17 +241,3 @@ def _grid(column: Ordinal, cells: pd.Series) -> Grid:
     if column.integer is None and column.decimals is None and family(cells.dtype) == "integer":
         column = replace(column, integer=True)
     return cast(Ordered, make_coder(column, np.dtype(np.float64))).grid
-
-
-def _words(grid: Grid, in_a_day: int | None) -> list[str]:
-    """Each bin in words, by its first and last point; `in_a_day` points make a day where they are times."""
-
-    def word(point: float) -> str:
-        if in_a_day is not None:
-            return str(np.datetime64(int(point // in_a_day), "D"))
-        return f"{point:.0f}" if point == round(point) and abs(point) < 1e12 else f"{point:.6g}"
-
-    edges = grid.low + grid.edges / grid.scale
-    lasts = edges[1:] - (0 if grid.decimals is None else 10.0**-grid.decimals)
-    ends = [(word(first), word(last)) for first, last in zip(edges[:-1], lasts, strict=True)]
-    return [first if first == last else f"{first} to {last}" for first, last in ends]

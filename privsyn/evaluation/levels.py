@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.answers.domain import Domain, Records
-from privsyn.evaluation.coding import MISSING, OTHER, View
+from privsyn.evaluation.coding import OTHER, View
+from privsyn.table.labels import MISSING
 
 MOST_LEVELS = 10
 """Beside missing."""

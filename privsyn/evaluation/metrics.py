@@ -24,7 +24,7 @@ from privsyn.evaluation.margins import (
     sample_of_margins,
 )
 from privsyn.evaluation.queries import query_errors
-from privsyn.evaluation.scores import Score, Scores
+from privsyn.evaluation.scores import Origin, Score, Scores
 from privsyn.table.schema import Schema
 
 WORST = 10
@@ -42,6 +42,7 @@ def evaluate(
     models: bool = True,
     report: str | PathLike[str] | None = None,
     ledger: Mapping[str, Any] | None = None,
+    origins: Sequence[Origin] = (),
 ) -> Scores:
     """How far a synthetic table is from the real one, beside yardsticks. It reads both: NOT PRIVATE.
 
@@ -63,6 +64,8 @@ def evaluate(
         Where to write the comparison as a web page, in one file.
     ledger : mapping, optional
         What the synthetic table cost, for the report: ``model.ledger_.to_dict()``.
+    origins : sequence of Origin
+        Where its error comes from, for the report: see `privsyn.tracing.trace`.
 
     Raises
     ------
@@ -84,7 +87,7 @@ def evaluate(
     if report is not None:
         from privsyn.evaluation.report import write_report
 
-        write_report(report, comparison, scores, ledger)
+        write_report(report, comparison, scores, ledger, origins)
     return scores
 
 

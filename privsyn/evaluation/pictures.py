@@ -15,6 +15,9 @@ WIDTH, HEIGHT = 320, 120
 LINE = 22
 """Height of one value's two bars."""
 
+ROW = 16
+"""Height of one count."""
+
 LETTERS = 18
 """Of a label; a longer one is cut, and whole in its tooltip."""
 
@@ -62,6 +65,25 @@ def bars(labels: Sequence[str], real: Floats, synthetic: Floats) -> Markup:
             f'<text x="{WIDTH}" y="{y + 11}" text-anchor="end">{ours:.1%}</text></g>',
         ]
     return _svg(len(labels) * LINE + 6, *parts)
+
+
+def whiskers(labels: Sequence[str], estimate: Floats, low: Floats, high: Floats) -> Markup:
+    """A bar for each count, and a line from one end of its interval to the other."""
+    top = max(float(high.max()), float(estimate.max()), 1e-12)
+    left, right = 122, 52
+    parts = []
+    for place, (label, count, least, most) in enumerate(zip(labels, estimate, low, high, strict=True)):
+        y, middle = place * ROW + 4, place * ROW + 9
+        short = label if len(label) <= LETTERS else f"{label[: LETTERS - 1]}…"
+        wide, start, end = (part / top * (WIDTH - left - right) for part in (count, least, most))
+        parts += [
+            f"<g><title>{escape(label)}: {count:,.0f}, between {least:,.0f} and {most:,.0f}</title>",
+            f'<text x="{left - 8}" y="{middle + 4}" text-anchor="end">{escape(short)}</text>',
+            f'<rect class="synthetic" x="{left}" y="{y}" width="{wide:.1f}" height="10"/>',
+            f'<path class="whisker" d="M{left + start:.1f} {middle}H{left + end:.1f}"/>',
+            f'<text x="{WIDTH}" y="{middle + 4}" text-anchor="end">{count:,.0f}</text></g>',
+        ]
+    return _svg(len(labels) * ROW + 6, *parts)
 
 
 def strip(numbers: Mapping[str, float], *, low: float) -> Markup:

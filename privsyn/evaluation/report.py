@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from math import isnan
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.levels import Levels, coarsen, recode
 from privsyn.evaluation.margins import shares
+from privsyn.evaluation.pages import environment
 from privsyn.evaluation.pictures import bars, histogram, strip
-from privsyn.evaluation.scores import Score, Scores, shown_number
+from privsyn.evaluation.scores import Origin, Score, Scores, shown_number
 from privsyn.table.sources import atomic_path
-
-PAGE = Path(__file__).with_name("page")
 
 MOST_MAPPED = 40
 """Columns in the map of pairs; of a wider table those that err most."""
@@ -45,44 +42,45 @@ def write_report(
     comparison: Comparison,
     scores: Scores,
     ledger: Mapping[str, Any] | None = None,
+    origins: Sequence[Origin] = (),
 ) -> None:
     """Write the page to a file, all of it or nothing."""
-    page = render(comparison, scores, ledger)
+    page = render(comparison, scores, ledger, origins)
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")
 
 
-def render(comparison: Comparison, scores: Scores, ledger: Mapping[str, Any] | None = None) -> str:
+def render(
+    comparison: Comparison,
+    scores: Scores,
+    ledger: Mapping[str, Any] | None = None,
+    origins: Sequence[Origin] = (),
+) -> str:
     """The page as text.
 
     Parameters
     ----------
     ledger : mapping, optional
         The ledger as `json.loads` reads it.
+    origins : sequence of Origin
+        Where the error of pairs comes from, if that is known.
     """
-    environment = Environment(
-        loader=FileSystemLoader(PAGE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"percent": _percent, "number": shown_number}
     mapped = _mapped(scores)
-    return environment.get_template("report.html").render(
-        scores=scores,
-        groups=_groups(scores),
-        columns=_columns(comparison, scores),
-        names=[scores.columns[axis] for axis in mapped],
-        cells=_cells(scores, mapped),
-        data=_data(comparison, scores, mapped),
-        ledger=ledger,
-        version=version("privsyn"),
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            scores=scores,
+            groups=_groups(scores),
+            columns=_columns(comparison, scores),
+            names=[scores.columns[axis] for axis in mapped],
+            cells=_cells(scores, mapped),
+            data=_data(comparison, scores, mapped),
+            ledger=ledger,
+            origins=origins,
+            version=version("privsyn"),
+        )
     )
-
-
-def _percent(share: float) -> str:
-    return "" if isnan(share) else f"{share:.1%}"
 
 
 def _groups(scores: Scores) -> dict[str, list[dict[str, Any]]]:

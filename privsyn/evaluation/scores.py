@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import isnan, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,14 @@ class Score:
     real: float = nan
     held_out: float = nan
     independent: float = nan
+
+
+class Origin(NamedTuple):
+    """The mean error of some pairs of columns after some stage of the making."""
+
+    title: str
+    pairs: int
+    error: float
 
 
 TITLES = {

@@ -8,7 +8,6 @@ goes to bigger tables that the pairs do not explain, or to the pairs once more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import sqrt
 from types import MappingProxyType
 
 import numpy as np
@@ -17,7 +16,8 @@ import numpy.typing as npt
 from privsyn.answers.allocation import allocate_by_error
 from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expected_by, score_bigger
 from privsyn.answers.binning import Axis
-from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total
+from privsyn.answers.certainty import one_way_certainty, table_certainty
+from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total, hear_one_ways
 from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Measurement
@@ -25,7 +25,7 @@ from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.answers.spread import pooled_spreads
 from privsyn.answers.synthesis import synthesise
-from privsyn.methods.split import FIRST_LOOK, Split, one_way_share
+from privsyn.methods.split import FIRST_LOOK, Split, one_way_noise, one_way_share
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 
@@ -38,9 +38,7 @@ ROUGH = 4  # sweeps over them: what is left unexplained shows long before they f
 SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
 BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
 TARGET = 4.0  # weight of an error in a table that holds the target, beside one in another
-SMALL_FIRST = (
-    0.25  # power of the number of cells by which an error weighs less: small tables tell models more
-)
+SMALL_FIRST = 0.25  # power of its cells by which an error weighs less: models learn from small tables
 
 
 def learn(
@@ -72,7 +70,7 @@ def learn(
     margins = average_one_ways(private.domain, one_ways, total)
     if not split.pairs:
         report("counting", 4, 4)
-        return Learnt(merging, margins, (), total)
+        return Learnt(merging, margins, (), total, tuple(map(one_way_certainty, one_ways)))
     report("counting", 1, 4)
 
     expected = independent_pairs(private.domain, margins)
@@ -93,8 +91,12 @@ def learn(
     measured, bigger = _second_look(private, measured, pairs.left, unexplained, split.second_look, target)
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng)
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways))
+    looks = (*measured, *(m for _, m in bigger))
+    left = [*pairs.left, *(s.left(m) for s, m in bigger)]
+    heard = hear_one_ways(private.domain, (*one_ways, *measured))
+    certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
-    return Learnt(merging, pairs.one_ways, tables, pairs.total)
+    return Learnt(merging, pairs.one_ways, tables, pairs.total, (*map(one_way_certainty, heard), *certain))
 
 
 def _one_ways(
@@ -124,8 +126,7 @@ def _split(first: tuple[Measurement, ...], rho: float, axes: Mapping[str, Axis],
     """
     total = estimate_total(first)
     kept = merge_rare(first, total, spared=MANY_VALUES, axes=axes).merged
-    noise = sqrt(len(kept) / (2 * rho)) * float(np.mean(kept.sizes)) / total
-    share = one_way_share(noise, predict=predict)
+    share = one_way_share(one_way_noise(kept, rho, total), predict=predict)
     pairs = len(kept) > 1 and share < 1
     return Split.of(rho, one_ways=share if pairs else 1.0, attributes=len(kept), sets=bool(candidates(kept)))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from privsyn.answers.certainty import one_way_certainty, table_certainty
 from privsyn.answers.combining import combine
-from privsyn.answers.consistency import estimate_total, make_consistent
+from privsyn.answers.consistency import estimate_total, hear_one_ways, make_consistent
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.merging import merge_rare
 from privsyn.answers.selection import allocate, dense_marg
@@ -34,5 +35,10 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     measured = private.marginals(asked, allocate(cells, left))
     total = estimate_total((*one_ways, *measured))
     tables = make_consistent((*one_ways, *measured), total)
+    margins, marginals = tables[: len(one_ways)], tables[len(one_ways) :] if chosen else ()
+    # How much of the noise consistency takes off is not known: errors are expected as if it were none.
+    heard = hear_one_ways(private.domain, (*one_ways, *measured))
+    looks = zip(measured if chosen else (), marginals, strict=True)
+    certain = (table_certainty(m, m.variance, table, heard) for m, table in looks)
     report("counting", 3, 3)
-    return Learnt(merging, tables[: len(one_ways)], tables[len(one_ways) :] if chosen else (), total)
+    return Learnt(merging, margins, marginals, total, (*map(one_way_certainty, heard), *certain))

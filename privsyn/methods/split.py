@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from math import fsum
+from math import fsum, sqrt
+
+import numpy as np
+
+from privsyn.answers.domain import Domain
 
 # Of the whole. experiments/ablations.py says what each is worth on the tables of the bench, epsilon 0.2 to 5,
 # experiments/robustness.py what the one-ways want where there is little to be known.
@@ -68,6 +72,15 @@ class Split:
     def total(self) -> float:
         """The budget that was split."""
         return fsum(astuple(self))
+
+
+def one_way_noise(domain: Domain, rho: float, total: float) -> float:
+    """Standard deviation of a one-way count, had they the whole budget, in parts of the mean count.
+
+    >>> one_way_noise(Domain(("a", "b"), (4, 6)), 0.01, 500.0)
+    0.1
+    """
+    return sqrt(len(domain) / (2 * rho)) * float(np.mean(domain.sizes)) / total
 
 
 def one_way_share(noise: float, *, predict: bool = False) -> float:

@@ -82,6 +82,11 @@ class Codec:
         object.__setattr__(self, "_nullable", nullable)
         object.__setattr__(self, "domain", Domain(self.names, sizes, tuple(c.ordered for c in coders)))
 
+    @property
+    def coders(self) -> tuple[Coder, ...]:
+        """One for each column, in order."""
+        return self._coders
+
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
         """The codec of a table, from its column names and dtypes; its rows are not looked at."""

@@ -15,7 +15,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -71,6 +71,18 @@ def read_csv(
         if name != unit:
             kinds[name] = column
     return pd.DataFrame(columns, copy=False), tuple(facts), Schema(kinds) if kinds else None
+
+
+def read_header(path: Path, schema: Schema | None) -> pd.DataFrame:
+    """A table of no rows with the columns of a CSV file; none of its rows is looked at."""
+    return no_rows(_header(path)[0], schema)
+
+
+def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
+    """A table of no rows, as it would be read; what the schema does not say is text."""
+    known = {} if schema is None else schema.columns
+    nothing = pa.chunked_array([pa.array([], pa.string())])
+    return pd.DataFrame({name: _typed(nothing, known.get(name, Categorical())) for name in names})
 
 
 def read_text(path: Path) -> pa.Table:

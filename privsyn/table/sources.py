@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
-from privsyn.table.csv_file import read_csv
+from privsyn.table.csv_file import no_rows, read_csv, read_header
 from privsyn.table.dtypes import family
 from privsyn.table.schema import Schema
 
@@ -100,6 +100,29 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
     )
 
 
+def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
+    """A table of no rows with the columns of `source`: their names and dtypes, as far as they are public.
+
+    Of a Parquet file only its schema is read, of a CSV only its header, the types being the schema's; a
+    schema alone is enough.
+    """
+    if isinstance(source, Schema):
+        return no_rows(source.columns, source)
+    if not isinstance(source, str | PathLike):
+        return read_table(source).frame.iloc[:0]
+    path = Path(source)
+    ending = ending_of(path)
+    _check_readable(path)
+    if ending != ".parquet":
+        return read_header(path, schema)
+    columns = None
+    with suppress(Exception):
+        columns = pq.read_schema(path)
+    if columns is None:
+        raise InputError(f"{path}: not a Parquet file, or a damaged one")
+    return _from_arrow(columns.empty_table(), str(path))
+
+
 def write_table(frame: pd.DataFrame, path: str | PathLike[str]) -> None:
     """Write a table to a file, all of it or nothing.
 
@@ -163,6 +186,13 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
 
 def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
     ending = ending_of(path)
+    _check_readable(path)
+    if ending == ".parquet":
+        return Source(_read_parquet(path))
+    return Source(*read_csv(path, schema, unit))
+
+
+def _check_readable(path: Path) -> None:
     complaint = ""
     try:
         if not path.exists():
@@ -176,9 +206,6 @@ def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
         complaint = f"cannot be read ({error.strerror})"
     if complaint:
         raise InputError(f"{path}: {complaint}")
-    if ending == ".parquet":
-        return Source(_read_parquet(path))
-    return Source(*read_csv(path, schema, unit))
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

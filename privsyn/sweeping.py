@@ -1,0 +1,222 @@
+"""A sweep: many runs on one real table, each with its own epsilon, seed and method, one tidy row a run.
+
+Its runs are seeded and their results compare with the real table: NOT PRIVATE, for experiments alone. A fifth
+of the rows is held out, learnt from by no run, and what models say is tried on those.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from itertools import product
+from math import nan
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.answers.learnt import Method
+from privsyn.arguments import check_finite, check_whole
+from privsyn.errors import InputError, shown
+from privsyn.evaluation.metrics import evaluate
+from privsyn.progress import Progress
+from privsyn.synthesizer import PrivSyn
+from privsyn.table.schema import Schema
+from privsyn.table.schema_file import to_plain
+from privsyn.table.sources import atomic_path, read_table
+
+TEST_SHARE = 0.2
+SPLIT_SEED = 20261121
+PRESETS = {"default": "default", "paper": "published"}
+"""The method of each preset."""
+
+PROC = Path("/proc/self")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a sweep."""
+
+    epsilon: float
+    seed: int
+    preset: str = "default"
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise InputError(f"preset is one of {', '.join(PRESETS)}; got {shown(self.preset)}")
+        check_finite("epsilon", self.epsilon)
+        check_whole("seed", self.seed)
+
+    def __str__(self) -> str:
+        return f"{self.preset}, epsilon {self.epsilon:g}, seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A real table, cut in two, on which runs are measured.
+
+    Parameters
+    ----------
+    train, test : pandas.DataFrame
+        What runs learn from, and what they never see.
+    schema : Schema or None
+    target : str or None
+    delta : float
+    models : bool
+        Whether to train any: they take most of the time.
+    """
+
+    train: pd.DataFrame
+    test: pd.DataFrame
+    schema: Schema | None
+    target: str | None = None
+    delta: float = 1e-9
+    models: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        table: Any,
+        schema: Schema | None = None,
+        *,
+        target: str | None = None,
+        delta: float = 1e-9,
+        models: bool = True,
+    ) -> Bench:
+        """Read a table and hold out a fifth of its rows, the same ones each time."""
+        source = read_table(table, schema)
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(source.frame))
+        cut = round(TEST_SHARE * len(order))
+        if not cut:
+            raise InputError("the table has too few rows to hold any out: a sweep needs more")
+        test, train = (
+            source.frame.iloc[np.sort(part)].reset_index(drop=True) for part in (order[:cut], order[cut:])
+        )
+        return cls(train, test, schema or source.schema, target, delta, models)
+
+    def key(self, run: Run) -> str:
+        """Twelve digits that differ where anything differs that decides the row of a run."""
+        schema = None if self.schema is None else to_plain(self.schema)
+        settings = [float(run.epsilon), run.seed, run.preset, self.delta, self.target, self.models, schema]
+        told = json.dumps([version("privsyn"), *settings], default=str)
+        return hashlib.sha256(told.encode() + self._fingerprint).hexdigest()[:12]
+
+    @cached_property
+    def _fingerprint(self) -> bytes:
+        """Of the rows that are learnt from."""
+        return pd.util.hash_pandas_object(self.train.astype(str), index=False).to_numpy().tobytes()
+
+    def measure(self, run: Run) -> dict[str, Any]:
+        """Fit, sample and compare: what was asked for, what it took, and every number of the comparison."""
+        method: Method = PRESETS[run.preset]  # type: ignore[assignment]
+        target = self.target if method == "default" else None  # the published algorithm knows none
+        model = PrivSyn(run.epsilon, self.delta, self.schema, target=target, seed=run.seed, method=method)
+        _forget_peak()
+        begun = time.perf_counter()
+        model.fit(self.train)
+        fitted = time.perf_counter()
+        synthetic = model.sample()
+        sampled = time.perf_counter()
+        memory = _peak()
+        scores = evaluate(self.train, synthetic, self.schema, self.target, test=self.test, models=self.models)
+        about: dict[str, Any] = {
+            "config": self.key(run),
+            "preset": run.preset,
+            "epsilon": run.epsilon,
+            "delta": self.delta,
+            "seed": run.seed,
+            "version": version("privsyn"),
+            "fit_seconds": round(fitted - begun, 3),
+            "sample_seconds": round(sampled - fitted, 3),
+            "memory_mb": memory,
+        }
+        return about | scores.row()
+
+
+def sweep(
+    table: Any,
+    epsilons: Iterable[float],
+    *,
+    seeds: int = 5,
+    presets: Iterable[str] = ("default",),
+    delta: float = 1e-9,
+    schema: Schema | None = None,
+    target: str | None = None,
+    models: bool = True,
+    out: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> pd.DataFrame:
+    """Measure runs on a real table, one row a run. Seeded, and it reads the real table: NOT PRIVATE.
+
+    Parameters
+    ----------
+    table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file
+    epsilons : iterable of float
+    seeds : int
+        Runs of each epsilon and preset, with seeds from 0 up.
+    presets : iterable of "default" or "paper"
+    delta, schema : as for PrivSyn
+    target : str, optional
+        A column that models learn and predict; the default is told of it.
+    models : bool
+        Whether to train any.
+    out : path, optional
+        A CSV that gets each row as soon as its run is done. Runs that it holds already are not repeated.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        What `out` holds: the rows of this sweep and of any before it.
+    """
+    runs = [Run(*run) for run in product(epsilons, range(check_whole("seeds", seeds, least=1)), presets)]
+    rows = _kept(out)
+    bench = Bench.of(table, schema, target=target, delta=delta, models=models)
+    done = set(rows.get("config", ()))
+    left = [run for run in runs if bench.key(run) not in done]
+    if progress is not None:
+        progress("runs", len(runs) - len(left), len(runs))
+    for place, run in enumerate(left, start=len(runs) - len(left) + 1):
+        rows = pd.concat([rows, pd.DataFrame([bench.measure(run)])], ignore_index=True)
+        if out is not None:
+            with atomic_path(out) as part:
+                rows.to_csv(part, index=False)
+        if progress is not None:
+            progress("runs", place, len(runs))
+    return rows
+
+
+def _kept(out: str | PathLike[str] | None) -> pd.DataFrame:
+    """The rows of runs that were measured before."""
+    if out is None or not Path(out).exists():
+        return pd.DataFrame()
+    rows = None
+    with suppress(Exception):  # its text may quote a cell
+        rows = pd.read_csv(out, dtype={"config": str})
+    if rows is None or "config" not in rows:
+        raise InputError(f"{out}: is there, and holds no results of a sweep: give another name")
+    return rows
+
+
+def _forget_peak() -> None:
+    """Let the largest memory use count from now on, where the system can (Linux)."""
+    with suppress(OSError):
+        (PROC / "clear_refs").write_text("5")
+
+
+def _peak() -> float:
+    """Largest memory use of this process, in MB; NaN where the system does not say."""
+    with suppress(OSError):
+        for line in (PROC / "status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return round(int(line.split()[1]) / 1024, 1)
+    return nan
