@@ -10,19 +10,26 @@ if TYPE_CHECKING:
     from privsyn.evaluation.scores import Scores
     from privsyn.release import Release, load
     from privsyn.synthesizer import PrivSyn
+    from privsyn.table.csv_format import CsvFormat
+    from privsyn.table.kinds import Duration, Identifier, Text, Time
     from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
     from privsyn.table.schema_file import read_schema
 
 __version__ = _version("privsyn")
 __all__ = [
     "Categorical",
+    "CsvFormat",
     "Datetime",
+    "Duration",
+    "Identifier",
     "InputError",
     "Numerical",
     "PrivSyn",
     "Release",
     "Schema",
     "Scores",
+    "Text",
+    "Time",
     "evaluate",
     "load",
     "read_schema",
@@ -35,6 +42,8 @@ _HOMES = {
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.release": ("Release", "load"),
     "privsyn.synthesizer": ("PrivSyn",),
+    "privsyn.table.csv_format": ("CsvFormat",),
+    "privsyn.table.kinds": ("Duration", "Identifier", "Text", "Time"),
     "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
     "privsyn.table.schema_file": ("read_schema",),
 }

@@ -18,7 +18,10 @@ from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Grid
+from privsyn.table.kinds import Duration, Time
 from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+
+DECIMAL = pd.ArrowDtype(pa.decimal128(5, 2))
 
 
 def rng():
@@ -312,9 +315,14 @@ def test_bounds_too_close_for_their_type_are_one_bin():
         (Datetime("2015-01-01", "2016-01-01"), "int64", "not dates"),
         (Datetime("0001-01-01", "2016-01-01"), "datetime64[ns]", "cannot hold the bounds"),
         (Datetime("0001-01-01", "2016-01-01"), "datetime64[ns, UTC]", "cannot hold the bounds"),
-        (Categorical([1]), "timedelta64[ns]", "convert it"),
+        (Categorical([1]), "timedelta64[ns]", r"use Duration\(low, high\)"),
         (Categorical([1]), "period[D]", "convert it"),
-        (Categorical([1]), pd.ArrowDtype(pa.decimal128(5, 2)), "convert it"),
+        (Categorical([1]), pd.ArrowDtype(pa.time32("s")), r"use Time\(\)"),
+        (Categorical([1.005]), DECIMAL, "cannot hold the listed value 1.005"),
+        (Categorical([1000]), DECIMAL, "cannot hold the listed value 1000"),
+        (Numerical(0, 1000), DECIMAL, "cannot hold the bounds 0 to 1000"),
+        (Time(), "int64", "not times of day: convert it"),
+        (Duration("0:00", "1 day"), "string", "not lengths of time: convert it"),
         (Categorical([1]), "complex128", "convert it"),
         (Categorical([1]), "Sparse[int64]", "convert it"),
     ],

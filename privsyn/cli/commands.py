@@ -70,7 +70,7 @@ def synth(
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
     from privsyn.cli.files import check_outputs, staged
-    from privsyn.cli.screen import progress, show_files, show_privacy
+    from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of, write_table
 
@@ -92,12 +92,13 @@ def synth(
         ).fit(data)
         synthetic = fitted.sample(rows)
     with staged(outputs) as places:
-        write_table(synthetic, places["OUT"])
+        write_table(synthetic, places["OUT"], fitted.release_.codec.schema, fitted.release_.form)
         if model is not None:
             fitted.save(places["--model"])
         if ledger is not None:
             places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
     show_files(synthetic, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
+    show_dropped(fitted.release_.codec.dropped)
     show_privacy(fitted.ledger_)
     if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()
@@ -117,7 +118,7 @@ def sample(
     """Draw a synthetic table from a model, at no further cost in privacy."""
     from privsyn import load
     from privsyn.cli.files import check_outputs, staged
-    from privsyn.cli.screen import progress, show_files, show_privacy
+    from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.table.sources import ending_of, write_table
 
     outputs = {"OUT": out}
@@ -127,8 +128,9 @@ def sample(
     with progress() as report:
         synthetic = release.sample(rows, seed=seed, progress=report)
     with staged(outputs) as places:
-        write_table(synthetic, places["OUT"])
+        write_table(synthetic, places["OUT"], release.codec.schema, release.form)
     show_files(synthetic, out, release.ledger, estimated=rows is None)
+    show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -20,7 +21,7 @@ from privsyn.table.coders import make_coder
 from privsyn.table.csv_file import marks_in, read_text
 from privsyn.table.dtypes import Dtype, family, number_type
 from privsyn.table.persons import persons_of
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
+from privsyn.table.schema import Categorical, Coded, Datetime, Numerical, Schema
 from privsyn.table.schema_file import to_yaml
 from privsyn.table.sources import ending_of, read_table
 from privsyn.table.unknown import Unknown
@@ -56,8 +57,9 @@ def draft_schema(table: object, *, unit: str | None = None) -> Schema:
     Examples
     --------
     >>> draft = draft_schema(pd.DataFrame({"age": range(17, 93), "sex": ["F", "M"] * 38}))
-    >>> draft.columns["age"]
-    Numerical(low=10, high=100, integer=True, decimals=None, bins=32, nullable=False, missing=())
+    >>> age = draft.columns["age"]
+    >>> age.low, age.high, age.integer, age.nullable
+    (10, 100, True, False)
     >>> draft.columns["sex"].values
     ('F', 'M')
     """
@@ -76,15 +78,16 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
     whole = read_table(table, schema, unit=unit).frame
     frame = _without(unit, whole)
     schema = Unknown.of(schema, frame).schema
-    columns = {name: column for name, column in schema.columns.items() if column.is_public}
+    columns = {name: column for name, column in schema.coded.items() if column.is_public}
     if not columns:
         return ["nothing to check: the schema gives no values or bounds, they are found under privacy"]
-    schema, frame = Schema(columns, missing=schema.missing), frame[[n for n in frame.columns if n in columns]]
+    schema = replace(schema, columns=columns)
+    frame = frame[[name for name in frame.columns if name in columns]]
     changed = Codec.for_table(schema, frame).misfits(frame)
     for name, count in _unreadable(table, schema, frame).items():
         changed[name] += count
     lines = [
-        f"column {name!r}: {count} of {len(frame)} cells do not fit and become {_fate(schema.columns[name])}"
+        f"column {name!r}: {count} of {len(frame)} cells do not fit and become {_fate(columns[name])}"
         for name, count in changed.items()
         if count
     ]
@@ -101,7 +104,7 @@ def _without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=unit)
 
 
-def _fate(column: Column) -> str:
+def _fate(column: Coded) -> str:
     if isinstance(column, Categorical):
         if column.other is not None:
             return repr(column.other)
@@ -115,13 +118,13 @@ def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str,
     """How many cells of a CSV file hold text that became missing because its column cannot mean it."""
     if not _is_csv(table):
         return {}
-    text = read_text(Path(cast(str, table)))
+    text = read_text(Path(cast(str, table)), schema.csv)
     counts = {}
     for name in schema.columns:
         blank = (
             pc.sum(pc.is_in(text[name], value_set=pa.array(schema.markers(name), pa.string()))).as_py() or 0
         )
-        counts[name] = int(frame[name].isna().sum()) - blank if schema.columns[name].nullable else 0
+        counts[name] = int(frame[name].isna().sum()) - blank if schema.coded[name].nullable else 0
     return counts
 
 
@@ -133,17 +136,17 @@ def _is_csv(table: object) -> bool:
     return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
 
 
-def _draft_column(cells: pd.Series) -> Column:
+def _draft_column(cells: pd.Series) -> Coded:
     present = cells.dropna()
     nullable = len(present) < len(cells)
     for propose in (_number, _time, _listed):
-        column = propose(present, nullable)
+        column: Coded | None = propose(present, nullable)
         if column is not None and _works(column, cells.dtype):
             return column
     return Categorical(nullable=nullable)
 
 
-def _works(column: Column, dtype: Dtype) -> bool:
+def _works(column: Coded, dtype: Dtype) -> bool:
     try:
         make_coder(column, dtype)
     except InputError:
@@ -151,7 +154,7 @@ def _works(column: Column, dtype: Dtype) -> bool:
     return True
 
 
-def _number(present: pd.Series, nullable: bool) -> Column | None:
+def _number(present: pd.Series, nullable: bool) -> Coded | None:
     """A column of many different numbers, with bounds rounded outwards."""
     if family(present.dtype) == "object":
         present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
@@ -187,7 +190,7 @@ def _outwards(low: float, high: float) -> tuple[float, float]:
     return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
 
 
-def _time(present: pd.Series, nullable: bool) -> Column | None:
+def _time(present: pd.Series, nullable: bool) -> Coded | None:
     """A column of dates or times, with bounds at the ends of years."""
     kind = family(present.dtype)
     if present.empty or kind not in ("datetime", "text", "object"):
@@ -204,7 +207,7 @@ def _time(present: pd.Series, nullable: bool) -> Column | None:
     return Datetime(datetime(first, 1, 1), datetime(last, 12, 31, 23, 59, 59), nullable=nullable)
 
 
-def _listed(present: pd.Series, nullable: bool) -> Column | None:
+def _listed(present: pd.Series, nullable: bool) -> Coded | None:
     """A column of few values, sorted, or in the order of its categories."""
     kind = family(present.dtype)
     if kind == "boolean":
