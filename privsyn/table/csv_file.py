@@ -126,6 +126,11 @@ def marks_in(path: Path) -> tuple[str, ...]:
     return tuple(mark for mark in MARKS if mark in cells)
 
 
+def read_header(path: Path, spelling: CsvFormat = PLAIN) -> list[str]:
+    """The names of the columns of a CSV file; no row is looked at."""
+    return _header(path, spelling)[0]
+
+
 def _check_quotes(path: Path) -> None:
     """Refuse a file in which some quote must be open: closed ones and doubled ones come in pairs."""
     quotes, complaint = 0, ""

@@ -45,7 +45,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     try:
-        return from_plain(_parse(text))
+        return from_plain(parse(text))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -184,7 +184,8 @@ def _plain_value(what: str, value: object) -> object:
     raise InputError(f"{what}: {shown(value)} cannot be written: list text, numbers or booleans")
 
 
-def _parse(text: str) -> object:
+def parse(text: str) -> object:
+    """YAML as plain data, text being text; an `InputError` of one line says what is wrong with it."""
     try:
         return _Loader(text).get_single_data()
     except yaml.YAMLError as error:

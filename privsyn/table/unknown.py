@@ -67,7 +67,7 @@ class Unknown:
         check_names(table.columns)
         dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
         if schema is None:
-            schema = Schema({name: _kind(dtype) for name, dtype in dtypes.items()})
+            schema = Schema({name: column_of(dtype) for name, dtype in dtypes.items()})
         columns = {
             name: _known_by_dtype(column, dtypes[name]) if name in dtypes else column
             for name, column in schema.columns.items()
@@ -144,7 +144,7 @@ class Unknown:
         return _ruler(column, dtype).count(coder.read(cells))
 
 
-def _kind(dtype: Dtype) -> Column:
+def column_of(dtype: Dtype) -> Column:
     """The column that a dtype speaks for."""
     match family(dtype):
         case "integer" | "real" | "decimal":
