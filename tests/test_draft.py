@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from datetime import date
 from importlib import resources
 from pathlib import Path
@@ -369,3 +370,16 @@ def test_schema_commands_exclude_each_other(tmp_path, monkeypatch, capsys):
         refused = run(capsys, "schema", *arguments)
         assert refused.code == 2
         assert words in refused.err
+
+
+def test_the_example_in_the_reference_is_a_schema():
+    page = (Path(__file__).parents[1] / "docs" / "schema.md").read_text(encoding="utf-8")
+    plain = parse(page.split("```yaml\n")[1].split("```")[0])
+    VALIDATOR.validate(plain)
+    assert len(from_plain(plain).columns) == 9
+
+
+def test_the_reference_names_every_option():
+    page = (Path(__file__).parents[1] / "docs" / "schema.md").read_text(encoding="utf-8")
+    for kind in (Categorical, Numerical, Datetime, Time, Duration, Identifier, CsvFormat):
+        assert all(f"`{option.name}`" in page for option in fields(kind)), kind
