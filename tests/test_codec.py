@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -103,8 +104,13 @@ def test_only_what_the_schema_says_comes_out(table, data):
         if isinstance(column, Categorical):
             assert set(present) <= set(pd.Series(column.values, dtype=present.dtype))
         elif isinstance(column, Numerical):
-            low, high = pd.Series([column.low, column.high], dtype=frame[name].dtype)
+            bounds = [column.low, column.high]
+            if "decimal" in str(frame[name].dtype):
+                bounds = [Decimal(str(bound)) for bound in bounds]
+            low, high = pd.Series(bounds, dtype=frame[name].dtype)
             assert present.between(low, high).all()
+        elif isinstance(column, Time | Duration):
+            assert all(column.low <= cell <= column.high for cell in present)
         else:
             if isinstance(present.dtype, pd.DatetimeTZDtype):
                 present = present.dt.tz_localize(None)
@@ -124,12 +130,15 @@ def test_saved_codec_decodes_without_the_table(table):
 
 @given(st.lists(junk, max_size=8), st.booleans())
 def test_no_cell_raises(cells, nullable):
-    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abc"})
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abcdef"})
     schema = Schema(
         {
             "a": Categorical(["", 0, True, 2.5], nullable=nullable),
             "b": Numerical(-5, 5, nullable=nullable),
             "c": Datetime("1999-12-31", "2000-01-01", nullable=nullable),
+            "d": Time("08:00", "18:00", nullable=nullable),
+            "e": Duration("-1 day", "1 day", nullable=nullable),
+            "f": Datetime("1999-12-31", "2000-01-01", format="%d.%m.%Y", nullable=nullable),
         }
     )
     codec = Codec.for_table(schema, frame)

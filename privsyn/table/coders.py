@@ -10,12 +10,12 @@ import pandas as pd
 
 from privsyn.errors import InputError, shown
 from privsyn.table.checks import check_decimals
+from privsyn.table.clocks import Clock, Span
 from privsyn.table.columns import Coder, Listed, Moment, Number
 from privsyn.table.dtypes import Dtype, Family, decimals_of, dtype_text, family, number_type, tick
 from privsyn.table.grid import Grid, holds, spacing
 from privsyn.table.kinds import SECONDS, Duration, Time
 from privsyn.table.schema import Categorical, Coded, Datetime, Numerical
-from privsyn.table.spans import Clock, Span
 
 MOST_SCALE = 4
 """A decimal dtype of more decimals, often a program's default, says little of the numbers."""
