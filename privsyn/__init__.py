@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from privsyn.sweeping import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.accuracy import Accuracy
+    from privsyn.table.csv_format import CsvFormat
+    from privsyn.table.kinds import Duration, Identifier, Text, Time
     from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
     from privsyn.table.schema_file import read_schema
 
@@ -21,7 +23,10 @@ __version__ = _version("privsyn")
 __all__ = [
     "Accuracy",
     "Categorical",
+    "CsvFormat",
     "Datetime",
+    "Duration",
+    "Identifier",
     "InputError",
     "Numerical",
     "Plan",
@@ -29,6 +34,8 @@ __all__ = [
     "Release",
     "Schema",
     "Scores",
+    "Text",
+    "Time",
     "evaluate",
     "load",
     "plan",
@@ -48,6 +55,8 @@ _HOMES = {
     "privsyn.sweeping": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.table.accuracy": ("Accuracy",),
+    "privsyn.table.csv_format": ("CsvFormat",),
+    "privsyn.table.kinds": ("Duration", "Identifier", "Text", "Time"),
     "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
     "privsyn.table.schema_file": ("read_schema",),
 }

@@ -1,8 +1,10 @@
-"""The one error that is the caller's to mend."""
+"""The one error that is the caller's to mend, and the one warning."""
 
 from __future__ import annotations
 
 import reprlib
+import warnings
+from collections.abc import Sequence
 from numbers import Real
 
 
@@ -22,3 +24,13 @@ def shown(value: object) -> str:
     ('-1', "'much'", 'a list')
     """
     return reprlib.repr(value) if isinstance(value, Real | str) else f"a {type(value).__name__}"
+
+
+class DroppedWarning(UserWarning):
+    """The schema calls a column free text, so the synthetic table lacks it."""
+
+
+def warn_dropped(names: Sequence[str]) -> None:
+    """Warn the caller of `fit` of columns that are left out. It depends on the schema alone."""
+    text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
+    warnings.warn(text, DroppedWarning, stacklevel=3)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isclose
 from os import PathLike
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,8 @@ from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress
 from privsyn.table.accuracy import Accuracy
 from privsyn.table.codec import Codec
-from privsyn.table.sources import atomic_path
-
-if TYPE_CHECKING:
-    import pandas as pd
+from privsyn.table.form import Form
+from privsyn.table.sources import PANDAS, atomic_path
 
 FORMAT = 2  # of the saved file; raised when an older reader would misread it
 SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
@@ -49,12 +47,15 @@ class Release:
     ledger : Ledger
     method : "default" or "published"
         How records are made of the tables.
+    form : Form
+        Public: which kind of table it was, and comes out again.
     """
 
     codec: Codec
     learnt: Learnt
     ledger: Ledger
     method: Method
+    form: Form = PANDAS
 
     def __repr__(self) -> str:
         promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
@@ -63,8 +64,8 @@ class Release:
 
     def sample(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
-    ) -> pd.DataFrame:
-        """A synthetic table, at no further cost in privacy.
+    ) -> Any:
+        """A synthetic table of the kind that was learnt from, at no further cost in privacy.
 
         Parameters
         ----------
@@ -93,7 +94,8 @@ class Release:
             progress=progress,
         )
         chosen = Records(records.domain, records.codes[rng.permutation(drawn)[:rows]])
-        return self.codec.decode(self.learnt.merging.restore(chosen, rng), rng)
+        frame = self.codec.decode(self.learnt.merging.restore(chosen, rng), rng)
+        return self.form.cast(frame, self.codec.schema)
 
     @cached_property
     def accuracy(self) -> Accuracy:
@@ -124,6 +126,7 @@ class Release:
             "method": self.method,
             "total": self.learnt.total,
             "codec": self.codec.to_dict(),
+            "form": self.form.to_plain(),
             "merged": {
                 "sizes": self.learnt.merging.merged.sizes,
                 "ordered": self.learnt.merging.merged.ordered,
@@ -195,4 +198,5 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
         Learnt(merging, one_ways, marginals, total, certainties),
         Ledger.from_dict(text["ledger"]),
         text["method"],
+        Form.from_plain(text["form"]),
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from privsyn.answers.learnt import Method
 from privsyn.arguments import check_finite, check_whole
-from privsyn.errors import InputError, shown
+from privsyn.errors import InputError, shown, warn_dropped
 from privsyn.methods import default, published
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.contribution import kept_rows
@@ -124,7 +124,7 @@ class PrivSyn:
             if method == "published":
                 raise InputError("the published algorithm has no target: leave out target, or method")
             if schema is not None:
-                _check_target(target, schema.columns)
+                _check_target(target, schema.coded)
         self.epsilon = epsilon
         self.delta = delta
         self.schema = schema
@@ -183,7 +183,7 @@ class PrivSyn:
         frame = self._bounded(source.frame)
         unknown = Unknown.of(self.schema or source.schema, frame)
         if self.target is not None:
-            _check_target(self.target, frame.columns)
+            _check_target(self.target, unknown.schema.coded)
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
         epsilon, delta = self._promise
@@ -214,12 +214,14 @@ class PrivSyn:
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
-        self.release_ = Release(codec, learnt, ledger, self.method)
+        self.release_ = Release(codec, learnt, ledger, self.method, source.form)
+        if codec.dropped:
+            warn_dropped(codec.dropped)
         return self
 
     def sample(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
-    ) -> pd.DataFrame:
+    ) -> Any:
         """A synthetic table of `n` rows, or as many as the private estimate; see `Release.sample`.
 
         Where no `seed` is given, that of the model is used, if it has one.

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, tzinfo
+from decimal import Decimal
 from itertools import islice, repeat
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from privsyn.answers.domain import Domain, Records
 from privsyn.private.accounting import Accounting
 from privsyn.table.dtypes import TEXT, holds_missing
+from privsyn.table.kinds import SECONDS, Duration, Time
 from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
 
 settings.register_profile("privsyn", deadline=None)  # a busy machine is no failure
@@ -114,6 +117,54 @@ def _dates(draw):
 
 
 @st.composite
+def _spans(draw):
+    unit = draw(st.sampled_from(["s", "m", "h", "D"]))
+    step = timedelta(seconds=SECONDS[unit])
+    low, high = sorted(draw(st.tuples(st.integers(-99, 99), st.integers(-99, 99))))
+    dtype = draw(
+        st.sampled_from(
+            [
+                "timedelta64[s]",
+                "timedelta64[ns]",
+                "object",
+                pd.ArrowDtype(pa.duration("us")),
+                "timedelta64[ms]",
+            ]
+        )
+    )
+    column = Duration(
+        low * step, high * step, unit=unit, bins=draw(st.integers(1, 40)), nullable=draw(st.booleans())
+    )
+    return column, dtype, st.timedeltas(timedelta(-120), timedelta(120))
+
+
+@st.composite
+def _clocks(draw):
+    unit = draw(st.sampled_from(["s", "m", "h"]))
+    low, high = sorted(draw(st.tuples(st.integers(0, 23), st.integers(0, 23))))
+    column = Time(
+        f"{low:02}:00",
+        f"{high:02}:00",
+        unit=unit,
+        bins=draw(st.integers(1, 40)),
+        nullable=draw(st.booleans()),
+    )
+    dtype = draw(st.sampled_from(["object", pd.ArrowDtype(pa.time64("us")), pd.ArrowDtype(pa.time32("s"))]))
+    return column, dtype, st.times().map(lambda at: at.replace(microsecond=0))
+
+
+@st.composite
+def _decimals(draw):
+    dtype = pd.ArrowDtype(pa.decimal128(8, draw(st.integers(0, 4))))
+    scale = dtype.pyarrow_dtype.scale
+    low, high = sorted(draw(st.tuples(*[st.integers(-9999, 9999)] * 2)))
+    column = Numerical(
+        low / 10**scale, high / 10**scale, bins=draw(st.integers(1, 40)), nullable=draw(st.booleans())
+    )
+    return column, dtype, st.integers(-99999, 99999).map(lambda digits: Decimal(digits).scaleb(-scale))
+
+
+@st.composite
 def _listed(draw):
     value, dtypes = draw(
         st.sampled_from(
@@ -133,13 +184,16 @@ def _listed(draw):
     return Categorical(values, nullable=draw(st.booleans())), draw(st.sampled_from(dtypes)), value
 
 
+KINDS = (_integers(), _reals(), _decimals(), _dates(), _clocks(), _spans(), _listed())
+
+
 @st.composite
 def tables(draw, max_columns=4, max_rows=12):
     """A schema and a data frame of matching dtypes, with cells in and out of bounds, and missing ones."""
     columns, cells = {}, {}
     rows = draw(st.integers(0, max_rows))
     for name in draw(st.lists(names, min_size=1, max_size=max_columns, unique=True)):
-        columns[name], dtype, cell = draw(st.one_of(_integers(), _reals(), _dates(), _listed()))
+        columns[name], dtype, cell = draw(st.one_of(KINDS))
         if holds_missing(pd.Series([], dtype=dtype).dtype):
             cell = cell | st.none()
         drawn = draw(st.lists(cell, min_size=rows, max_size=rows))

@@ -100,7 +100,7 @@ GRIDS = {
 def test_a_fine_grid_is_a_cut_of_the_same_points(grid):
     fine = grid.fine()
     assert fine.points == grid.points
-    assert fine.bins <= FINE + 3
+    assert fine.bins <= FINE + 5  # zero, two bounds, and what lies beside them
     assert (np.diff(fine.edges) > 0).all()
     assert (fine.edges[0], fine.edges[-1]) == (0, grid.points)
     codes = np.arange(fine.bins)
@@ -121,6 +121,6 @@ def test_spikes_and_heaps_survive_the_whole_way():
     drawn = PrivSyn(1.0, schema=schema, seed=0).fit(table).sample(20_000, seed=0)
     assert (drawn["gain"] == 0).mean() == pytest.approx((gain == 0).mean(), abs=0.02)
     assert (drawn["hours"] == 40).mean() == pytest.approx((hours == 40).mean(), abs=0.02)
-    assert drawn["gain"].quantile(0.98) == pytest.approx(np.quantile(gain, 0.98), rel=0.25)
+    assert (drawn["gain"] > np.quantile(gain, 0.98)).mean() == pytest.approx(0.02, abs=0.01)
     coarse = PrivSyn.paper(1.0, schema=schema, seed=0).fit(table).sample(20_000, seed=0)
     assert (coarse["gain"] == 0).mean() < 0.1  # equal intervals, as published

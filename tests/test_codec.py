@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,10 @@ from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Grid
+from privsyn.table.kinds import Duration, Time
 from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+
+DECIMAL = pd.ArrowDtype(pa.decimal128(5, 2))
 
 
 def rng():
@@ -100,8 +104,13 @@ def test_only_what_the_schema_says_comes_out(table, data):
         if isinstance(column, Categorical):
             assert set(present) <= set(pd.Series(column.values, dtype=present.dtype))
         elif isinstance(column, Numerical):
-            low, high = pd.Series([column.low, column.high], dtype=frame[name].dtype)
+            bounds = [column.low, column.high]
+            if "decimal" in str(frame[name].dtype):
+                bounds = [Decimal(str(bound)) for bound in bounds]
+            low, high = pd.Series(bounds, dtype=frame[name].dtype)
             assert present.between(low, high).all()
+        elif isinstance(column, Time | Duration):
+            assert all(column.low <= cell <= column.high for cell in present)
         else:
             if isinstance(present.dtype, pd.DatetimeTZDtype):
                 present = present.dt.tz_localize(None)
@@ -121,12 +130,15 @@ def test_saved_codec_decodes_without_the_table(table):
 
 @given(st.lists(junk, max_size=8), st.booleans())
 def test_no_cell_raises(cells, nullable):
-    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abc"})
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abcdef"})
     schema = Schema(
         {
             "a": Categorical(["", 0, True, 2.5], nullable=nullable),
             "b": Numerical(-5, 5, nullable=nullable),
             "c": Datetime("1999-12-31", "2000-01-01", nullable=nullable),
+            "d": Time("08:00", "18:00", nullable=nullable),
+            "e": Duration("-1 day", "1 day", nullable=nullable),
+            "f": Datetime("1999-12-31", "2000-01-01", format="%d.%m.%Y", nullable=nullable),
         }
     )
     codec = Codec.for_table(schema, frame)
@@ -312,9 +324,14 @@ def test_bounds_too_close_for_their_type_are_one_bin():
         (Datetime("2015-01-01", "2016-01-01"), "int64", "not dates"),
         (Datetime("0001-01-01", "2016-01-01"), "datetime64[ns]", "cannot hold the bounds"),
         (Datetime("0001-01-01", "2016-01-01"), "datetime64[ns, UTC]", "cannot hold the bounds"),
-        (Categorical([1]), "timedelta64[ns]", "convert it"),
+        (Categorical([1]), "timedelta64[ns]", r"use Duration\(low, high\)"),
         (Categorical([1]), "period[D]", "convert it"),
-        (Categorical([1]), pd.ArrowDtype(pa.decimal128(5, 2)), "convert it"),
+        (Categorical([1]), pd.ArrowDtype(pa.time32("s")), r"use Time\(\)"),
+        (Categorical([1.005]), DECIMAL, "cannot hold the listed value 1.005"),
+        (Categorical([1000]), DECIMAL, "cannot hold the listed value 1000"),
+        (Numerical(0, 1000), DECIMAL, "cannot hold the bounds 0 to 1000"),
+        (Time(), "int64", "not times of day: convert it"),
+        (Duration("0:00", "1 day"), "string", "not lengths of time: convert it"),
         (Categorical([1]), "complex128", "convert it"),
         (Categorical([1]), "Sparse[int64]", "convert it"),
     ],

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / name for name in ("SECURITY.md", "docs/privacy.md", "docs/proofs.md", "docs/audit.md")]
+PAGES = [
+    ROOT / name
+    for name in ("SECURITY.md", "docs/privacy.md", "docs/proofs.md", "docs/audit.md", "docs/schema.md")
+]
 PROOFS = (ROOT / "docs" / "proofs.md").read_text()
 
 

@@ -146,7 +146,7 @@ def test_a_plan_that_cannot_be_is_refused(wrong, words):
 
 
 def test_the_command_says_it_all(folder, capsys):
-    done = run(capsys, "plan", "data.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 300)
+    done = run(capsys, "plan", "data.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 3000)
     assert (done.code, done.err) == (0, "")
     for words in (
         "a budget of",
@@ -156,7 +156,7 @@ def test_the_command_says_it_all(folder, capsys):
         "no row was read",
     ):
         assert words in done.out
-    alone = run(capsys, "plan", "schema.yaml", "--epsilon", 1, "--rows", 300)
+    alone = run(capsys, "plan", "schema.yaml", "--epsilon", 1, "--rows", 3000)
     assert alone.out == done.out
 
 

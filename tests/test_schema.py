@@ -274,7 +274,7 @@ def test_a_person_need_not_know_the_traps_of_yaml(tmp_path):
         ("columns: {a: }", "column 'a': a column is a mapping such as"),
         ("columns: {3: {kind: categorical}}", "the column name 3 is not text: put it in quotes"),
         ("columns: {a: {low: 1}}", "column 'a': 'kind' is missing: one of categorical, numerical, datetime"),
-        ("columns: {a: {kind: text}}", "column 'a': the kind 'text' is none of categorical"),
+        ("columns: {a: {kind: words}}", "column 'a': the kind 'words' is none of categorical"),
         ("columns: {a: {kind: [text]}}", "column 'a': the kind"),
         (
             "columns: {a: {kind: numerical, lo: 1}}",

@@ -78,7 +78,7 @@ def synth(
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
     from privsyn.cli.files import check_outputs, staged
-    from privsyn.cli.screen import progress, show_files, show_privacy
+    from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of, read_table, write_table
     from privsyn.tracing import trace
@@ -101,7 +101,7 @@ def synth(
         ).fit(data)
         synthetic = fitted.sample(rows)
     with staged(outputs) as places:
-        write_table(synthetic, places["OUT"])
+        write_table(synthetic, places["OUT"], fitted.release_.codec.schema, fitted.release_.form)
         if model is not None:
             fitted.save(places["--model"])
         if ledger is not None:
@@ -111,6 +111,7 @@ def synth(
     show_files(synthetic, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
     if public_report is not None:
         typer.echo(f"{public_report}: what was released, and how sure it is")
+    show_dropped(fitted.release_.codec.dropped)
     show_privacy(fitted.ledger_)
     if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()
@@ -132,7 +133,7 @@ def sample(
     """Draw a synthetic table from a model, at no further cost in privacy."""
     from privsyn import load
     from privsyn.cli.files import check_outputs, staged
-    from privsyn.cli.screen import progress, show_files, show_privacy
+    from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.table.sources import ending_of, write_table
 
     outputs = {"OUT": out}
@@ -142,8 +143,9 @@ def sample(
     with progress() as report:
         synthetic = release.sample(rows, seed=seed, progress=report)
     with staged(outputs) as places:
-        write_table(synthetic, places["OUT"])
+        write_table(synthetic, places["OUT"], release.codec.schema, release.form)
     show_files(synthetic, out, release.ledger, estimated=rows is None)
+    show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
 
 
@@ -166,39 +168,64 @@ def report(
 
 @app.command()
 def schema(
-    data: Data,
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", help="The private table, in a file of any kind; not with --import."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
     ] = None,
     check: Annotated[
         Path | None, typer.Option(help="Draft nothing: tell what this schema would do to the rows.")
     ] = None,
+    from_dtypes: Annotated[
+        bool, typer.Option("--from-dtypes", help="Look at no row: draft from names and types alone.")
+    ] = False,
+    other: Annotated[
+        Path | None,
+        typer.Option("--import", help="Draft from SDV's metadata (JSON) or a domain (YAML); reads no DATA."),
+    ] = None,
     unit: Unit = None,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it until reviewed."""
     from privsyn.cli.files import check_outputs, staged
     from privsyn.errors import InputError
-    from privsyn.table.draft import check_schema, draft_text
-    from privsyn.table.schema_file import read_schema
+    from privsyn.table.draft_text import IMPORTED, commented, draft_text
+    from privsyn.table.imported import import_schema
 
-    if check is not None and output is not None:
-        raise InputError("--check writes no file; leave out --output")
+    if sum((check is not None, from_dtypes, other is not None)) > 1:
+        raise InputError("--check, --from-dtypes and --import exclude each other: give one of them")
+    if (data is None) == (other is None):
+        raise InputError("give DATA, or else --import FILE")
     if check is not None:
-        findings = check_schema(data, read_schema(check), unit=unit)
-        typer.echo("privsyn: for the owner's eyes only: this was counted in the private rows", err=True)
-        typer.echo("\n".join(findings))
+        _check(data, check, output, unit)
         return
     outputs = {"--output": output}
-    check_outputs(outputs, inputs=(data,))
-    draft = draft_text(data, unit=unit)
+    check_outputs(outputs, inputs=(data, other))
+    if other is not None:
+        draft = commented(import_schema(other), IMPORTED, read=False)
+    else:
+        draft = draft_text(data, unit=unit, read=not from_dtypes)
     with staged(outputs) as places:
         for place in places.values():
             place.write_text(draft, encoding="utf-8")
     if output is None:
         typer.echo(draft, nl=False)
-    typer.echo(
-        "privsyn: this draft was read off the private rows; review every line before it is used", err=True
-    )
+    source = f"{other}" if other else "names and types alone" if from_dtypes else "the private rows"
+    typer.echo(f"privsyn: this draft was read off {source}; review every line before it is used", err=True)
+
+
+def _check(data: Path | None, check: Path, output: Path | None, unit: str | None) -> None:
+    """Tell what a schema would do to the rows."""
+    from privsyn.errors import InputError
+    from privsyn.table.misfits import check_schema
+    from privsyn.table.schema_file import read_schema
+
+    if output is not None:
+        raise InputError("--check writes no file; leave out --output")
+    findings = check_schema(data, read_schema(check), unit=unit)
+    typer.echo("privsyn: for the owner's eyes only: this was counted in the private rows", err=True)
+    typer.echo("\n".join(findings))
 
 
 @app.command()

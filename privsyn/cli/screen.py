@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,6 +89,12 @@ def show_files(
         typer.echo(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
     if ledger is not None:
         typer.echo(f"{ledger}: what was asked of the table, with which noise, and what it cost")
+
+
+def show_dropped(names: Sequence[str]) -> None:
+    """Say which columns were left out."""
+    if names:
+        typer.echo(f"left out, being free text: {', '.join(names)}")
 
 
 def show_privacy(ledger: Ledger) -> None:

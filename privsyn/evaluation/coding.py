@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -23,7 +24,8 @@ from privsyn.table.columns import Ordered
 from privsyn.table.draft import draft_schema
 from privsyn.table.dtypes import OBJECT, family
 from privsyn.table.grid import Floats, Grid
-from privsyn.table.labels import MISSING, bin_labels
+from privsyn.table.kinds import Duration, Time
+from privsyn.table.labels import MISSING, as_date, as_number, bin_labels
 from privsyn.table.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
 
@@ -106,7 +108,7 @@ def code_together(
     tables : sequence of pandas.DataFrame
         The first decides what kind a column is of, where there is no schema.
     schema : Schema, optional
-        Its columns are compared; without it, all.
+        Its columns are compared; without it, all. Identifiers and free text are not.
 
     Examples
     --------
@@ -115,10 +117,14 @@ def code_together(
     >>> view.labels[0], one.records.codes.T.tolist(), two.records.codes.T.tolist()
     (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
     """
-    columns = draft_schema(tables[0]).columns if schema is None else schema.columns
+    columns = draft_schema(tables[0]).coded if schema is None else schema.coded
+    if not columns:
+        raise InputError("there is nothing to compare: all columns are identifiers or free text")
     done = []
     for name, column in columns.items():
         cells = [_column(table, name) for table in tables]
+        if isinstance(column, Time | Duration):
+            cells, column = [_steps(one, column) for one in cells], _in_steps(column)
         if isinstance(column, Categorical):
             marks = () if schema is None else schema.markers(name)
             done.append(_categories(cells, None if schema is None else column.values, marks))
@@ -189,9 +195,21 @@ def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Colum
         np.where(np.isnan(one), grid.bins, grid.encode(at)).astype(np.int32)
         for one, at in zip(floats, points, strict=True)
     ]
-    words = bin_labels(grid, (DAY if seconds else 1) if dates else None)
+    words = bin_labels(grid, partial(as_date, in_a_day=DAY if seconds else 1) if dates else as_number)
     missing = (MISSING,) if any(np.isnan(one).any() for one in floats) else ()
     return _Column("date" if dates else "number", (*words, *missing), codes, grid.bins, floats)
+
+
+def _in_steps(column: Time | Duration) -> Numerical:
+    """Times of day and lengths of time as whole numbers, with the bounds of the schema, if it gives any."""
+    low, high = column.steps if column.is_public else (None, None)
+    return Numerical(low, high, integer=True, bins=column.bins)
+
+
+def _steps(cells: pd.Series, column: Time | Duration) -> pd.Series:
+    """The cells of such a column in its steps."""
+    wide = column if column.is_public else Duration("0:00", "1 day", unit=column.unit)
+    return pd.Series(cast(Ordered, make_coder(wide, cells.dtype)).read(cells))
 
 
 def _numbers(cells: pd.Series) -> Floats:

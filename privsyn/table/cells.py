@@ -6,8 +6,8 @@ becomes of another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date, datetime, time
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
 
@@ -42,26 +42,28 @@ def _double(cell: str | float | Real | Decimal) -> float:
         return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
 
 
-def moments(cells: Sequence[object]) -> npt.NDArray[np.datetime64]:
+def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[np.datetime64]:
     """Each cell as a time in whole seconds on its own clock, NaT where it is none.
+
+    Text is read as `pattern` says, as `datetime.strptime` does, or in ISO form.
 
     >>> moments(["2015-01-31", "2015-01-31 10:20:30.5+01:00", "31.1.2015", 7]).astype(str).tolist()
     ['2015-01-31T00:00:00', '2015-01-31T10:20:30', 'NaT', 'NaT']
     """
-    return np.array([moment(cell) for cell in cells], dtype="datetime64[s]")
+    return np.array([moment(cell, pattern) for cell in cells], dtype="datetime64[s]")
 
 
-def moment(cell: object) -> datetime | None:
-    """One cell as a time: a date, a time, or text in ISO form; None if it is none of these."""
+def moment(cell: object, pattern: str | None = None) -> datetime | None:
+    """One cell as a time: a date, a time, or text that says one; None if it is none of these."""
     try:
-        return _clock(cell)
+        return _clock(cell, pattern)
     except Exception:  # no text in ISO form, a time outside the years 1 to 9999, or an object that raises
         return None
 
 
-def _clock(cell: object) -> datetime | None:
+def _clock(cell: object, pattern: str | None) -> datetime | None:
     if isinstance(cell, str):
-        cell = datetime.fromisoformat(cell)
+        cell = datetime.fromisoformat(cell) if pattern is None else datetime.strptime(cell.strip(), pattern)
     if isinstance(cell, np.datetime64):
         cell = cell.astype("datetime64[s]").item()
     if cell is pd.NaT:
@@ -69,3 +71,42 @@ def _clock(cell: object) -> datetime | None:
     if isinstance(cell, datetime):
         return datetime(*cell.timetuple()[:6])
     return datetime.combine(cell, time()) if isinstance(cell, date) else None
+
+
+def clock_seconds(cells: Sequence[object]) -> Floats:
+    """Each cell as seconds since midnight, NaN where it is no time of day.
+
+    >>> clock_seconds(["8:30", "08:30:15.9", time(0, 1), "25:00", 7]).tolist()
+    [30600.0, 30615.0, 60.0, nan, nan]
+    """
+    return np.array([_alone(_since_midnight, cell) for cell in cells], dtype=np.float64)
+
+
+def span_seconds(cells: Sequence[object]) -> Floats:
+    """Each cell as a length of time in seconds, NaN where it is none.
+
+    >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
+    [86430.0, 120.0, nan, nan]
+    """
+    return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
+
+
+def _alone(read: Callable[[object], float], cell: object) -> float:
+    try:
+        return read(cell)
+    except Exception:  # text that says no time, or an object that raises what it likes
+        return np.nan
+
+
+def _since_midnight(cell: object) -> float:
+    if isinstance(cell, str):
+        cell = time.fromisoformat(f"0{cell}" if cell[1:2] == ":" else cell)
+    if not isinstance(cell, time):
+        return np.nan
+    return float(3600 * cell.hour + 60 * cell.minute + cell.second)
+
+
+def _length(cell: object) -> float:
+    return (
+        pd.Timedelta(cell).total_seconds() if isinstance(cell, str | timedelta | np.timedelta64) else np.nan
+    )

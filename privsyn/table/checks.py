@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime, time
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,9 @@ import pandas as pd
 
 from privsyn.errors import InputError, shown
 from privsyn.table.grid import holds
+
+LONGEST = timedelta(days=100_000)
+"""A length of time that every dtype can hold."""
 
 
 def flag(name: str, value: object) -> bool:
@@ -26,6 +31,18 @@ def count(name: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
         raise InputError(f"{name} is a whole number from {low} to {high}, not {shown(value)}")
     return int(value)
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse what is none of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} {shown(value)} is none of {', '.join(allowed)}")
+
+
+def normalise(column: object, **settings: object) -> None:
+    """Put settings of a frozen column in their one form, while it is made."""
+    for name, value in settings.items():
+        object.__setattr__(column, name, value)
 
 
 def marks(missing: object) -> tuple[str, ...]:
@@ -80,6 +97,54 @@ def time_bounds(low: object, high: object) -> tuple[datetime, datetime]:
     if first > last:
         raise InputError(f"low {first} is above high {last}")
     return first, last
+
+
+def clock_time(at: object) -> time:
+    """A time of day in whole seconds and without a zone.
+
+    >>> clock_time("8:30"), clock_time("08:30:15")
+    (datetime.time(8, 30), datetime.time(8, 30, 15))
+    """
+    read = at
+    if isinstance(at, str):
+        with suppress(ValueError):
+            read = time.fromisoformat(f"0{at}" if at[1:2] == ":" else at)
+    if not isinstance(read, time) or read.tzinfo is not None or read.microsecond:
+        raise InputError(f"a bound is a time of day such as 08:30 or 08:30:15, not {shown(at)}")
+    return read
+
+
+def length_of_time(length: object) -> timedelta:
+    """A length of time in whole seconds.
+
+    >>> length_of_time("1 day 02:00"), length_of_time(np.timedelta64(90, "m"))
+    (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(seconds=5400))
+    """
+    read: object = None
+    if isinstance(length, str | timedelta | np.timedelta64):
+        text = (
+            re.sub(r"(?<![:0-9])([0-9]+:[0-9]{2})$", r"\1:00", length) if isinstance(length, str) else length
+        )
+        with suppress(ValueError, OverflowError):
+            read = pd.Timedelta(text).to_pytimedelta()
+    if not isinstance(read, timedelta) or pd.isna(read) or read.microseconds:
+        raise InputError(f"a bound is a length of time such as '2 days 03:00:00', not {shown(length)}")
+    if abs(read) > LONGEST:
+        raise InputError(f"a length of time is of at most {LONGEST.days} days, not {shown(length)}")
+    return read
+
+
+def time_format(text: object) -> str:
+    """A format of dates, as `datetime.strftime` knows it, from which the date can be read back.
+
+    >>> time_format("%d.%m.%Y")
+    '%d.%m.%Y'
+    """
+    example = datetime(2001, 2, 3)
+    with suppress(Exception):  # a strange directive raises what it likes
+        if isinstance(text, str) and datetime.strptime(example.strftime(text), text).date() == example.date():
+            return text
+    raise InputError(f"format {shown(text)} tells no day, month and year: write it such as '%d.%m.%Y'")
 
 
 def all_whole(low: float, high: float) -> bool:

@@ -15,9 +15,11 @@ from privsyn.answers.domain import Domain, Records
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.coders import make_coder
-from privsyn.table.columns import STRAY, Coder, Ordered
-from privsyn.table.dtypes import dtype_text, holds_missing, parse_dtype
+from privsyn.table.columns import STRAY, Coder, Nothing, Ordered
+from privsyn.table.dtypes import dtype_text, family, holds_missing, parse_dtype
 from privsyn.table.grid import FINE
+from privsyn.table.kinds import Identifier, Text
+from privsyn.table.made import Maker, make_maker
 from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, to_plain
 
@@ -32,7 +34,8 @@ class Codec:
     A listed value is coded by its place in the list, a number or a time by its bin. A column has one more
     code, the last, for missing, if the schema says nullable and the dtype can hold a missing cell. A cell
     that fits nothing (missing, unreadable, not listed) gets that code, or code 0 where there is none; a
-    number out of bounds is clipped.
+    number out of bounds is clipped. Identifiers and free text have no codes: `decode` makes the first anew
+    and leaves out the second, and neither is looked at.
 
     Privacy: `encode` maps each row by itself, row ``i`` of the codes being a function of row ``i`` of the
     table and of the public facts. So ``encode(concat(a, b))`` is ``encode(a)`` above ``encode(b)``, and
@@ -66,26 +69,40 @@ class Codec:
     dtypes: tuple[str, ...]
     fine: bool = False
     domain: Domain = field(init=False, repr=False, compare=False)
-    _coders: tuple[Coder, ...] = field(init=False, repr=False, compare=False)
+    _coders: dict[str, Coder] = field(init=False, repr=False, compare=False)
+    _makers: dict[str, Maker] = field(init=False, repr=False, compare=False)
     _nullable: tuple[bool, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _match_names(self.names, self.schema)
         self.schema.require_public()
-        coders = tuple(self._coder(name, text) for name, text in zip(self.names, self.dtypes, strict=True))
+        coders: dict[str, Coder] = {}
+        makers: dict[str, Maker] = {}
+        for name, text in zip(self.names, self.dtypes, strict=True):
+            match self._column(name, text):
+                case Coder() as coder:
+                    coders[name] = coder
+                case Maker() as maker:
+                    makers[name] = maker
+        if not coders:
+            raise InputError("no column is left to be counted: all are identifiers or free text")
+        dtypes = dict(zip(self.names, self.dtypes, strict=True))
         nullable = tuple(
-            self.schema.columns[name].nullable and holds_missing(parse_dtype(text))
-            for name, text in zip(self.names, self.dtypes, strict=True)
+            isinstance(coder, Nothing)
+            or (self.schema.coded[name].nullable and holds_missing(parse_dtype(dtypes[name])))
+            for name, coder in coders.items()
         )
-        sizes = tuple(coder.size + extra for coder, extra in zip(coders, nullable, strict=True))
+        sizes = tuple(coder.size + extra for coder, extra in zip(coders.values(), nullable, strict=True))
         object.__setattr__(self, "_coders", coders)
+        object.__setattr__(self, "_makers", makers)
         object.__setattr__(self, "_nullable", nullable)
-        object.__setattr__(self, "domain", Domain(self.names, sizes, tuple(c.ordered for c in coders)))
+        ordered = tuple(coder.ordered for coder in coders.values())
+        object.__setattr__(self, "domain", Domain(tuple(coders), sizes, ordered))
 
     @property
     def coders(self) -> tuple[Coder, ...]:
         """One for each column, in order."""
-        return self._coders
+        return tuple(self._coders.values())
 
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
@@ -94,7 +111,7 @@ class Codec:
         _match_names(names, schema)
         texts = []
         for name, dtype in zip(names, table.dtypes, strict=True):
-            text = dtype_text(dtype)
+            text = "object" if isinstance(schema.columns[name], Text) else dtype_text(dtype)
             if text is None:
                 raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
             texts.append(text)
@@ -105,9 +122,14 @@ class Codec:
         """How the cells of each fine column lie: public."""
         return {
             name: Axis(np.diff(coder.grid.edges).astype(np.float64), self.schema.columns[name].bins)  # type: ignore[union-attr]
-            for name, coder in zip(self.names, self._coders, strict=True)
+            for name, coder in self._coders.items()
             if self.fine and isinstance(coder, Ordered)
         }
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The columns that `decode` leaves out."""
+        return tuple(name for name, column in self.schema.columns.items() if isinstance(column, Text))
 
     def encode(self, table: pd.DataFrame) -> Records:
         """The codes of every row, in order."""
@@ -118,9 +140,9 @@ class Codec:
         raise InputError("the table could not be coded: please report this, unless memory ran out")
 
     def _codes(self, table: pd.DataFrame) -> Records:
-        codes = np.empty((len(table), len(self.names)), dtype=np.int32, order="F")
-        for place, (name, coder, extra) in enumerate(
-            zip(self.names, self._coders, self._nullable, strict=True)
+        codes = np.empty((len(table), len(self.domain)), dtype=np.int32, order="F")
+        for place, ((name, coder), extra) in enumerate(
+            zip(self._coders.items(), self._nullable, strict=True)
         ):
             found = coder.find(table[name])
             codes[:, place] = np.where(found == STRAY, coder.size if extra else 0, found)
@@ -134,11 +156,20 @@ class Codec:
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         columns = {}
-        for place, (name, coder) in enumerate(zip(self.names, self._coders, strict=True)):
+        for place, (name, coder) in enumerate(self._coders.items()):
             codes = records.codes[:, place]
             missing = codes == coder.size
             columns[name] = coder.draw(np.where(missing, 0, codes), missing, rng)
-        return pd.DataFrame(columns, copy=False)
+        for name, maker in self._makers.items():
+            columns[name] = self._made(name, maker, len(records), rng)
+        return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
+
+    def _made(self, name: str, maker: Maker, rows: int, rng: np.random.Generator) -> pd.Series:
+        try:
+            return maker.make(rows, rng)
+        except InputError as error:
+            complaint = f"column {name!r}: {error}"
+        raise InputError(complaint)
 
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:
         """How many cells of each column are clipped or turned missing. Private: for the owner's eyes only.
@@ -146,7 +177,7 @@ class Codec:
         A missing cell counts where nothing may be missing.
         """
         counts = {}
-        for name, coder, extra in zip(self.names, self._coders, self._nullable, strict=True):
+        for (name, coder), extra in zip(self._coders.items(), self._nullable, strict=True):
             cells = table[name]
             fine = coder.fits(cells) | (cells.isna().to_numpy() if extra else False)
             counts[name] = int((~fine).sum())
@@ -163,10 +194,17 @@ class Codec:
         dtypes = plain["dtypes"]
         return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]))
 
-    def _coder(self, name: str, text: str) -> Coder:
+    def _column(self, name: str, text: str) -> Coder | Maker | None:
+        """What codes a column, or makes it; None for one that is left out."""
+        column, dtype = self.schema.columns[name], parse_dtype(text)
+        if isinstance(column, Text):
+            return None
+        if family(dtype) == "nothing":
+            return Nothing(dtype)
         try:
-            column = self.schema.columns[name]
-            coder = make_coder(column, parse_dtype(text))
+            if isinstance(column, Identifier):
+                return make_maker(column, dtype)
+            coder = make_coder(column, dtype)
             if self.fine and isinstance(coder, Ordered):
                 return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))  # type: ignore[union-attr]
             return coder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
@@ -9,13 +10,25 @@ import pandas as pd
 
 from privsyn.errors import InputError, shown
 from privsyn.table.checks import check_decimals
-from privsyn.table.columns import Coder, Listed, Number, Time
-from privsyn.table.dtypes import Dtype, Family, dtype_text, family, number_type, tick
+from privsyn.table.clocks import Clock, Span
+from privsyn.table.columns import Coder, Listed, Moment, Number
+from privsyn.table.dtypes import Dtype, Family, decimals_of, dtype_text, family, number_type, tick
 from privsyn.table.grid import Grid, holds, spacing
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical
+from privsyn.table.kinds import SECONDS, Duration, Time
+from privsyn.table.schema import Categorical, Coded, Datetime, Numerical
+
+MOST_SCALE = 4
+"""A decimal dtype of more decimals, often a program's default, says little of the numbers."""
 
 
-def make_coder(column: Column, dtype: Dtype) -> Coder:
+_HINTS: dict[Family, str] = {
+    "datetime": "Datetime(low, high)",
+    "time": "Time()",
+    "duration": "Duration(low, high)",
+}
+
+
+def make_coder(column: Coded, dtype: Dtype) -> Coder:
     """The coder of one column; an `InputError` where the dtype cannot hold what the schema says.
 
     >>> make_coder(Numerical(0, 300), np.dtype("uint8"))
@@ -31,15 +44,20 @@ def make_coder(column: Column, dtype: Dtype) -> Coder:
             other = None if column.other is None else values.index(column.other)
             return Listed(_listed(values, dtype, kind), other)
         case Numerical():
-            return Number(_number_grid(column, dtype, kind), dtype)
+            decimal = kind == "object" and column.objects == "decimal"
+            return Number(_number_grid(column, dtype, kind), dtype, decimal)
         case Datetime():
-            return _time(column, dtype, kind)
+            return _moment(column, dtype, kind)
+        case Time():
+            return _clock(column, dtype, kind)
+        case Duration():
+            return _span(column, dtype, kind)
 
 
 def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
     """The listed values in the dtype of the column, if that holds them all and keeps them apart."""
-    if kind == "datetime":
-        raise InputError(f"{_its(dtype)}: use Datetime(low, high)")
+    if kind in _HINTS:
+        raise InputError(f"{_its(dtype)}: use {_HINTS[kind]}")
     for value in values:
         if not _held(value, dtype, kind):
             raise InputError(f"{_its(dtype)}, which cannot hold the listed value {shown(value)}")
@@ -48,6 +66,8 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
         return pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered))
     if kind in ("integer", "real"):  # or a dtype may refuse 1.0 for 1, or 2**63 for a float
         values = tuple(map(int if kind == "integer" else float, values))
+    if kind == "decimal":
+        values = tuple(Decimal(str(value)) for value in values)
     pool = pd.Series(values, dtype=dtype)
     if kind != "object" and not pd.Index(pool).is_unique:
         raise InputError(f"{_its(dtype)}, which cannot tell all listed values apart")
@@ -63,10 +83,27 @@ def _held(value: Any, dtype: Dtype, kind: Family) -> bool:
         case "integer":
             whole = np.iinfo(number_type(dtype))
             return _is_number(value) and value == round(value) and whole.min <= value <= whole.max
+        case "decimal":
+            return _is_number(value) and value == round(value, decimals_of(dtype)) and _within(value, dtype)
         case "real":
             return _is_number(value) and abs(value) <= float(np.finfo(number_type(dtype)).max)
         case _:
             return True
+
+
+def _within(number: float, dtype: Dtype) -> bool:
+    return abs(number) <= largest_decimal(dtype)
+
+
+def largest_decimal(dtype: Dtype) -> float:
+    """The largest number of a decimal dtype, in as many decimals as are made use of.
+
+    >>> import pyarrow
+    >>> largest_decimal(pd.ArrowDtype(pyarrow.decimal128(5, 2)))
+    999.99
+    """
+    kind, decimals = dtype.pyarrow_dtype, cast(int, exact_decimals(Numerical(), dtype))
+    return round(10.0 ** (kind.precision - kind.scale) - 10.0**-decimals, decimals)
 
 
 def _is_number(value: Any) -> bool:
@@ -75,8 +112,8 @@ def _is_number(value: Any) -> bool:
 
 def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
     low, high = cast(float, column.low), cast(float, column.high)
-    if kind not in ("integer", "real", "object"):
-        hint = "Datetime(low, high)" if kind == "datetime" else "Categorical([...]), or convert it to numbers"
+    if kind not in ("integer", "real", "decimal", "object"):
+        hint = _HINTS.get(kind, "Categorical([...]), or convert it to numbers")
         raise InputError(f"{_its(dtype)}, not numbers: use {hint}")
     floats = np.dtype(np.float64)
     if kind == "integer":
@@ -87,13 +124,28 @@ def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
             raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
     elif kind == "real":
         floats = number_type(dtype)
-    if kind == "integer" or column.integer:
-        return _exact_grid(column, 0, floats, dtype)
-    if column.decimals is not None:
-        return _exact_grid(column, column.decimals, floats, dtype)
+    elif kind == "decimal" and not (_within(low, dtype) and _within(high, dtype)):
+        raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
+    decimals = exact_decimals(column, dtype)
+    if decimals is not None:
+        return _exact_grid(column, decimals, floats, dtype)
     if np.isnan(spacing(low, high, floats)):
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
     return Grid.real(low, high, bins=column.bins, dtype=floats)
+
+
+def exact_decimals(column: Numerical, dtype: Dtype) -> int | None:
+    """The decimals of every number, by the schema or else by the dtype; None for reals.
+
+    >>> exact_decimals(Numerical(), np.dtype("int8")), exact_decimals(Numerical(), np.dtype("float64"))
+    (0, None)
+    """
+    if family(dtype) == "integer" or column.integer:
+        return 0
+    scale = decimals_of(dtype)
+    if column.decimals is None or scale is None:
+        return column.decimals if scale is None else min(scale, MOST_SCALE)
+    return min(column.decimals, scale)
 
 
 def _exact_grid(column: Numerical, decimals: int, floats: np.dtype, dtype: Dtype) -> Grid:
@@ -104,7 +156,7 @@ def _exact_grid(column: Numerical, decimals: int, floats: np.dtype, dtype: Dtype
     return Grid.exact(low, high, decimals=decimals, bins=column.bins)
 
 
-def _time(column: Datetime, dtype: Dtype, kind: Family) -> Time:
+def _moment(column: Datetime, dtype: Dtype, kind: Family) -> Moment:
     if kind not in ("datetime", "text", "object"):
         raise InputError(f"{_its(dtype)}, not dates: convert it with pandas.to_datetime")
     bounds = np.array([column.low, column.high], dtype="datetime64[s]")
@@ -112,7 +164,23 @@ def _time(column: Datetime, dtype: Dtype, kind: Family) -> Time:
     if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
     low, high = bounds.astype(f"datetime64[{column.unit}]").astype(np.int64).tolist()
-    return Time(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, str(column.unit))
+    grid = Grid.exact(low, high, decimals=0, bins=column.bins)
+    return Moment(grid, dtype, str(column.unit), column.format, column.objects)
+
+
+def _clock(column: Time, dtype: Dtype, kind: Family) -> Clock:
+    if kind not in ("time", "text", "object"):
+        raise InputError(f"{_its(dtype)}, not times of day: convert it to text such as 08:30")
+    low, high = column.steps
+    grid = Grid.exact(low, high, decimals=0, bins=column.bins)
+    return Clock(grid, dtype, SECONDS[column.unit], column.objects)
+
+
+def _span(column: Duration, dtype: Dtype, kind: Family) -> Span:
+    if kind not in ("duration", "object"):
+        raise InputError(f"{_its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
+    low, high = column.steps
+    return Span(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, SECONDS[column.unit])
 
 
 def _its(dtype: Dtype) -> str:

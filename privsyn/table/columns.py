@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from privsyn.table.cells import moments, numbers
-from privsyn.table.dtypes import OBJECT, Dtype, family, tick, zone
+from privsyn.table.dtypes import OBJECT, TICKS, Dtype, family, tick, zone
 from privsyn.table.grid import Codes, Floats, Grid
 
 Mask = npt.NDArray[np.bool_]
@@ -87,7 +89,7 @@ class Listed(Coder):
         if isinstance(cells.dtype, pd.CategoricalDtype):
             places = [*_places(cells.cat.categories, self.pool), STRAY]  # pandas' code of missing is -1
             return np.array(places, dtype=np.int64)[cells.cat.codes]
-        if cells.dtype == OBJECT:
+        if cells.dtype == OBJECT or family(cells.dtype) == "decimal":
             return np.array(_places(cells, self.pool), dtype=np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
 
@@ -99,6 +101,30 @@ class Listed(Coder):
     def fits(self, cells: pd.Series) -> Mask:
         """Which cells are listed."""
         return self._find(cells) != STRAY
+
+
+@dataclass(frozen=True, eq=False)
+class Nothing(Coder):
+    """A column of which the dtype says that all cells are missing."""
+
+    dtype: Dtype
+
+    @property
+    def size(self) -> int:
+        """No codes but for missing."""
+        return 0
+
+    def find(self, cells: pd.Series) -> Codes:
+        """All missing."""
+        return np.full(len(cells), STRAY, dtype=np.int64)
+
+    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
+        """Missing cells."""
+        return pd.Series([None] * len(codes), dtype=self.dtype)
+
+    def fits(self, cells: pd.Series) -> Mask:
+        """No cell; but none is there."""
+        return np.zeros(len(cells), dtype=np.bool_)
 
 
 def _places(cells: Any, pool: Any) -> list[int]:
@@ -148,27 +174,48 @@ class Ordered(Coder):
 
 @dataclass(frozen=True, eq=False)
 class Number(Ordered):
-    """Numbers between bounds."""
+    """Numbers between bounds; in a column of objects they may be Python's decimals."""
+
+    decimal: bool = False
 
     def read(self, cells: pd.Series) -> Floats:
         """The cells as doubles."""
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a cell
             if cells.dtype == OBJECT:
                 return numbers(cells.tolist())
+            if family(cells.dtype) == "decimal":
+                return pa.array(cells.array).cast(pa.float64()).to_numpy(zero_copy_only=False)
             return cells.to_numpy(dtype=np.float64, na_value=np.nan)
 
     def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
         """A number of each bin; whole ones stay integers where the dtype leaves the choice."""
         drawn = pd.Series(self.grid.draw(codes, rng))
+        if family(self.dtype) == "decimal":
+            return self._decimals(drawn, missing)
+        if self.decimal:
+            return pd.Series([Decimal(text) for text in self._texts(drawn)], dtype=object).mask(missing)
         whole = self.grid.decimals == 0 and family(self.dtype) in ("integer", "object")
         return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing)
 
+    def _decimals(self, drawn: pd.Series, missing: Mask) -> pd.Series:
+        """The numbers in Arrow's decimals; those of the grid first, or the digits of a double would show."""
+        exact = pa.array([Decimal(text) for text in self._texts(drawn)], self.dtype.pyarrow_dtype)
+        cells = pc.if_else(pa.array(missing), pa.scalar(None, exact.type), exact)
+        return pd.Series(pd.array(cells, dtype=self.dtype))
+
+    def _texts(self, drawn: pd.Series) -> list[str]:
+        """The numbers as they are written with the decimals of the grid."""
+        decimals = self.grid.decimals
+        return [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]
+
 
 @dataclass(frozen=True, eq=False)
-class Time(Ordered):
+class Moment(Ordered):
     """Dates or times between bounds, in days or seconds since 1970 on the clock of the column's own zone."""
 
     unit: str
+    format: str | None = None
+    objects: Literal["text", "date", "datetime"] = "text"
 
     def read(self, cells: pd.Series) -> Floats:
         """The days or seconds, what is finer being cut off."""
@@ -177,7 +224,7 @@ class Time(Ordered):
             if zone(cells.dtype) is not None:
                 seconds = _on_the_wall(seconds, zone(cells.dtype))
         else:
-            seconds = moments(cells.tolist())
+            seconds = moments(cells.tolist(), self.format)
         units = seconds.astype(f"datetime64[{self.unit}]")
         return np.where(np.isnat(units), np.nan, units.astype(np.int64))
 
@@ -188,15 +235,22 @@ class Time(Ordered):
         return np.clip(seconds, low, high)
 
     def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
-        """A time of each bin; in a column of text or objects, as text in ISO form."""
+        """A time of each bin; in a column of text, and of objects unless they are more, as text."""
         units = self.grid.draw(codes, rng).astype(np.int64).astype(f"datetime64[{self.unit}]")
         if family(self.dtype) != "datetime":
-            return pd.Series(np.datetime_as_string(units), dtype=self.dtype).mask(missing)
+            return pd.Series(self._objects(units), dtype=self.dtype).mask(missing)
         times = pd.Series(units.astype("datetime64[s]")).mask(missing)
         if zone(self.dtype) is not None:  # a time that the clock skips moves forward; of two alike, the first
             first = np.ones(len(times), dtype=bool)
             times = times.dt.tz_localize(zone(self.dtype), ambiguous=first, nonexistent="shift_forward")
         return times.astype(self.dtype)
+
+    def _objects(self, units: Times) -> list[Any]:
+        if family(self.dtype) == "object" and self.objects != "text":
+            return units.astype("datetime64[D]" if self.objects == "date" else "datetime64[s]").tolist()
+        if self.format is None:
+            return np.datetime_as_string(units).tolist()
+        return [at.strftime(self.format) for at in units.tolist()]
 
 
 def _instants(cells: pd.Series) -> Times:
@@ -211,7 +265,7 @@ def _instants(cells: pd.Series) -> Times:
         times = (cells.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else cells).to_numpy()
     if unit == "D":
         return times.astype("datetime64[s]")
-    seconds = times.astype(np.int64) // {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    seconds = times.astype(np.int64) // TICKS[unit]
     return np.where(np.isnat(times), np.datetime64("NaT", "s"), seconds.astype("datetime64[s]"))
 
 

@@ -26,14 +26,22 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError
-from privsyn.table.cells import moments, number, numbers
+from privsyn.table.cells import clock_seconds, moments, number, numbers, span_seconds
 from privsyn.table.checks import check_names
+from privsyn.table.csv_format import CsvFormat
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Floats
+from privsyn.table.kinds import Duration, Identifier, Text, Time
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts taken for a missing cell where no schema says which are."""
+
+PLAIN = CsvFormat()
+"""How programs write a CSV."""
+
+Guess = Categorical | Numerical | Datetime
+"""What is made of the cells where no schema says it."""
 
 LONGEST_ROW = 2**26
 """Bytes: the reader's block, which no row may exceed."""
@@ -55,7 +63,8 @@ def read_csv(
 
     The column that `unit` names is left as the text it is: an identifier has no type to be guessed.
     """
-    text = read_text(path)
+    spelling = PLAIN if schema is None else schema.csv
+    text = read_text(path, spelling)
     columns, kinds, facts = {}, {}, [WELL_FORMED]
     more_marks = () if schema is None else schema.missing
     for name in text.column_names:
@@ -65,33 +74,28 @@ def read_csv(
         if name == unit:
             column = Categorical()
         if column is None:
-            column = _guess(cells)
-            facts.append(f"column {name!r}: that it is {_kind(column)} (read off the file)")
-        columns[name] = _typed(cells, column)
+            column = guess = _guess(cells)
+            facts.append(f"column {name!r}: that it is {_kind(guess)} (read off the file)")
+        columns[name] = _typed(cells, column, spelling)
         if name != unit:
             kinds[name] = column
     return pd.DataFrame(columns, copy=False), tuple(facts), Schema(kinds) if kinds else None
-
-
-def read_header(path: Path, schema: Schema | None) -> pd.DataFrame:
-    """A table of no rows with the columns of a CSV file; none of its rows is looked at."""
-    return no_rows(_header(path)[0], schema)
 
 
 def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
     """A table of no rows, as it would be read; what the schema does not say is text."""
     known = {} if schema is None else schema.columns
     nothing = pa.chunked_array([pa.array([], pa.string())])
-    return pd.DataFrame({name: _typed(nothing, known.get(name, Categorical())) for name in names})
+    return pd.DataFrame({name: _typed(nothing, known.get(name, Categorical()), PLAIN) for name in names})
 
 
-def read_text(path: Path) -> pa.Table:
+def read_text(path: Path, spelling: CsvFormat = PLAIN) -> pa.Table:
     """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record.
 
     A file that is seen not to be well-formed is refused, in words that quote none of it.
     """
     _check_quotes(path)
-    names, has_rows = _header(path)
+    names, has_rows = _header(path, spelling)
     if not has_rows:
         return pa.table({name: pa.array([], pa.string()) for name in names})
     table, complaint = (
@@ -102,15 +106,15 @@ def read_text(path: Path) -> pa.Table:
         with pa.input_stream(str(path), compression="gzip" if _is_gzip(path) else None) as stream:
             table = arrow_csv.read_csv(
                 stream,
-                read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW),
-                parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+                read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW, encoding=spelling.encoding),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=spelling.delimiter),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types={name: pa.string() for name in names}, strings_can_be_null=False
                 ),
             )
     except Exception as error:  # its text quotes the row
         if "UTF8" in str(error):
-            complaint = f"{path}: not text in UTF-8: save it so"
+            complaint = _misspelt(path, spelling)
         else:
             complaint = (
                 f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
@@ -129,6 +133,11 @@ def marks_in(path: Path) -> tuple[str, ...]:
     return tuple(mark for mark in MARKS if mark in cells)
 
 
+def read_header(path: Path, spelling: CsvFormat = PLAIN) -> list[str]:
+    """The names of the columns of a CSV file; no row is looked at."""
+    return _header(path, spelling)[0]
+
+
 def _check_quotes(path: Path) -> None:
     """Refuse a file in which some quote must be open: closed ones and doubled ones come in pairs."""
     quotes, complaint = 0, ""
@@ -144,17 +153,22 @@ def _check_quotes(path: Path) -> None:
         raise InputError(complaint)
 
 
-def _header(path: Path) -> tuple[list[str], bool]:
+def _misspelt(path: Path, spelling: CsvFormat) -> str:
+    return f"{path}: not text in {spelling.encoding.upper()}: save it so, or say its encoding in the schema"
+
+
+def _header(path: Path, spelling: CsvFormat) -> tuple[list[str], bool]:
     """The names of the columns, and whether anything follows them."""
     complaint = f"{path}: is empty: its first line is to hold the names of the columns"
     names, has_rows = [], False
     try:
         with _open(path) as file:
-            lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            names = next((row for row in csv.reader(lines) if row), [])
+            encoding = "utf-8-sig" if spelling.encoding == "utf-8" else spelling.encoding
+            lines = io.TextIOWrapper(file, encoding=encoding, newline="")
+            names = next((row for row in csv.reader(lines, delimiter=spelling.delimiter) if row), [])
             has_rows = any(line.strip("\r\n") for line in lines)
     except UnicodeDecodeError:
-        names, complaint = [], f"{path}: not text in UTF-8: save it so"
+        names, complaint = [], _misspelt(path, spelling)
     except csv.Error as error:
         names, complaint = [], f"{path}: cannot be read as CSV ({_reason(error)})"
     if not names:
@@ -186,7 +200,7 @@ def _blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:
     )
 
 
-def _guess(cells: pa.ChunkedArray) -> Column:
+def _guess(cells: pa.ChunkedArray) -> Guess:
     """The kind of column that all cells agree with."""
     if cells.null_count == len(cells):
         return Categorical()
@@ -202,7 +216,7 @@ def _guess(cells: pa.ChunkedArray) -> Column:
     return Categorical()
 
 
-def _kind(column: Column) -> str:
+def _kind(column: Guess) -> str:
     if isinstance(column, Numerical):
         return "a column of whole numbers" if column.integer else "a column of real numbers"
     if isinstance(column, Datetime):
@@ -210,18 +224,35 @@ def _kind(column: Column) -> str:
     return "a column of text" if column.values is None else "a column of true and false"
 
 
-def _typed(cells: pa.ChunkedArray, column: Column) -> pd.Series:
+def _typed(cells: pa.ChunkedArray, column: Column, spelling: CsvFormat) -> pd.Series:
     """The cells in the dtype that the column calls for, as a pandas series."""
     match column:
-        case Categorical(values=None):
+        case Categorical(values=None) | Text():
             return cells.to_pandas().astype(TEXT)
-        case Categorical(values=values):
-            return _listed(cells, tuple(cast(Any, values)), column.other)
+        case Categorical():
+            return _listed(cells, tuple(cast(Any, column.values)), column.other, spelling)
         case Numerical():
-            read = numbers(cells.to_pylist())
+            read = numbers(_plain(cells.to_pylist(), spelling))
             return _whole(read) if column.is_whole else pd.Series(read)
         case Datetime():
-            return pd.Series(moments(cells.to_pylist()))
+            return pd.Series(moments(cells.to_pylist(), column.format))
+        case Time():
+            seconds = clock_seconds(cells.to_pylist())
+            times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
+            return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
+        case Duration():
+            seconds = span_seconds(cells.to_pylist())
+            spans = np.nan_to_num(seconds).astype("timedelta64[s]")
+            return pd.Series(spans).mask(np.isnan(seconds))
+        case Identifier():  # its cells are not looked at: its type follows from the schema
+            return pd.Series([None] * len(cells), dtype="Int64" if column.format is None else TEXT)
+
+
+def _plain(texts: list[str | None], spelling: CsvFormat) -> list[str | None]:
+    """Numbers as programs write them."""
+    if spelling.spells_plainly:
+        return texts
+    return [None if text is None else spelling.plain_number(text) for text in texts]
 
 
 def _whole(read: Floats) -> pd.Series:
@@ -231,7 +262,7 @@ def _whole(read: Floats) -> pd.Series:
     return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
 
 
-def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any) -> pd.Series:
+def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any, spelling: CsvFormat) -> pd.Series:
     """The listed value that each text stands for, `other` for none."""
     types = {type(value) for value in values}
     if types == {str}:
@@ -239,7 +270,7 @@ def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any) -> pd.S
     written: dict[Any, Any] = {number(value): value for value in values if type(value) in (int, float)}
     written |= {str(value).lower(): value for value in values if isinstance(value, bool)}
     written |= {str(value): value for value in reversed(values)}
-    meaning = {text: _meaning(text, written, other) for text in pc.unique(cells).to_pylist()}
+    meaning = {text: _meaning(text, written, other, spelling) for text in pc.unique(cells).to_pylist()}
     if types == {bool}:
         dtype = "boolean"
     elif types == {int} and all(-(2**63) <= value < 2**63 for value in values):
@@ -249,8 +280,10 @@ def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any) -> pd.S
     return pd.Series([meaning[text] for text in cells.to_pylist()], dtype=dtype)
 
 
-def _meaning(text: str | None, written: dict[Any, Any], other: Any) -> Any:
+def _meaning(text: str | None, written: dict[Any, Any], other: Any, spelling: CsvFormat) -> Any:
     """The value that is written so, or as a number (``1.0`` for 1), or in other letters (``TRUE``)."""
     if text is None:
         return None
-    return written.get(text, written.get(text.lower(), written.get(number(text), other)))
+    return written.get(
+        text, written.get(text.lower(), written.get(number(spelling.plain_number(text)), other))
+    )

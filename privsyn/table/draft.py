@@ -1,29 +1,28 @@
-"""A draft schema, made by looking at the rows; what a schema would do to them. Both for the owner alone."""
+"""A draft schema for a person to review, made by looking at the rows, or at names and dtypes alone."""
 
 from __future__ import annotations
 
 import math
-from datetime import datetime
+import re
+from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
 from privsyn.table.cells import moments
-from privsyn.table.codec import Codec
 from privsyn.table.coders import make_coder
-from privsyn.table.csv_file import marks_in, read_text
+from privsyn.table.csv_file import marks_in, read_header
 from privsyn.table.dtypes import Dtype, family, number_type
+from privsyn.table.kinds import Duration, Identifier, Time
 from privsyn.table.persons import persons_of
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
-from privsyn.table.schema_file import to_yaml
+from privsyn.table.schema import Categorical, Coded, Column, Datetime, Numerical, Schema
 from privsyn.table.sources import ending_of, read_table
-from privsyn.table.unknown import Unknown
+from privsyn.table.unknown import column_of
 
 FEW_NUMBERS = 20
 """A column of at most so many different numbers is listed."""
@@ -33,67 +32,57 @@ FEW_TEXTS = 200
 
 MOST_DECIMALS = 6
 
-HEADER = """\
-# DRAFT, made by looking at the rows of the private table. It is not public until a person has made it so.
-# Every value, bound and "nullable: false" below was read off the rows. Review each line: whatever stands here
-# is treated as known to everybody. Replace what only the rows could tell by what anybody may know (from a
-# codebook, a form, a law), and delete this comment.
-"""
+_NAMES = (
+    r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
+    r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
+)
+_NAMING = re.compile(rf"(?:^| )(?:{'|'.join(_NAMES)})(?:$| )")
 
 
-def draft_schema(table: object, *, unit: str | None = None) -> Schema:
+def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
     """A schema that fits a table. It reads the rows: nothing in it is private until a person has reviewed it.
 
     Few values are listed; numbers and dates get bounds rounded outwards; text of many values is left without
-    a list.
+    a list. A column whose name is that of an identifier is taken for one, and is not looked at.
 
     Parameters
     ----------
     table : data frame or path, as for `read_table`
     unit : str, optional
         The column of identifiers, which has no place in a schema.
+    read : bool
+        If false, no row is looked at: kinds follow from the dtypes, and of a CSV only the names are known.
 
     Examples
     --------
-    >>> draft = draft_schema(pd.DataFrame({"age": range(17, 93), "sex": ["F", "M"] * 38}))
-    >>> draft.columns["age"]
-    Numerical(low=10, high=100, integer=True, decimals=None, bins=32, nullable=False, missing=())
-    >>> draft.columns["sex"].values
-    ('F', 'M')
+    >>> people = pd.DataFrame({"id": range(76), "age": range(17, 93), "sex": ["F", "M"] * 38})
+    >>> draft = draft_schema(people)
+    >>> age = draft.columns["age"]
+    >>> age.low, age.high, age.integer, age.nullable
+    (10, 100, True, False)
+    >>> draft.columns["sex"].values, draft.columns["id"]
+    (('F', 'M'), Identifier(format=None))
+    >>> draft_schema(people, read=False).columns["age"].low is None
+    True
     """
-    frame = _without(unit, read_table(table, unit=unit).frame)
-    columns = {cast(str, name): _draft_column(cells) for name, cells in frame.items()}
+    if not read:
+        return _by_dtype(without(unit, _empty(table)))
+    frame = without(unit, read_table(table, unit=unit).frame)
+    columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
     return Schema(columns, missing=_marks(table))
 
 
-def draft_text(table: object, *, unit: str | None = None) -> str:
-    """The draft as the text of a schema file, which begins by saying what it is."""
-    return HEADER + to_yaml(draft_schema(table, unit=unit))
+def names_rows(name: str) -> bool:
+    """Whether a column is called what identifiers are called.
+
+    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "width")]
+    [True, True, True, True, False, False]
+    """
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
+    return _NAMING.search(re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()) is not None
 
 
-def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> list[str]:
-    """What the schema would do to the rows, in lines for the owner's eyes only: they count private cells."""
-    whole = read_table(table, schema, unit=unit).frame
-    frame = _without(unit, whole)
-    schema = Unknown.of(schema, frame).schema
-    columns = {name: column for name, column in schema.columns.items() if column.is_public}
-    if not columns:
-        return ["nothing to check: the schema gives no values or bounds, they are found under privacy"]
-    schema, frame = Schema(columns, missing=schema.missing), frame[[n for n in frame.columns if n in columns]]
-    changed = Codec.for_table(schema, frame).misfits(frame)
-    for name, count in _unreadable(table, schema, frame).items():
-        changed[name] += count
-    lines = [
-        f"column {name!r}: {count} of {len(frame)} cells do not fit and become {_fate(schema.columns[name])}"
-        for name, count in changed.items()
-        if count
-    ]
-    if unit is not None and (nobodys := int((persons_of(whole, unit) < 0).sum())):
-        lines.append(f"column {unit!r}: {nobodys} of {len(whole)} rows have no identifier and are dropped")
-    return lines or ["every cell fits"]
-
-
-def _without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
+def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
     """The columns that a schema tells of."""
     if unit is None:
         return frame
@@ -101,49 +90,54 @@ def _without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=unit)
 
 
-def _fate(column: Column) -> str:
-    if isinstance(column, Categorical):
-        if column.other is not None:
-            return repr(column.other)
-        return "missing" if column.nullable else "the first value listed"
-    return "clipped" + (
-        ", or missing if unreadable" if column.nullable else ", or the lower bound if unreadable"
-    )
-
-
-def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:
-    """How many cells of a CSV file hold text that became missing because its column cannot mean it."""
-    if not _is_csv(table):
-        return {}
-    text = read_text(Path(cast(str, table)))
-    counts = {}
-    for name in schema.columns:
-        blank = (
-            pc.sum(pc.is_in(text[name], value_set=pa.array(schema.markers(name), pa.string()))).as_py() or 0
-        )
-        counts[name] = int(frame[name].isna().sum()) - blank if schema.columns[name].nullable else 0
-    return counts
-
-
-def _marks(table: object) -> tuple[str, ...]:
-    return marks_in(Path(cast(str, table))) if _is_csv(table) else ()
-
-
-def _is_csv(table: object) -> bool:
+def is_csv(table: object) -> bool:
+    """Whether a table is a CSV file."""
     return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
 
 
-def _draft_column(cells: pd.Series) -> Column:
+def _marks(table: object) -> tuple[str, ...]:
+    return marks_in(Path(cast(str, table))) if is_csv(table) else ()
+
+
+def _empty(table: object) -> pd.DataFrame:
+    """The names and dtypes of a table, without a row; of a CSV, which has no dtypes, the names."""
+    if is_csv(table):
+        return pd.DataFrame({name: [] for name in read_header(Path(cast(str, table)))}, dtype=object)
+    if isinstance(table, str | PathLike):
+        bare = None
+        try:
+            bare = pq.read_schema(table).remove_metadata().empty_table()
+        except Exception:  # its text may quote the file
+            raise InputError(f"{table}: not a Parquet file, or a damaged one") from None
+        return read_table(bare).frame
+    return read_table(table).frame.iloc[:0]
+
+
+def _by_dtype(frame: pd.DataFrame) -> Schema:
+    columns: dict[str, Column] = {}
+    for name, dtype in frame.dtypes.items():
+        named = names_rows(cast(str, name)) and _can_name(dtype)
+        columns[cast(str, name)] = Identifier() if named else column_of(dtype)
+    return Schema(columns)
+
+
+def _can_name(dtype: Dtype) -> bool:
+    return family(dtype) in ("text", "object", "integer", "real")
+
+
+def _draft_column(name: str, cells: pd.Series) -> Column:
+    if names_rows(name) and _can_name(cells.dtype):
+        return Identifier()
     present = cells.dropna()
     nullable = len(present) < len(cells)
-    for propose in (_number, _time, _listed):
-        column = propose(present, nullable)
+    for propose in (_number, _moment, _clock, _span, _listed):
+        column: Coded | None = propose(present, nullable)
         if column is not None and _works(column, cells.dtype):
             return column
     return Categorical(nullable=nullable)
 
 
-def _works(column: Column, dtype: Dtype) -> bool:
+def _works(column: Coded, dtype: Dtype) -> bool:
     try:
         make_coder(column, dtype)
     except InputError:
@@ -151,24 +145,27 @@ def _works(column: Column, dtype: Dtype) -> bool:
     return True
 
 
-def _number(present: pd.Series, nullable: bool) -> Column | None:
+def _number(present: pd.Series, nullable: bool) -> Coded | None:
     """A column of many different numbers, with bounds rounded outwards."""
-    if family(present.dtype) == "object":
+    kind = family(present.dtype)
+    if kind == "object":
         present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
-    elif family(present.dtype) not in ("integer", "real"):
+    elif kind not in ("integer", "real", "decimal"):
         return None
-    numbers = present.to_numpy(dtype=np.float64)
+    numbers = present.astype(np.float64).to_numpy()
     numbers = numbers[np.isfinite(numbers)]
-    if len(np.unique(numbers)) <= FEW_NUMBERS:
+    if (len(np.unique(numbers)) <= FEW_NUMBERS and kind != "decimal") or not len(numbers):
         return None
     decimals = next((d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None)
     low, high = _outwards(float(numbers.min()), float(numbers.max()))
-    if family(present.dtype) == "integer":
+    if kind == "integer":
         limits = np.iinfo(number_type(present.dtype))
         low, high = max(low, limits.min), min(high, limits.max)
     try:
-        if decimals == 0:
+        if decimals == 0 and kind != "decimal":
             return Numerical(int(low), int(high), integer=True, nullable=nullable)
+        if kind == "decimal":
+            return Numerical(low, high, decimals=decimals, nullable=nullable)
         return Numerical(low, high, integer=False, decimals=decimals, nullable=nullable)
     except InputError:
         return None  # too many digits to be a quantity
@@ -177,9 +174,11 @@ def _number(present: pd.Series, nullable: bool) -> Column | None:
 def _outwards(low: float, high: float) -> tuple[float, float]:
     """Round numbers around two numbers, no wider apart than needed to be round.
 
-    >>> _outwards(17, 90), _outwards(0, 4356), _outwards(47.1559, 47.7776)
-    ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8))
+    >>> _outwards(17, 90), _outwards(0, 4356), _outwards(47.1559, 47.7776), _outwards(7, 7)
+    ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8), (7, 7))
     """
+    if low == high:
+        return low, high
     magnitude = math.floor(math.log10(high - low))
     leading = (high - low) / 10.0**magnitude
     step = 10.0**magnitude / (5 if leading < 2 else 2 if leading < 5 else 1)
@@ -187,7 +186,7 @@ def _outwards(low: float, high: float) -> tuple[float, float]:
     return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
 
 
-def _time(present: pd.Series, nullable: bool) -> Column | None:
+def _moment(present: pd.Series, nullable: bool) -> Coded | None:
     """A column of dates or times, with bounds at the ends of years."""
     kind = family(present.dtype)
     if present.empty or kind not in ("datetime", "text", "object"):
@@ -204,7 +203,25 @@ def _time(present: pd.Series, nullable: bool) -> Column | None:
     return Datetime(datetime(first, 1, 1), datetime(last, 12, 31, 23, 59, 59), nullable=nullable)
 
 
-def _listed(present: pd.Series, nullable: bool) -> Column | None:
+def _clock(present: pd.Series, nullable: bool) -> Coded | None:
+    """A column of times of day, by its dtype."""
+    return Time(nullable=nullable) if family(present.dtype) == "time" else None
+
+
+def _span(present: pd.Series, nullable: bool) -> Coded | None:
+    """A column of lengths of time, with bounds rounded outwards to days, or to hours of a day."""
+    if family(present.dtype) != "duration" or present.empty:
+        return None
+    lengths = present.astype("timedelta64[s]")
+    low, high = lengths.min().to_pytimedelta(), lengths.max().to_pytimedelta()
+    step = timedelta(days=1) if max(high, -low) > timedelta(days=1) else timedelta(hours=1)
+    try:
+        return Duration(low // step * step, -(-high // step) * step, nullable=nullable)
+    except InputError:
+        return None  # longer than anybody counts
+
+
+def _listed(present: pd.Series, nullable: bool) -> Coded | None:
     """A column of few values, sorted, or in the order of its categories."""
     kind = family(present.dtype)
     if kind == "boolean":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -10,12 +11,27 @@ import pyarrow as pa
 from pandas.api import types
 
 Dtype = Any  # numpy.dtype or pandas' ExtensionDtype: they share no base class
-Family = Literal["integer", "real", "boolean", "text", "datetime", "category", "object"]
+Family = Literal[
+    "integer",
+    "real",
+    "decimal",
+    "boolean",
+    "text",
+    "datetime",
+    "time",
+    "duration",
+    "category",
+    "object",
+    "nothing",
+]
 
 TEXT: Dtype = pd.Series(["text"]).dtype
 """What this pandas makes of text: ``str`` from 3.0, ``object`` before."""
 
 OBJECT = np.dtype(object)
+
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""In a second, by the unit of a dtype."""
 
 CATEGORY, ORDERED_CATEGORY = "category", "ordered category"
 _ARROW_TEXT = "arrow string"
@@ -25,7 +41,7 @@ def family(dtype: Dtype) -> Family | None:
     """The kind of cells that `dtype` holds; None for one that no column of a schema fits.
 
     >>> family(pd.Series([1, None], dtype="Int64").dtype), family(np.dtype("m8[s]"))
-    ('integer', None)
+    ('integer', 'duration')
     """
     if isinstance(dtype, pd.CategoricalDtype):
         return "category"
@@ -36,11 +52,25 @@ def family(dtype: Dtype) -> Family | None:
         ("integer", types.is_integer_dtype),
         ("real", types.is_float_dtype),
         ("datetime", types.is_datetime64_any_dtype),
+        ("duration", types.is_timedelta64_dtype),
         ("text", types.is_string_dtype),
     )
     if isinstance(dtype, pd.SparseDtype):
         return None
+    if isinstance(dtype, pd.ArrowDtype) and (found := _arrow_family(dtype.pyarrow_dtype)):
+        return found
     return next((name for name, test in tests if test(dtype)), None)
+
+
+def _arrow_family(kind: pa.DataType) -> Family | None:
+    """The families that only Arrow has types for."""
+    tests: tuple[tuple[Family, Any], ...] = (
+        ("decimal", pa.types.is_decimal),
+        ("time", pa.types.is_time),
+        ("duration", pa.types.is_duration),
+        ("nothing", pa.types.is_null),
+    )
+    return next((name for name, test in tests if test(kind)), None)
 
 
 def holds_missing(dtype: Dtype) -> bool:
@@ -49,8 +79,19 @@ def holds_missing(dtype: Dtype) -> bool:
 
 
 def number_type(dtype: Dtype) -> np.dtype:
-    """The NumPy type behind a column of numbers; double for objects."""
-    return np.dtype(getattr(dtype, "numpy_dtype", dtype)) if dtype != OBJECT else np.dtype(np.float64)
+    """The NumPy type behind a column of numbers; double for objects and decimals."""
+    if dtype == OBJECT or family(dtype) == "decimal":
+        return np.dtype(np.float64)
+    return np.dtype(getattr(dtype, "numpy_dtype", dtype))
+
+
+def decimals_of(dtype: Dtype) -> int | None:
+    """The decimals that a dtype gives its numbers, if it is one of decimals.
+
+    >>> decimals_of(pd.ArrowDtype(pa.decimal128(10, 2))), decimals_of(np.dtype(np.float64))
+    (2, None)
+    """
+    return max(0, dtype.pyarrow_dtype.scale) if family(dtype) == "decimal" else None
 
 
 def tick(dtype: Dtype) -> str:
@@ -85,6 +126,8 @@ def dtype_text(dtype: Dtype) -> str | None:
     """
     if isinstance(dtype, pd.CategoricalDtype):
         return ORDERED_CATEGORY if dtype.ordered else CATEGORY
+    if isinstance(dtype, pd.ArrowDtype) and (text := _exotic(dtype.pyarrow_dtype)):
+        return text
     text = str(dtype)
     if text == "str":
         return text  # how it is stored does not matter
@@ -102,8 +145,32 @@ def parse_dtype(text: str) -> Dtype:
     """The dtype that `dtype_text` wrote; for a category, one without categories."""
     if text in (CATEGORY, ORDERED_CATEGORY):
         return pd.CategoricalDtype(ordered=text == ORDERED_CATEGORY)
+    if found := _EXOTIC.fullmatch(text):
+        return pd.ArrowDtype(_exotic_type(*found.groups()))
     if text == _ARROW_TEXT:
         return pd.ArrowDtype(pa.string())
     if text == "str":
         return TEXT
     return types.pandas_dtype(text)
+
+
+_EXOTIC = re.compile(r"arrow (decimal|time|duration|null)([0-9]*)(?: ?([0-9]+|s|ms|us|ns)(?: (-?[0-9]+))?)?")
+"""Arrow's types of which pandas reads no text."""
+
+
+def _exotic(kind: pa.DataType) -> str | None:
+    if pa.types.is_decimal(kind):
+        return f"arrow decimal{kind.bit_width} {kind.precision} {kind.scale}"
+    if pa.types.is_time(kind):
+        return f"arrow time{kind.bit_width} {kind.unit}"
+    if pa.types.is_duration(kind):
+        return f"arrow duration64 {kind.unit}"
+    return "arrow null" if pa.types.is_null(kind) else None
+
+
+def _exotic_type(name: str, bits: str, first: str | None, scale: str | None) -> pa.DataType:
+    if name == "decimal":
+        return getattr(pa, f"decimal{bits}")(int(cast(str, first)), int(cast(str, scale)))
+    if name == "time":
+        return getattr(pa, f"time{bits}")(first)
+    return pa.duration(first) if name == "duration" else pa.null()

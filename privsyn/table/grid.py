@@ -93,8 +93,8 @@ class Grid:
         """The same points in at most about `cells` bins: each by itself, if they are so few.
 
         Otherwise half of the edges are evenly spaced and half at numbers in geometric progression, away from
-        zero on both sides; and zero is by itself, if it lies within the bounds. So a spike at zero and small
-        numbers are told apart as well as the parts of a long tail.
+        zero on both sides; and zero is by itself, if it lies within the bounds, and so are both bounds, where
+        all lands that is clipped. So spikes and small numbers are told apart as well as a long tail's parts.
 
         Examples
         --------
@@ -118,7 +118,8 @@ class Grid:
         if all(part.size for part in parts):
             parts = [part[::2] for part in parts]
         points = (np.concatenate([parts[0], -parts[1]]) - self.low) * self.scale
-        points = np.rint(np.append(points, [] if self.zero is None else [self.zero, self.zero + 1]))
+        alone = [0, self.points - 1, *([] if self.zero is None else [self.zero])]
+        points = np.rint(np.concatenate([points, alone, np.add(alone, 1)]))
         return points[(points >= 0) & (points <= self.points)]
 
     @property
@@ -150,7 +151,7 @@ class Grid:
         numbers = self.low + points / self.scale
         if self.decimals is not None:
             return np.round(numbers, self.decimals)
-        return np.where(points == self.zero, 0.0, numbers)
+        return np.where(points == self.zero, 0.0, np.where(points == self.points - 1, self.high, numbers))
 
 
 def spacing(low: float, high: float, dtype: np.dtype) -> float:

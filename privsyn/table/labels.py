@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.table.clocks import Clock, Span
 from privsyn.table.codec import Codec
-from privsyn.table.columns import Coder, Listed, Ordered, Time
+from privsyn.table.columns import Coder, Listed, Moment, Ordered
 from privsyn.table.grid import Grid
 
 Codes = npt.NDArray[np.integer]
+Word = Callable[[float], str]
 
 MISSING = "(missing)"
 SECONDS_IN_A_DAY = 86400
@@ -40,20 +44,47 @@ def labels(codec: Codec, groups: Sequence[Codes]) -> tuple[tuple[str, ...], ...]
     )
 
 
-def bin_labels(grid: Grid, in_a_day: int | None) -> list[str]:
-    """Each bin in words, by its first and last point; `in_a_day` points make a day where they are times.
+def as_number(point: float) -> str:
+    """A point of a grid of numbers.
 
-    >>> bin_labels(Grid.exact(0, 3, decimals=0, bins=3), None)
+    >>> as_number(3.0), as_number(0.25)
+    ('3', '0.25')
+    """
+    return f"{point:.0f}" if point == round(point) and abs(point) < 1e12 else f"{point:.6g}"
+
+
+def as_date(point: float, in_a_day: int = 1) -> str:
+    """A point of a grid of times, of which so many make a day, by its date.
+
+    >>> as_date(31), as_date(86400 * 31, SECONDS_IN_A_DAY)
+    ('1970-02-01', '1970-02-01')
+    """
+    return str(np.datetime64(int(point // in_a_day), "D"))
+
+
+def as_span(point: float, step: int = 1) -> str:
+    """A point of a grid of lengths of time or times of day, in steps of so many seconds.
+
+    >>> as_span(90, 60)
+    '1:30:00'
+    """
+    return str(timedelta(seconds=point * step))
+
+
+def bin_labels(grid: Grid, word: Word = as_number) -> list[str]:
+    """Each bin in words, by its first and last point.
+
+    >>> bin_labels(Grid.exact(0, 3, decimals=0, bins=3))
     ['0', '1', '2 to 3']
     """
-    return [_range(grid, place, place, in_a_day) for place in range(grid.bins)]
+    return [_range(grid, place, place, word) for place in range(grid.bins)]
 
 
 def _label(coder: Coder, codes: Codes) -> str:
     """Neighbouring bins by their range; other codes that were counted as one by the first of them."""
     first, last = int(codes[0]), int(codes[-1])
     if isinstance(coder, Ordered) and last < coder.size and last - first + 1 == len(codes):
-        return _range(coder.grid, first, last, _in_a_day(coder))
+        return _range(coder.grid, first, last, _word_of(coder))
     return _word(coder, first) + (f" (and {len(codes) - 1} more)" if len(codes) > 1 else "")
 
 
@@ -64,26 +95,24 @@ def _word(coder: Coder, code: int) -> str:
         case Listed():
             return str(coder.pool.iloc[code])
         case Ordered():
-            return _range(coder.grid, code, code, _in_a_day(coder))
+            return _range(coder.grid, code, code, _word_of(coder))
         case _:
             raise TypeError(f"no words for a {type(coder).__name__}")
 
 
-def _in_a_day(coder: Ordered) -> int | None:
-    """How many points of its grid make a day, where they are times."""
-    if not isinstance(coder, Time):
-        return None
-    return 1 if coder.unit == "D" else SECONDS_IN_A_DAY
+def _word_of(coder: Ordered) -> Word:
+    """How a point of its grid is written."""
+    match coder:
+        case Moment():
+            return partial(as_date, in_a_day=1 if coder.unit == "D" else SECONDS_IN_A_DAY)
+        case Span() | Clock():
+            return partial(as_span, step=coder.step)
+        case _:
+            return as_number
 
 
-def _range(grid: Grid, first: int, last: int, in_a_day: int | None) -> str:
+def _range(grid: Grid, first: int, last: int, word: Word) -> str:
     """From the first point of one bin to the last of another."""
-
-    def word(point: float) -> str:
-        if in_a_day is not None:
-            return str(np.datetime64(int(point // in_a_day), "D"))
-        return f"{point:.0f}" if point == round(point) and abs(point) < 1e12 else f"{point:.6g}"
-
     low, end = grid.low + grid.edges[[first, last + 1]] / grid.scale
     ends = word(low), word(end - (0 if grid.decimals is None else 10.0**-grid.decimals))
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)

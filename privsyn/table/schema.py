@@ -1,4 +1,4 @@
-"""Schema: what is public about the columns of a table, in three kinds of column."""
+"""Schema: what is public about the columns of a table, in a few kinds of column."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ from privsyn.table.checks import (
     distinct_values,
     flag,
     marks,
+    normalise,
     number_bounds,
+    one_of,
     time_bounds,
+    time_format,
 )
+from privsyn.table.csv_format import CsvFormat
+from privsyn.table.kinds import MAX_BINS, Duration, Identifier, Text, Time
 
-MAX_BINS = 2**20
 MAX_DECIMALS = 12
 
 
@@ -60,13 +64,13 @@ class Categorical:
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        _normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
+        normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
         if self.other is not None:
-            _normalise(self, other=distinct_values([self.other])[0])
+            normalise(self, other=distinct_values([self.other])[0])
         if self.values is not None:
             values = distinct_values(self.values)
             extra = () if self.other is None or self.other in values else (self.other,)
-            _normalise(self, values=values + extra)
+            normalise(self, values=values + extra)
 
     @property
     def is_public(self) -> bool:
@@ -87,7 +91,10 @@ class Numerical:
         Whether all numbers are whole. Left out: the column's dtype decides; in a CSV, which has none, they
         are whole if both bounds are written without a point and no decimals are given.
     decimals : int, optional
-        Decimals that the numbers have, if they have a fixed number of them.
+        Decimals that the numbers have, if they have a fixed number of them. Left out: those of a decimal
+        dtype, if it has at most four.
+    objects : {"number", "decimal"}
+        What a column of Python objects holds: plain numbers, or `decimal.Decimal`.
     bins : int
         At most so many equal intervals are told apart.
     nullable : bool
@@ -107,17 +114,19 @@ class Numerical:
     high: float | None = None
     integer: bool | None = field(default=None, kw_only=True)
     decimals: int | None = field(default=None, kw_only=True)
+    objects: Literal["number", "decimal"] = field(default="number", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        _normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
-        _normalise(self, bins=count("bins", self.bins, 1, MAX_BINS))
+        normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
+        normalise(self, bins=count("bins", self.bins, 1, MAX_BINS))
+        one_of("objects", self.objects, ("number", "decimal"))
         if self.integer is not None:
-            _normalise(self, integer=flag("integer", self.integer))
+            normalise(self, integer=flag("integer", self.integer))
         if self.decimals is not None:
-            _normalise(self, decimals=count("decimals", self.decimals, 0, MAX_DECIMALS))
+            normalise(self, decimals=count("decimals", self.decimals, 0, MAX_DECIMALS))
             if self.integer:
                 raise InputError("integer and decimals exclude each other: give one of them")
         low, high = both_or_neither(self.low, self.high)
@@ -126,7 +135,7 @@ class Numerical:
         low, high = number_bounds(low, high)
         if self.integer or self.decimals is not None:
             check_decimals(low, high, self.decimals or 0)
-        _normalise(self, low=low, high=high)
+        normalise(self, low=low, high=high)
 
     @property
     def is_public(self) -> bool:
@@ -158,6 +167,11 @@ class Datetime:
         to the month.
     unit : {"D", "s"}, optional
         The step: days or seconds. Left out: days, if neither bound has a time of day, or none is given.
+    format : str, optional
+        How text says a date, in a column of text or in a CSV: as ``datetime.strftime`` knows it, such as
+        ``"%d.%m.%Y"``. Left out: in ISO form.
+    objects : {"text", "date", "datetime"}
+        What a column of Python objects holds.
     bins, nullable, missing
         As for `Numerical`.
 
@@ -172,13 +186,18 @@ class Datetime:
     low: str | date | np.datetime64 | None = None
     high: str | date | np.datetime64 | None = None
     unit: Literal["D", "s"] | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
+    objects: Literal["text", "date", "datetime"] = field(default="text", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        _normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
-        _normalise(self, bins=count("bins", self.bins, 1, MAX_BINS))
+        normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
+        normalise(self, bins=count("bins", self.bins, 1, MAX_BINS))
+        one_of("objects", self.objects, ("text", "date", "datetime"))
+        if self.format is not None:
+            normalise(self, format=time_format(self.format))
         if self.unit is not None and (not isinstance(self.unit, str) or self.unit not in ("D", "s")):
             raise InputError(f"unit {shown(self.unit)} is neither 'D' (days) nor 's' (seconds)")
         low, high = both_or_neither(self.low, self.high)
@@ -188,7 +207,7 @@ class Datetime:
         dates_only = low.time() == high.time() == time()
         if self.unit == "D" and not dates_only:
             raise InputError("unit 'D' wants bounds without a time of day")
-        _normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
+        normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
 
     @property
     def is_public(self) -> bool:
@@ -196,7 +215,13 @@ class Datetime:
         return self.low is not None
 
 
-Column = Categorical | Numerical | Datetime
+Ordinal = Numerical | Datetime | Time | Duration
+"""What is coded by its place between two bounds."""
+
+Coded = Categorical | Ordinal
+"""What is counted."""
+
+Column = Coded | Identifier | Text
 
 
 @dataclass(frozen=True)
@@ -205,9 +230,11 @@ class Schema:
 
     Parameters
     ----------
-    columns : mapping of str to Categorical, Numerical or Datetime
+    columns : mapping of str to Categorical, Numerical, Datetime, Time, Duration, Identifier or Text
     missing : str or list of str
         Texts that stand for a missing cell in a file, in every column, beside the empty cell.
+    csv : CsvFormat, optional
+        How a CSV file is written.
 
     Examples
     --------
@@ -218,8 +245,11 @@ class Schema:
 
     columns: Mapping[str, Column]
     missing: str | Sequence[str] = field(default=(), kw_only=True)
+    csv: CsvFormat = field(default=CsvFormat(), kw_only=True)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.csv, CsvFormat):
+            raise InputError(f"csv is a CsvFormat, not {shown(self.csv)}")
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise InputError('a schema maps names to columns, as in Schema({"age": Numerical(0, 100)})')
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -229,7 +259,7 @@ class Schema:
                 raise InputError(f"the column name {shown(name)} is not text: rename the column")
             if not isinstance(column, Column):
                 raise InputError(
-                    f"column {name!r}: {shown(column)} is not a Categorical, Numerical or Datetime"
+                    f"column {name!r}: {shown(column)} is not a Categorical, Numerical, Datetime or the like"
                 )
             if isinstance(column, Categorical):
                 known = column.values or (() if column.other is None else (column.other,))
@@ -241,14 +271,19 @@ class Schema:
 
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
         # A read-only mapping cannot be copied or pickled; a plain one can.
-        return _rebuild, (dict(self.columns), self.missing)
+        return _rebuild, (dict(self.columns), self.missing, self.csv)
 
     def markers(self, name: str) -> tuple[str, ...]:
         """The texts that stand for a missing cell of this column in a file."""
         column = self.columns[name]
         listed = column.values if isinstance(column, Categorical) else None
         empty = () if "" in (listed or ()) else ("",)
-        return (*empty, *self.missing, *column.missing)
+        return (*empty, *self.missing, *getattr(column, "missing", ()))
+
+    @property
+    def coded(self) -> dict[str, Coded]:
+        """The columns that are counted: all but identifiers and free text."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
 
     def require_public(self) -> None:
         """Refuse a schema in which a list of values or the bounds of a column are still to be found."""
@@ -262,10 +297,5 @@ class Schema:
             raise InputError(f"column {name!r}: {what}: {how}; only `fit` finds them under privacy")
 
 
-def _rebuild(columns: dict[str, Column], missing: tuple[str, ...]) -> Schema:
-    return Schema(columns, missing=missing)
-
-
-def _normalise(column: Column, **settings: object) -> None:
-    for name, value in settings.items():
-        object.__setattr__(column, name, value)
+def _rebuild(columns: dict[str, Column], missing: tuple[str, ...], csv: CsvFormat) -> Schema:
+    return Schema(columns, missing=missing, csv=csv)

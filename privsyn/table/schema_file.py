@@ -5,18 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from privsyn.errors import InputError, shown
+from privsyn.table.csv_format import CsvFormat
+from privsyn.table.kinds import Duration, Identifier, Text, Time
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 from privsyn.table.sources import atomic_path
 
-_KINDS: dict[str, type[Column]] = {"categorical": Categorical, "numerical": Numerical, "datetime": Datetime}
+NO_NOTES: Mapping[str, str] = MappingProxyType({})
+
+_KINDS: dict[str, type[Column]] = {
+    "categorical": Categorical,
+    "numerical": Numerical,
+    "datetime": Datetime,
+    "time": Time,
+    "duration": Duration,
+    "identifier": Identifier,
+    "text": Text,
+}
 
 
 def read_schema(path: str | PathLike[str]) -> Schema:
@@ -31,7 +45,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     try:
-        return from_plain(_parse(text))
+        return from_plain(parse(text))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -42,8 +56,8 @@ def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
         part.write_text(to_yaml(schema), encoding="utf-8")
 
 
-def to_yaml(schema: Schema) -> str:
-    """The schema in YAML.
+def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
+    """The schema in YAML, with a comment above each column of which there is a note.
 
     >>> print(to_yaml(Schema({"age": Numerical(17, 90, integer=True), "sex": Categorical(["F", "M"])})))
     columns:
@@ -54,8 +68,18 @@ def to_yaml(schema: Schema) -> str:
     <BLANKLINE>
     """
     plain = to_plain(schema)
+    columns = plain.pop("columns")
+    lines = [*(_dump(plain).splitlines() if plain else ()), "columns:"]
+    for name, column in columns.items():
+        if name in notes:
+            lines.append(f"  # {notes[name]}")
+        lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def _dump(plain: object) -> str:
     return yaml.dump(
-        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=None
+        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=98, default_flow_style=None
     )
 
 
@@ -65,7 +89,9 @@ def to_plain(schema: Schema) -> dict[str, Any]:
     >>> to_plain(Schema({"day": Datetime("2015-01-01", "2015-12-31", nullable=False)}))["columns"]["day"]
     {'kind': 'datetime', 'low': '2015-01-01', 'high': '2015-12-31', 'nullable': False}
     """
-    top = {"missing": list(schema.missing)} if schema.missing else {}
+    top: dict[str, Any] = {"missing": list(schema.missing)} if schema.missing else {}
+    if spelling := _differing("csv", schema.csv):
+        top["csv"] = spelling
     columns = {name: _plain_column(name, column) for name, column in schema.columns.items()}
     return {**top, "columns": columns}
 
@@ -74,11 +100,21 @@ def from_plain(plain: object) -> Schema:
     """The schema that `to_plain` wrote, or a person."""
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
-    _check_keys(plain, ("columns", "missing"), needed="columns")
+    _check_keys(plain, ("columns", "missing", "csv"), needed="columns")
     if not isinstance(plain["columns"], Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
     columns = {name: _column(name, said) for name, said in plain["columns"].items()}
-    return Schema(columns, missing=plain.get("missing", ()))
+    return Schema(columns, missing=plain.get("missing", ()), csv=_csv(plain.get("csv", {})))
+
+
+def _csv(said: object) -> CsvFormat:
+    try:
+        if not isinstance(said, Mapping):
+            raise InputError("is a mapping such as {delimiter: ;, point: ','}")
+        _check_keys(said, tuple(field.name for field in fields(CsvFormat)))
+        return CsvFormat(**said)
+    except InputError as error:
+        raise InputError(f"csv: {error}") from None
 
 
 def _column(name: object, said: object) -> Column:
@@ -110,11 +146,9 @@ def _check_keys(said: Mapping[object, object], allowed: tuple[str, ...], needed:
 def _plain_column(name: str, column: Column) -> dict[str, Any]:
     """The settings of a column that differ from the defaults."""
     kind = next(kind for kind, class_ in _KINDS.items() if isinstance(column, class_))
-    plain: dict[str, Any] = {"kind": kind}
-    for field in fields(column):
-        value = getattr(column, field.name)
-        if value != field.default:
-            plain[field.name] = _plain_value(name, value)
+    plain = {"kind": kind, **_differing(f"column {name!r}", column)}
+    if isinstance(column, Time):
+        plain = {key: value for key, value in plain.items() if value != _day(column.unit).get(key)}
     if (
         isinstance(column, Datetime)
         and column.is_public
@@ -124,17 +158,34 @@ def _plain_column(name: str, column: Column) -> dict[str, Any]:
     return plain
 
 
-def _plain_value(name: str, value: object) -> object:
+def _day(unit: Any) -> dict[str, object]:
+    """The bounds of a whole day, which need not be said."""
+    day = Time(unit=unit)
+    return {"low": _plain_value("", day.low), "high": _plain_value("", day.high)}
+
+
+def _differing(what: str, settings: Any) -> dict[str, Any]:
+    """The settings that differ from the defaults."""
+    said = {field.name: (getattr(settings, field.name), field.default) for field in fields(settings)}
+    return {key: _plain_value(what, value) for key, (value, default) in said.items() if value != default}
+
+
+def _plain_value(what: str, value: object) -> object:
     if isinstance(value, tuple):
-        return [_plain_value(name, item) for item in value]
+        return [_plain_value(what, item) for item in value]
+    if isinstance(value, time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(pd.Timedelta(value))  # Python's own text of a negative one is read otherwise
     if isinstance(value, datetime):
         return value.isoformat(sep=" ").removesuffix(" 00:00:00")
     if type(value) in (str, bool, int, float):
         return value
-    raise InputError(f"column {name!r}: {shown(value)} cannot be written: list text, numbers or booleans")
+    raise InputError(f"{what}: {shown(value)} cannot be written: list text, numbers or booleans")
 
 
-def _parse(text: str) -> object:
+def parse(text: str) -> object:
+    """YAML as plain data, text being text; an `InputError` of one line says what is wrong with it."""
     try:
         return _Loader(text).get_single_data()
     except yaml.YAMLError as error:

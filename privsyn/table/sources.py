@@ -9,11 +9,11 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -22,11 +22,15 @@ import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
-from privsyn.table.csv_file import no_rows, read_csv, read_header
+from privsyn.table.csv_file import PLAIN, no_rows, read_csv, read_header
 from privsyn.table.dtypes import family
+from privsyn.table.form import Form
 from privsyn.table.schema import Schema
+from privsyn.table.spelling import spelt
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+PANDAS = Form()
 
 LONGEST_NAME = 200
 """Characters: a longer text is hardly a path, and may be the table itself."""
@@ -43,7 +47,15 @@ _DTYPES = {
     pa.bool_(): pd.BooleanDtype(),
     pa.date32(): pd.ArrowDtype(pa.date32()),  # as Python's dates they would end in the year 9999
     pa.date64(): pd.ArrowDtype(pa.date64()),
+    pa.null(): pd.ArrowDtype(pa.null()),
 }
+
+
+def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
+    """The dtype of an Arrow type, where pandas' own choice would lose it or depend on the cells."""
+    if pa.types.is_decimal(kind) or pa.types.is_time(kind):
+        return pd.ArrowDtype(kind)
+    return _DTYPES.get(kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +70,14 @@ class Source:
         each, for the ledger.
     schema : Schema, optional
         What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
+    form : Form
+        Which kind of table it was.
     """
 
     frame: pd.DataFrame
     public_inputs: tuple[str, ...] = ()
     schema: Schema | None = None
+    form: Form = PANDAS
 
 
 def read_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> Source:
@@ -91,10 +106,12 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
         return Source(source)
     if isinstance(source, str | PathLike):
         return _read_file(Path(source), schema, unit)
+    polars = None
     if hasattr(source, "to_arrow"):  # polars, in types that every pyarrow knows
-        source = source.to_arrow()
+        source, polars = source.to_arrow(), source
     if hasattr(source, "__arrow_c_stream__"):  # whatever else speaks Arrow's protocol
-        return Source(_from_arrow(pa.table(source), "the table"))
+        table = pa.table(source)
+        return Source(_from_arrow(table, "the table"), form=Form.of(table, polars))
     raise InputError(
         f"a table is a pandas or polars DataFrame, a pyarrow Table or a path, not a {type(source).__name__}"
     )
@@ -114,7 +131,7 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
     ending = ending_of(path)
     _check_readable(path)
     if ending != ".parquet":
-        return read_header(path, schema)
+        return no_rows(read_header(path, PLAIN if schema is None else schema.csv), schema)
     columns = None
     with suppress(Exception):
         columns = pq.read_schema(path)
@@ -123,24 +140,34 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
     return _from_arrow(columns.empty_table(), str(path))
 
 
-def write_table(frame: pd.DataFrame, path: str | PathLike[str]) -> None:
+def write_table(
+    table: Any, path: str | PathLike[str], schema: Schema | None = None, form: Form = PANDAS
+) -> None:
     """Write a table to a file, all of it or nothing.
 
     A missing cell of a CSV file is written as an empty cell. The same table gives the same bytes.
 
     Parameters
     ----------
-    frame : pandas.DataFrame
-        Its index is left out.
+    table : pandas, polars or pyarrow table
+        The index of a data frame is left out.
     path : str or path
         Ends in one of `ENDINGS`.
+    schema : Schema, optional
+        Says how a CSV is written: dates, decimals, separators.
+    form : Form, optional
+        Says the types of a Parquet file.
     """
     ending = ending_of(path)
+    source = read_table(table)
+    frame = source.frame
+    if form is PANDAS:
+        form = source.form
     with atomic_path(path) as part:
         if ending == ".parquet":
-            _write_parquet(frame, part, Path(path))
+            _write_parquet(frame, part, Path(path), schema, form)
         else:
-            _write_csv(frame, part, packed=ending == ".csv.gz")
+            _write_csv(frame, part, Path(path), schema, packed=ending == ".csv.gz")
 
 
 def ending_of(path: str | PathLike[str]) -> str:
@@ -188,7 +215,9 @@ def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
     ending = ending_of(path)
     _check_readable(path)
     if ending == ".parquet":
-        return Source(_read_parquet(path))
+        table = _read_parquet(path)
+        form = replace(Form.of(table), kind="pandas")
+        return Source(_from_arrow(table, str(path)), form=form)
     return Source(*read_csv(path, schema, unit))
 
 
@@ -208,13 +237,13 @@ def _check_readable(path: Path) -> None:
         raise InputError(f"{path}: {complaint}")
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path) -> pa.Table:
     table = None
     with suppress(Exception), pq.ParquetFile(path) as file:
         table = file.read()
     if table is None:
         raise InputError(f"{path}: not a Parquet file, or a damaged one")
-    return _from_arrow(table, str(path))
+    return table
 
 
 def _from_arrow(table: pa.Table, what: str) -> pd.DataFrame:
@@ -230,7 +259,7 @@ def _from_arrow(table: pa.Table, what: str) -> pd.DataFrame:
         readable = pa.Table.from_arrays(columns, names=table.column_names).replace_schema_metadata(
             table.schema.metadata
         )
-        frame = readable.to_pandas(types_mapper=_DTYPES.get)
+        frame = readable.to_pandas(types_mapper=_dtype)
     if frame is None:
         raise InputError(f"{what}: has a column of a type that pandas does not know")
     return frame.reset_index(drop=True)
@@ -248,7 +277,7 @@ def _readable(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     if _is_sound(cells):
         return cells
     if str(cells.type) not in ("string", "large_string", "string_view"):  # lists, of which none can be coded
-        return pa.chunked_array([pa.nulls(len(cells))])
+        return pa.chunked_array([pa.nulls(len(cells), cells.type)])
     texts = cells.cast(pa.large_binary()).to_pylist()
     read = [None if text is None else text.decode("utf-8", "replace") for text in texts]
     return pa.chunked_array([pa.array(read, pa.large_string())])
@@ -267,20 +296,34 @@ def _is_sound(cells: pa.Array | pa.ChunkedArray) -> bool:
     return True
 
 
-def _write_parquet(frame: pd.DataFrame, part: Path, path: Path) -> None:
+def _write_parquet(frame: pd.DataFrame, part: Path, path: Path, schema: Schema | None, form: Form) -> None:
     try:
-        frame.to_parquet(part, engine="pyarrow", index=False)
+        if schema is None or form.types is None:
+            frame.to_parquet(part, engine="pyarrow", index=False)
+        else:
+            pq.write_table(form.arrow(frame, schema), part)
     except (pa.ArrowException, ValueError, TypeError):
         raise InputError(f"{path}: some column mixes types, which Parquet cannot hold: write .csv") from None
 
 
-def _write_csv(frame: pd.DataFrame, part: Path, *, packed: bool) -> None:
+def _write_csv(frame: pd.DataFrame, part: Path, path: Path, schema: Schema | None, *, packed: bool) -> None:
+    spelling = PLAIN if schema is None else schema.csv
+    if schema is not None:
+        frame = spelt(frame, schema)
+    quoting = csv.QUOTE_NONNUMERIC if spelling.quoting == "all" else _quoting(frame)
+    unwritable = False
     with part.open("wb") as raw, ExitStack() as stack:
         # No name and no time in the header, so that the same table gives the same bytes.
         gz = gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) if packed else None
         binary = raw if gz is None else stack.enter_context(gz)
-        text = stack.enter_context(io.TextIOWrapper(binary, encoding="utf-8", newline=""))
-        frame.to_csv(text, index=False, lineterminator="\n", quoting=_quoting(frame))
+        text = stack.enter_context(io.TextIOWrapper(binary, encoding=spelling.encoding, newline=""))
+        try:
+            frame.to_csv(text, index=False, sep=spelling.delimiter, lineterminator="\n", quoting=quoting)
+            text.flush()
+        except UnicodeEncodeError:  # its text quotes the cell
+            unwritable = True
+    if unwritable:
+        raise InputError(f"{path}: some text cannot be written in {spelling.encoding}: choose utf-8")
 
 
 def _quoting(frame: pd.DataFrame) -> Literal[0, 2]:

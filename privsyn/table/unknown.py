@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -13,11 +15,12 @@ import pandas as pd
 
 from privsyn.answers.extent import Extent, extent
 from privsyn.errors import InputError
-from privsyn.table.checks import check_names
+from privsyn.table.checks import LONGEST, check_names
 from privsyn.table.codec import Codec
-from privsyn.table.coders import make_coder
+from privsyn.table.coders import exact_decimals, largest_decimal, make_coder
 from privsyn.table.columns import STRAY, Ordered
 from privsyn.table.dtypes import OBJECT, Dtype, family, number_type
+from privsyn.table.kinds import SECONDS, Duration, Identifier, Time
 from privsyn.table.ruler import FIRST_YEAR, LAST_YEAR, Ruler
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 
@@ -26,6 +29,9 @@ Counts = npt.NDArray[np.int64]
 
 OTHER = "other"
 """What a value that is not found becomes where the schema gives no name for it and the dtype holds text."""
+
+_Open = Categorical | Numerical | Datetime | Duration
+"""The kinds of column that can be left open."""
 
 LARGEST = 2**63
 """A number beyond is not found."""
@@ -61,12 +67,12 @@ class Unknown:
         check_names(table.columns)
         dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
         if schema is None:
-            schema = Schema({name: _kind(dtype) for name, dtype in dtypes.items()})
+            schema = Schema({name: column_of(dtype) for name, dtype in dtypes.items()})
         columns = {
             name: _known_by_dtype(column, dtypes[name]) if name in dtypes else column
             for name, column in schema.columns.items()
         }
-        unknown = cls(Schema(columns, missing=schema.missing), dtypes)
+        unknown = cls(replace(schema, columns=columns), dtypes)
         Codec.for_table(unknown.fill({}, {}), table)  # complains of what does not fit
         return unknown
 
@@ -115,7 +121,7 @@ class Unknown:
         """
         columns = dict(self.schema.columns)
         for name in self._open:
-            column, dtype = columns[name], self.dtypes.get(name, OBJECT)
+            column, dtype = cast(_Open, columns[name]), self.dtypes.get(name, OBJECT)
             if isinstance(column, Categorical):
                 columns[name] = _listed(column, dtype, values.get(name, ()), self.schema.markers(name))
                 continue
@@ -123,35 +129,43 @@ class Unknown:
             found = extent(cells[name][0], ruler.blocks, cells[name][1]) if name in cells else None
             if isinstance(column, Numerical):
                 columns[name] = _bounded(column, dtype, ruler, found)
+            elif isinstance(column, Duration):
+                columns[name] = _spanned(column, ruler, found)
             else:
                 columns[name] = _dated(column, ruler, found)
-        return Schema(columns, missing=self.schema.missing)
+        return replace(self.schema, columns=columns)
 
     def _count(self, name: str, cells: pd.Series) -> Counts:
-        column, dtype = self.schema.columns[name], self.dtypes[name]
-        wide = self.fill({}, {}).columns[name]
+        column, dtype = cast(Numerical | Datetime | Duration, self.schema.columns[name]), self.dtypes[name]
+        wide = self.fill({}, {}).coded[name]
         if isinstance(column, Datetime):
             wide = replace(column, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=_unit(column))
         coder = cast(Ordered, make_coder(wide, dtype))
-        return _ruler(cast(Numerical | Datetime, column), dtype).count(coder.read(cells))
+        return _ruler(column, dtype).count(coder.read(cells))
 
 
-def _kind(dtype: Dtype) -> Column:
+def column_of(dtype: Dtype) -> Column:
     """The column that a dtype speaks for."""
     match family(dtype):
-        case "integer" | "real":
+        case "integer" | "real" | "decimal":
             return Numerical()
         case "datetime":
             return Datetime()
+        case "time":
+            return Time()
+        case "duration":
+            return Duration()
         case _:
             return Categorical()
 
 
 def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
-    """The column with what its dtype makes public: the two values of a boolean."""
-    if column == Categorical(nullable=column.nullable, missing=column.missing) and family(dtype) == "boolean":
-        return replace(column, values=(False, True))
-    return column
+    """The column with what its dtype makes public: the two values of a boolean, or that all is missing."""
+    if family(dtype) == "nothing":
+        return Identifier()  # of which nothing is to be found
+    if not isinstance(column, Categorical) or column.is_public or column.other is not None:
+        return column
+    return replace(column, values=(False, True)) if family(dtype) == "boolean" else column
 
 
 def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
@@ -169,6 +183,7 @@ def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
     else:
         found, uniques = pd.factorize(cells)
         codes, values = found.astype(np.int64), uniques.tolist()
+    values = [float(value) if type(value) is Decimal else value for value in values]
     values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
     sound = np.array([_is_sound(value, marks) for value in [*values, None]], np.bool_)
     return values, np.where(sound[codes], codes, STRAY)
@@ -198,12 +213,13 @@ def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Se
     return replace(column, values=tuple(values), other=other)
 
 
-def _ruler(column: Numerical | Datetime, dtype: Dtype) -> Ruler:
+def _ruler(column: Numerical | Datetime | Duration, dtype: Dtype) -> Ruler:
     if isinstance(column, Datetime):
         return Ruler.dates(_unit(column))
-    whole = family(dtype) == "integer" or column.integer
+    if isinstance(column, Duration):
+        return Ruler.numbers(decimals=0, dtype=np.dtype(np.float64))
     floats = number_type(dtype) if family(dtype) == "real" else np.dtype(np.float64)
-    return Ruler.numbers(decimals=0 if whole else column.decimals, dtype=floats)
+    return Ruler.numbers(decimals=exact_decimals(column, dtype), dtype=floats)
 
 
 def _bounded(column: Numerical, dtype: Dtype, ruler: Ruler, found: Extent) -> Numerical:
@@ -214,6 +230,8 @@ def _bounded(column: Numerical, dtype: Dtype, ruler: Ruler, found: Extent) -> Nu
     if family(dtype) == "integer":
         limits = np.iinfo(number_type(dtype))
         return replace(column, low=max(int(low), limits.min), high=min(int(high), limits.max))
+    if family(dtype) == "decimal":
+        low, high = np.clip([low, high], -largest_decimal(dtype), largest_decimal(dtype)).tolist()
     return replace(
         column, low=int(low) if column.integer else low, high=int(high) if column.integer else high
     )
@@ -225,6 +243,14 @@ def _dated(column: Datetime, ruler: Ruler, found: Extent) -> Datetime:
     first, last = found or (january, january)
     ends = np.array([ruler.lows[first], ruler.highs[last]]).astype(np.int64).astype(f"datetime64[{unit}]")
     return replace(column, low=ends[0], high=ends[1], unit=unit)
+
+
+def _spanned(column: Duration, ruler: Ruler, found: Extent) -> Duration:
+    """From the first to the last cell that matters, within what the dtype can hold; else one step."""
+    low, high = (0.0, 1.0) if found is None else (float(ruler.lows[found[0]]), float(ruler.highs[found[1]]))
+    most = LONGEST // timedelta(seconds=SECONDS[column.unit])
+    step = timedelta(seconds=SECONDS[column.unit])
+    return replace(column, low=step * max(int(low), -most), high=step * min(int(high), most))
 
 
 def _unit(column: Datetime) -> Literal["D", "s"]:
