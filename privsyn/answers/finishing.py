@@ -18,13 +18,14 @@ from privsyn.answers.information import coupling, pairs_within
 from privsyn.answers.layout import lay_out
 from privsyn.answers.marginal import Marginal
 
-SWEEPS = 10
+LOOKUPS = 2500  # a row: the time that is given to it, in tables that a proposal looks at
+FEWEST, MOST = 5, 20  # sweeps, however many tables there are
 TEMPERATURE = 0.3  # in units of the objective; most of the fit is found far below it
 TOGETHER = 0.5  # of the coupling of two attributes, from which on they are also moved together
 
 
 def finish(
-    start: Records, tables: tuple[Marginal, ...], rng: np.random.Generator, sweeps: int = SWEEPS
+    start: Records, tables: tuple[Marginal, ...], rng: np.random.Generator, sweeps: int | None = None
 ) -> Records:
     """Records with the smallest sum over cells of (count - target)^2 / (target + 1) that annealing finds.
 
@@ -38,8 +39,8 @@ def finish(
         Non-negative, agreeing counts with a positive total; scaled to the number of rows. Attributes
         that are in no table stay as they are.
     rng : numpy.random.Generator
-    sweeps : int
-        How often every row is offered a value for each attribute.
+    sweeps : int, optional
+        How often every row is offered a value for each attribute; the more tables, the fewer, if left out.
 
     Examples
     --------
@@ -60,8 +61,13 @@ def finish(
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in tables])
     gaps, weights = layout.count_rows(codes, len(targets)) - targets, 1 / (targets + 1)
     misfit = float(weights @ gaps**2)
-    _kernels.anneal(codes, layout, gaps, weights, sweeps, TEMPERATURE, rng)
+    _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes) if weights @ gaps**2 < misfit else start
+
+
+def _affordable(tables: tuple[Marginal, ...]) -> int:
+    """How many sweeps take about the same time, whether few tables are to be fitted or many."""
+    return int(np.clip(round(LOOKUPS / sum(len(table.attributes) for table in tables)), FEWEST, MOST))
 
 
 def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from privsyn.answers._kernels import Codes
 from privsyn.answers.appending import components, peel
 from privsyn.answers.domain import Attributes, Domain, Records
-from privsyn.answers.finishing import SWEEPS, finish
+from privsyn.answers.finishing import finish
 from privsyn.answers.gum import gradually_update
 from privsyn.answers.learnt import Method
 from privsyn.answers.marginal import Marginal
@@ -26,7 +26,7 @@ def synthesise(
     rng: np.random.Generator,
     *,
     method: Method = "default",
-    sweeps: int = SWEEPS,
+    sweeps: int | None = None,
     progress: Progress | None = None,
 ) -> Records:
     """`n` records that have the tables' counts, scaled to `n`, as nearly as may be.
@@ -41,8 +41,8 @@ def synthesise(
     rng : numpy.random.Generator
     method : "default" or "published"
         A tree of the strongest pairs and annealed moves, or as published GUM from independent columns.
-    sweeps : int
-        Of annealed moves.
+    sweeps : int, optional
+        Of annealed moves; as many as fit in a usual time, if left out.
     progress : callable, optional
     """
     if method == "published":
