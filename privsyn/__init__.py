@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from privsyn.sweeping import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.accuracy import Accuracy
+    from privsyn.table.constraints import (
+        Allowed,
+        Determined,
+        Forbidden,
+        Increasing,
+        MissingWhen,
+        Total,
+    )
     from privsyn.table.csv_format import CsvFormat
     from privsyn.table.kinds import Duration, Identifier, Text, Time
     from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
@@ -22,12 +30,17 @@ if TYPE_CHECKING:
 __version__ = _version("privsyn")
 __all__ = [
     "Accuracy",
+    "Allowed",
     "Categorical",
     "CsvFormat",
     "Datetime",
+    "Determined",
     "Duration",
+    "Forbidden",
     "Identifier",
+    "Increasing",
     "InputError",
+    "MissingWhen",
     "Numerical",
     "Plan",
     "PrivSyn",
@@ -36,6 +49,7 @@ __all__ = [
     "Scores",
     "Text",
     "Time",
+    "Total",
     "evaluate",
     "load",
     "plan",
@@ -57,6 +71,14 @@ _HOMES = {
     "privsyn.table.accuracy": ("Accuracy",),
     "privsyn.table.csv_format": ("CsvFormat",),
     "privsyn.table.kinds": ("Duration", "Identifier", "Text", "Time"),
+    "privsyn.table.constraints": (
+        "Allowed",
+        "Determined",
+        "Forbidden",
+        "Increasing",
+        "MissingWhen",
+        "Total",
+    ),
     "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
     "privsyn.table.schema_file": ("read_schema",),
 }

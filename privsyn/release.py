@@ -19,18 +19,22 @@ from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
+from privsyn.answers.possible import Possible
 from privsyn.answers.synthesis import synthesise
 from privsyn.arguments import check_whole
+from privsyn.completing import balanced, completed
 from privsyn.errors import InputError
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress
 from privsyn.table.accuracy import Accuracy
 from privsyn.table.codec import Codec
 from privsyn.table.form import Form
+from privsyn.table.given import read_given
 from privsyn.table.sources import PANDAS, atomic_path
 
 FORMAT = 2  # of the saved file; raised when an older reader would misread it
 SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
+POOL = 50_000  # rows among which those are looked for that have what is given
 ENOUGH = 10_000  # rows that a sample is drawn from at least: few rows cannot hold many tables
 
 
@@ -63,7 +67,13 @@ class Release:
         return f"<Release: {len(self.codec.domain)} columns, about {self.learnt.total:,.0f} rows, {kept}>"
 
     def sample(
-        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+        self,
+        n: int | None = None,
+        *,
+        given: Any = None,
+        balance: str | None = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
     ) -> Any:
         """A synthetic table of the kind that was learnt from, at no further cost in privacy.
 
@@ -71,6 +81,10 @@ class Release:
         ----------
         n : int, optional
             Number of rows, from 0 up; the private estimate of the table's own if left out.
+        given : mapping of a column to a value, or pandas.DataFrame, optional
+            What all rows are to have; or partial rows to be completed, where empty cells are filled in.
+        balance : str, optional
+            A column of listed values, each of which is to come equally often.
         seed : int, optional
             Makes the drawing repeatable. It draws no noise, so the privacy is the same.
         progress : callable, optional
@@ -79,23 +93,51 @@ class Release:
         Raises
         ------
         InputError
-            If `n` or `seed` is not a whole number of at least 0.
+            If `n` or `seed` is not a whole number of at least 0, or no row can have what is given.
         """
         rows = round(self.learnt.total) if n is None else check_whole("n", n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
+        if given is not None or balance is not None:
+            asked = {} if given is None else read_given(self.codec, given, n, rows)
+            rows = next((len(numbers) for numbers in asked.values()), rows)
+            if balance is not None:
+                if balance in asked:
+                    raise InputError(f"balance {balance!r}: this column is given")
+                asked[balance] = balanced(self.codec, self.learnt, balance, rows, rng)
+            if rows and asked:
+                pool = self._records(max(min(round(self.learnt.total), POOL), ENOUGH), rng, progress)
+                frame = completed(self.codec, self.learnt, self._tables, pool, asked, rng)
+                return self.form.cast(frame, self.codec.schema)
         drawn = max(rows, min(round(self.learnt.total), ENOUGH))
-        records = synthesise(
+        records = self._records(drawn, rng, progress)
+        chosen = Records(records.domain, records.codes[rng.permutation(drawn)[:rows]])
+        restored = self.learnt.merging.restore(chosen, rng)
+        frame = self.codec.decode(restored, rng, self.learnt.merging)
+        return self.form.cast(frame, self.codec.schema)
+
+    @cached_property
+    def _possible(self) -> Possible:
+        """The public zeros among merged codes, by the constraints."""
+        return self.codec.possible(self.learnt.merging)
+
+    @property
+    def _tables(self) -> tuple[Marginal, ...]:
+        """What was learnt, and tables of the public zeros that were not asked for."""
+        learnt = self.learnt
+        return (*learnt.marginals, *self._possible.missing_from(learnt.marginals, learnt.one_ways))
+
+    def _records(self, n: int, rng: np.random.Generator, progress: Progress | None) -> Records:
+        """Records in merged codes."""
+        return synthesise(
             self.learnt.merging.merged,
             self.learnt.one_ways,
-            self.learnt.marginals,
-            drawn,
+            self._tables,
+            n,
             rng,
             method=self.method,
             progress=progress,
+            possible=self._possible,
         )
-        chosen = Records(records.domain, records.codes[rng.permutation(drawn)[:rows]])
-        frame = self.codec.decode(self.learnt.merging.restore(chosen, rng), rng)
-        return self.form.cast(frame, self.codec.schema)
 
     @cached_property
     def accuracy(self) -> Accuracy:

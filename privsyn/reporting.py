@@ -52,7 +52,7 @@ def render(release: Release) -> str:
         .render(
             ledger=release.ledger.to_dict(),
             rows=release.learnt.total,
-            columns=[_column(release, accuracy, name) for name in release.codec.names],
+            columns=[_column(release, accuracy, name) for name in release.codec.domain],
             tables=bigger.to_dict("records"),
             most=MOST_TABLES,
         )
@@ -62,7 +62,7 @@ def render(release: Release) -> str:
 def _column(release: Release, accuracy: Accuracy, name: str) -> dict[str, Any]:
     """One column's counts in a picture."""
     counts: pd.DataFrame = accuracy.counts(name)
-    place = release.codec.names.index(name)
+    place = release.codec.domain.names.index(name)
     if not release.learnt.merging.merged.ordered[place]:
         counts = counts.sort_values("estimate", ascending=False, kind="stable").head(MOST_VALUES)
     return {

@@ -198,7 +198,7 @@ class PrivSyn:
         private = PrivateTable(codec.encode(frame), noise, self._most_rows)
         learn = published.learn
         if self.method == "default":
-            learn = partial(default.learn, target=self.target, axes=codec.axes)
+            learn = partial(default.learn, target=self.target, axes=codec.axes, possible_after=codec.possible)
         stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
         learnt = learn(private, rho / self._most_rows**2, np.random.default_rng(stream), self._report)
         one_person = () if self.unit is None else (f"that one person has one identifier in {self.unit!r}",)
@@ -220,14 +220,22 @@ class PrivSyn:
         return self
 
     def sample(
-        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+        self,
+        n: int | None = None,
+        *,
+        given: Any = None,
+        balance: str | None = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
     ) -> Any:
         """A synthetic table of `n` rows, or as many as the private estimate; see `Release.sample`.
 
         Where no `seed` is given, that of the model is used, if it has one.
         """
         seed = self.seed if seed is None else seed
-        return self._fitted.sample(n, seed=seed, progress=progress or self.progress)
+        return self._fitted.sample(
+            n, given=given, balance=balance, seed=seed, progress=progress or self.progress
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write what was learnt to one file; see `Release.save`."""

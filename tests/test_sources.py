@@ -291,7 +291,7 @@ def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
     if plain and all(name.isprintable() for name in frame) and not frame.select_dtypes("float32").size:
         again = read_table(folder / "t.csv.gz", schema).frame
         codes = Codec.for_table(schema, again).encode(again).codes
-        sizes = [coder.size for coder in codec._coders.values()]
+        sizes = [coder.size for coder in codec.coders]
         assert len(codes) == len(records)
         missing_left_out = np.where(records.codes == sizes, -1, records.codes)
         kept = missing_left_out >= 0

@@ -19,6 +19,7 @@ from privsyn.answers.counting import count
 from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement, lift
+from privsyn.answers.possible import NOTHING_KNOWN, Possible
 from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
 
 Floats = npt.NDArray[np.float64]
@@ -123,10 +124,14 @@ def denoise_bigger(
     measured: tuple[tuple[Unexplained, Measurement], ...],
     pairs: tuple[Marginal, ...],
     one_ways: tuple[Marginal, ...],
+    possible: Possible = NOTHING_KNOWN,
 ) -> tuple[Marginal, ...]:
     """The measured bigger tables drawn towards what the pairs expect, with the pairs as their margins."""
     sides = [_margins(m.attributes, pairs, one_ways) for _, m in measured]
-    expected = [fit_margins(p.expected, side).counts for (p, _), side in zip(measured, sides, strict=True)]
+    expected = [
+        fit_margins(possible.fit(p.expected, side), side).counts
+        for (p, _), side in zip(measured, sides, strict=True)
+    ]
     spreads = pooled_spreads(
         [
             p.likelihood + residual_likelihood(m.marginal.counts - e, e, m.variance)

@@ -21,6 +21,7 @@ REMOVALS = 30  # rounds of removing what contradicts the margins, and what is ne
 REMOVED = 1e-6  # of the total: a contradiction that is left to proportional fitting
 FITTINGS = 30  # rounds over the margins of proportional fitting, at most
 FITTED = 1e-12  # of the total: a margin that is missed by less is met
+STALLED = 1e-5  # of what is missed: less gained in a round is nothing gained
 FLOOR = 1e-9  # of the expected count: what keeps a cell open to fitting
 
 
@@ -58,22 +59,30 @@ def denoise(
     scatter = prior + measurement.variance
     gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # both exact: measured
     counts = expected + gain * (measured - expected)
-    freedom = gain * measurement.variance + FLOOR * (1 + expected)
+    # A cell where nothing is expected and nothing can have been measured is a public zero, and stays one.
+    floor = FLOOR * (1 + expected) * ((expected > 0) | (measurement.variance > 0) | (measured != 0))
+    freedom = gain * measurement.variance + floor
     sides = _sides(domain, margins)
     for _ in range(REMOVALS):
         missed = 0.0
         for others, margin in sides:
             excess = counts.sum(axis=others, keepdims=True) - margin
             missed = max(missed, float(np.abs(excess).max()))
-            counts = counts - freedom * (excess / freedom.sum(axis=others, keepdims=True))
+            room = freedom.sum(axis=others, keepdims=True)
+            counts = counts - freedom * np.divide(excess, room, out=np.zeros_like(room), where=room > 0)
         counts = np.maximum(counts, 0.0)
         if missed <= REMOVED * counts.sum():
             break
-    return fit_margins(Marginal(domain, counts + FLOOR * (1 + expected)), margins)
+    return fit_margins(Marginal(domain, counts + floor), margins)
 
 
-def fit_margins(table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
+def fit_margins(
+    table: Marginal, margins: tuple[Marginal, ...], *, rounds: int = FITTINGS, enough: float = FITTED
+) -> Marginal:
     """Iterative proportional fitting (Deming and Stephan, 1940): the margins imposed by scaling.
+
+    It ends after so many `rounds`, when no margin is missed by more than a part `enough` of the total, or
+    when it gets no nearer: margins that contradict each other, or the table's zeros, cannot all be met.
 
     Examples
     --------
@@ -85,13 +94,14 @@ def fit_margins(table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
     """
     counts = table.counts
     sides = _sides(table.domain, margins)
-    for _ in range(FITTINGS):
-        missed = 0.0
+    missed = np.inf
+    for _ in range(rounds):
+        before, missed = missed, 0.0
         for others, margin in sides:
             sums = counts.sum(axis=others, keepdims=True)
             missed = max(missed, float(np.abs(sums - margin).max()))
             counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
-        if missed <= FITTED * counts.sum():
+        if missed <= enough * counts.sum() or before - missed <= STALLED * missed:
             break
     return Marginal(table.domain, counts)
 

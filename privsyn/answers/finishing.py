@@ -17,15 +17,22 @@ from privsyn.answers.domain import Attributes, Records
 from privsyn.answers.information import coupling, pairs_within
 from privsyn.answers.layout import lay_out
 from privsyn.answers.marginal import Marginal
+from privsyn.answers.possible import NOTHING_KNOWN, Possible
 
 LOOKUPS = 2500  # a row: the time that is given to it, in tables that a proposal looks at
 FEWEST, MOST = 5, 20  # sweeps, however many tables there are
 TEMPERATURE = 0.3  # in units of the objective; most of the fit is found far below it
+NEVER = 1e6  # weight of a record in a public zero: no table gains as much by a move
 TOGETHER = 0.5  # of the coupling of two attributes, from which on they are also moved together
 
 
 def finish(
-    start: Records, tables: tuple[Marginal, ...], rng: np.random.Generator, sweeps: int | None = None
+    start: Records,
+    tables: tuple[Marginal, ...],
+    rng: np.random.Generator,
+    sweeps: int | None = None,
+    possible: Possible = NOTHING_KNOWN,
+    still: Attributes = (),
 ) -> Records:
     """Records with the smallest sum over cells of (count - target)^2 / (target + 1) that annealing finds.
 
@@ -41,6 +48,10 @@ def finish(
     rng : numpy.random.Generator
     sweeps : int, optional
         How often every row is offered a value for each attribute; the more tables, the fewer, if left out.
+    possible : Possible
+        Public zeros: no row is moved into one, and rows leave them at any price.
+    still : tuple of str
+        Attributes that no row is offered a value for.
 
     Examples
     --------
@@ -57,9 +68,11 @@ def finish(
     if not tables or not len(start):
         return start
     codes = np.array(start.codes, order="C")  # row by row: a proposal reads one row
-    layout = lay_out(start.domain, tables, tightly_coupled(tables))
+    layout = lay_out(start.domain, tables, tightly_coupled(tables), still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in tables])
     gaps, weights = layout.count_rows(codes, len(targets)) - targets, 1 / (targets + 1)
+    if possible.masks:
+        weights[~np.concatenate([possible.of(table.domain).ravel() for table in tables])] = NEVER
     misfit = float(weights @ gaps**2)
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes) if weights @ gaps**2 < misfit else start

@@ -49,8 +49,13 @@ class Layout(NamedTuple):
         return counts
 
 
-def lay_out(domain: Domain, tables: tuple[Marginal, ...], together: tuple[Attributes, ...] = ()) -> Layout:
-    """The layout of `tables`, with a move for each attribute in any of them and for each pair `together`."""
+def lay_out(
+    domain: Domain,
+    tables: tuple[Marginal, ...],
+    together: tuple[Attributes, ...] = (),
+    still: Attributes = (),
+) -> Layout:
+    """The layout of `tables`: a move for each attribute and each pair `together`, but none of `still`."""
     widths = [len(table.domain) for table in tables]
     columns, strides = np.zeros((2, len(tables), max(widths)), np.int64)
     stride: list[dict[int, int]] = []
@@ -59,6 +64,7 @@ def lay_out(domain: Domain, tables: tuple[Marginal, ...], together: tuple[Attrib
         columns[place, : widths[place]] = list(stride[place].keys())
         strides[place, : widths[place]] = list(stride[place].values())
     moves = [(axis, axis) for axis in range(len(domain))] + [domain.axes(pair) for pair in together]
+    moves = [move for move in moves if not set(move) & set(domain.axes(still))]
     held = [[place for place, of in enumerate(stride) if set(of) & set(move)] for move in moves]
     steps = [
         (stride[place].get(a, 0), stride[place].get(b, 0) if b != a else 0)
@@ -70,8 +76,8 @@ def lay_out(domain: Domain, tables: tuple[Marginal, ...], together: tuple[Attrib
         widths=np.array(widths),
         columns=columns,
         strides=strides,
-        moved=np.array(moves),
+        moved=np.array(moves, np.int64).reshape(-1, 2),
         firsts=np.cumsum([0, *map(len, held)]),
-        held=np.array([place for places in held for place in places]),
-        steps=np.array(steps),
+        held=np.array([place for places in held for place in places], np.int64),
+        steps=np.array(steps, np.int64).reshape(-1, 2),
     )

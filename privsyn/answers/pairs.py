@@ -18,6 +18,7 @@ from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.domain import Domain
 from privsyn.answers.latent import latent_class_pairs, parameters
 from privsyn.answers.marginal import Marginal, Measurement
+from privsyn.answers.possible import NOTHING_KNOWN, Possible, product
 from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
 
 Floats = npt.NDArray[np.float64]
@@ -48,10 +49,12 @@ class Pairs:
     left: list[Floats]
 
 
-def independent_pairs(domain: Domain, one_ways: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
-    """For every pair of attributes the counts they would have if they were independent."""
+def independent_pairs(
+    domain: Domain, one_ways: tuple[Marginal, ...], possible: Possible = NOTHING_KNOWN
+) -> tuple[Marginal, ...]:
+    """For every pair of attributes the counts of independent attributes, but for public zeros."""
     return tuple(
-        Marginal(domain.project(a.attributes + b.attributes), np.multiply.outer(a.counts, b.counts) / a.total)
+        possible.fit(product(domain.project(a.attributes + b.attributes), (a, b)), (a, b))
         for a, b in combinations(one_ways, 2)
     )
 
@@ -73,6 +76,7 @@ def estimate_pairs(
     measured: tuple[Measurement, ...],
     scores: list[Floats],
     rng: np.random.Generator,
+    possible: Possible = NOTHING_KNOWN,
 ) -> Pairs:
     """The measured pairs drawn towards independence, and then towards the classes fitted to the result.
 
@@ -87,27 +91,31 @@ def estimate_pairs(
     scores : list of arrays of shape ``SPREADS.shape``
         What was known of each pair's spread before it was measured.
     rng : numpy.random.Generator
+    possible : Possible
+        The public zeros; what was measured has them.
     """
     total = estimate_total((*one_ways, *measured))
-    margins = average_one_ways(domain, (*one_ways, *measured), total)
+    margins = possible.settle(average_one_ways(domain, (*one_ways, *measured), total))
     one_way = dict(zip(domain.names, margins, strict=True))
     sides = [tuple(one_way[name] for name in m.attributes) for m in measured]
 
-    independent = [np.multiply.outer(a.counts, b.counts) / a.total for a, b in sides]
+    domains = [m.marginal.domain for m in measured]
+    products = map(product, domains, sides)
+    independent = [possible.fit(p, side).counts for p, side in zip(products, sides, strict=True)]
     residuals = _residual_likelihoods(measured, independent)
     spreads = pooled_spreads([s + r for s, r in zip(scores, residuals, strict=True)])
     drawn = tuple(map(denoise, measured, independent, spreads, sides))
 
     classes = latent_class_pairs(domain, margins, drawn, rng)
     expected = [
-        fit_margins(Marginal(pair.domain, counts), side).counts
+        fit_margins(possible.fit(Marginal(pair.domain, counts), side), side).counts
         for pair, counts, side in zip(drawn, classes, sides, strict=True)
     ]
     freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
     followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
     spreads = pooled_spreads(_residual_likelihoods(measured, expected)) / (1 - followed) ** 2
     left = [
-        1 / (1 / np.maximum(spread * counts, TINY) + 1 / m.variance)
+        1 / (1 / np.maximum(spread * counts, TINY) + 1 / np.maximum(m.variance, TINY))
         for m, counts, spread in zip(measured, expected, spreads, strict=True)
     ]
     return Pairs(total, margins, tuple(map(denoise, measured, expected, spreads, sides)), left)

@@ -59,7 +59,7 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float | Fl
         Noisy counts less expected ones.
     expected : array of the same shape
     variance : float or array of the same shape
-        Of the noise in each cell, above 0.
+        Of the noise in each cell; 0 where nothing is expected either, in a public zero.
 
     Examples
     --------
@@ -75,7 +75,9 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float | Fl
     variances = (
         np.multiply.outer(SPREADS, expected.ravel()) + np.broadcast_to(variance, expected.shape).ravel()
     )
-    energy = residual.ravel() ** 2 / variances
+    told = variances[-1] > 0  # a public zero tells nothing
+    variances = variances[:, told]
+    energy = residual.ravel()[told] ** 2 / variances
     return np.asarray(-0.5 * (freedom * np.log(variances) + energy).sum(axis=1))
 
 

@@ -11,6 +11,7 @@ from privsyn.answers.finishing import finish
 from privsyn.answers.gum import gradually_update
 from privsyn.answers.learnt import Method
 from privsyn.answers.marginal import Marginal
+from privsyn.answers.possible import NOTHING_KNOWN, Possible
 from privsyn.answers.sampling import draw_given
 from privsyn.answers.tree import independent_start, stack, tree_start
 from privsyn.progress import Progress
@@ -28,6 +29,7 @@ def synthesise(
     method: Method = "default",
     sweeps: int | None = None,
     progress: Progress | None = None,
+    possible: Possible = NOTHING_KNOWN,
 ) -> Records:
     """`n` records that have the tables' counts, scaled to `n`, as nearly as may be.
 
@@ -44,12 +46,14 @@ def synthesise(
     sweeps : int, optional
         Of annealed moves; as many as fit in a usual time, if left out.
     progress : callable, optional
+    possible : Possible
+        Public zeros; the published method does not know them.
     """
     if method == "published":
         return synthesise_as_published(domain, one_ways, tables, n, rng, progress)
     if progress is not None:
         progress("synthesising", 0, 1)
-    records = finish(tree_start(domain, one_ways, tables, n, rng), tables, rng, sweeps)
+    records = finish(tree_start(domain, one_ways, tables, n, rng), tables, rng, sweeps, possible)
     if progress is not None:
         progress("synthesising", 1, 1)
     return records

@@ -126,6 +126,13 @@ def sample(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `privsyn synth --model` kept.")],
     out: Out,
     rows: Rows = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL=VALUE", help="What all rows are to have; may be said of several columns."),
+    ] = None,
+    balance: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column whose values are to come equally often.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the drawing repeatable; costs no privacy.")
     ] = None,
@@ -134,14 +141,16 @@ def sample(
     from privsyn import load
     from privsyn.cli.files import check_outputs, staged
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
+    from privsyn.table.given import parse_given
     from privsyn.table.sources import ending_of, write_table
 
     outputs = {"OUT": out}
     ending_of(out)
     check_outputs(outputs, inputs=(model,))
     release = load(model)
+    asked = parse_given(release.codec.schema, given) if given else None
     with progress() as report:
-        synthetic = release.sample(rows, seed=seed, progress=report)
+        synthetic = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
     with staged(outputs) as places:
         write_table(synthetic, places["OUT"], release.codec.schema, release.form)
     show_files(synthetic, out, release.ledger, estimated=rows is None)

@@ -7,7 +7,7 @@ goes to bigger tables that the pairs do not explain, or to the pairs once more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -23,6 +23,7 @@ from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Measurement
 from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
+from privsyn.answers.possible import NOTHING_KNOWN, Possible
 from privsyn.answers.spread import pooled_spreads
 from privsyn.answers.synthesis import synthesise
 from privsyn.methods.split import FIRST_LOOK, Split, one_way_noise, one_way_share
@@ -48,6 +49,7 @@ def learn(
     report: Progress,
     target: str | None = None,
     axes: Mapping[str, Axis] = MappingProxyType({}),
+    possible_after: Callable[[Merging], Possible] = lambda _: NOTHING_KNOWN,
 ) -> Learnt:
     """Ask for one-ways, for how far each pair departs from independence, and for the tables that pay.
 
@@ -63,17 +65,20 @@ def learn(
         An attribute whose relations to the others matter most.
     axes : mapping of an attribute to its Axis
         Those counted in fine cells, which the first look joins to groups.
+    possible_after : function of a Merging
+        The public zeros among merged codes.
     """
     report("counting", 0, 4)
     private, merging, one_ways, split = _one_ways(private, rho, axes, predict=target is not None)
+    possible = possible_after(merging)
     total = estimate_total(one_ways)
-    margins = average_one_ways(private.domain, one_ways, total)
+    margins = possible.settle(average_one_ways(private.domain, one_ways, total))
     if not split.pairs:
         report("counting", 4, 4)
         return Learnt(merging, margins, (), total, tuple(map(one_way_certainty, one_ways)))
     report("counting", 1, 4)
 
-    expected = independent_pairs(private.domain, margins)
+    expected = independent_pairs(private.domain, margins, possible)
     scores = score_pairs(*private.departures(expected, split.departures), expected, one_ways)
     report("counting", 2, 4)
 
@@ -83,14 +88,17 @@ def learn(
     rhos = allocate_by_error(variances, split.pairs, weights=_weights(private.domain, attributes, target))
     chosen = np.flatnonzero(rhos)
     measured = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
+    measured = tuple(map(possible.clean, measured))
     scores = [scores[i] for i in chosen]
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, pairs, split.scores, rng)
+    unexplained = _unexplained(private, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs.left, unexplained, split.second_look, target)
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng)
-    tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways))
+    measured = tuple(map(possible.clean, measured))
+    bigger = tuple((expected, possible.clean(m)) for expected, m in bigger)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible)
+    tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
     looks = (*measured, *(m for _, m in bigger))
     left = [*pairs.left, *(s.left(m) for s, m in bigger)]
     heard = hear_one_ways(private.domain, (*one_ways, *measured))
@@ -136,13 +144,15 @@ def _unexplained(
     pairs: Pairs,
     rho: float,
     rng: np.random.Generator,
+    possible: Possible,
 ) -> tuple[Unexplained, ...]:
     """The sets of attributes of which records made from the pairs tell least."""
     sets = candidates(private.domain)
     if not rho:
         return ()
     enough = min(round(pairs.total), MOST_RECORDS)
-    records = synthesise(private.domain, pairs.one_ways, pairs.tables, enough, rng, sweeps=ROUGH)
+    tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
+    records = synthesise(private.domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, possible=possible)
     found = expected_by(records, sets, pairs.total)
     departures, sigma = private.departures(found, rho)
     return score_bigger(departures, sigma, found, pairs.one_ways, pairs.total / len(records))

@@ -99,7 +99,7 @@ class Accuracy:
     def _labels(self) -> dict[str, tuple[str, ...]]:
         """Of the values as they were counted: rare ones and neighbours may be one."""
         words = labels(self.codec, self.learnt.merging.groups)
-        return dict(zip(self.codec.names, words, strict=True))
+        return dict(zip(self.codec.domain.names, words, strict=True))
 
     def __repr__(self) -> str:
         means = self.tables.groupby("order")["expected_error"].agg(["size", "mean"])

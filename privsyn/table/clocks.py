@@ -7,7 +7,6 @@ from datetime import datetime, time, timedelta
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -38,9 +37,9 @@ class Span(Ordered):
             ticks.astype(np.int64) // (TICKS[np.datetime_data(ticks.dtype)[0]] * self.step),
         )
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
-        """A length of time of each bin; in a column of objects, as Python's own."""
-        seconds = self.grid.draw(codes, rng).astype(np.int64) * self.step
+    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+        """The lengths of time; in a column of objects, as Python's own."""
+        seconds = numbers.astype(np.int64) * self.step
         if family(self.dtype) == "object":
             return pd.Series([timedelta(seconds=s) for s in seconds.tolist()], dtype=object).mask(missing)
         if isinstance(self.dtype, pd.ArrowDtype):
@@ -62,9 +61,9 @@ class Clock(Ordered):
             return _steps(cells, self.dtype.pyarrow_dtype.unit, self.step)
         return np.floor(clock_seconds(cells.tolist()) / self.step)
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
-        """A time of each bin; as text to the second, where the column holds that."""
-        seconds = self.grid.draw(codes, rng).astype(np.int64) * self.step
+    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+        """The times; as text to the second, where the column holds that."""
+        seconds = numbers.astype(np.int64) * self.step
         if family(self.dtype) == "time":
             drawn = pa.array(seconds.astype(np.int32), pa.time32("s"), mask=missing)
             return pd.Series(pd.array(drawn.cast(self.dtype.pyarrow_dtype), dtype=self.dtype))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,19 @@ import pandas as pd
 
 from privsyn.answers.binning import Axis
 from privsyn.answers.domain import Domain, Records
+from privsyn.answers.merging import Merging
+from privsyn.answers.possible import Possible
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.coders import make_coder
-from privsyn.table.columns import STRAY, Coder, Nothing, Ordered
+from privsyn.table.columns import STRAY, Coder, Listed, Nothing, Ordered
+from privsyn.table.compiling import rulebook_of
 from privsyn.table.dtypes import dtype_text, family, holds_missing, parse_dtype
-from privsyn.table.grid import FINE
+from privsyn.table.grid import FINE, Codes, Floats
 from privsyn.table.kinds import Identifier, Text
 from privsyn.table.made import Maker, make_maker
+from privsyn.table.rows import Cells, Rows
+from privsyn.table.rulebook import LookUp, Rulebook, SumOf
 from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, to_plain
 
@@ -71,7 +77,8 @@ class Codec:
     domain: Domain = field(init=False, repr=False, compare=False)
     _coders: dict[str, Coder] = field(init=False, repr=False, compare=False)
     _makers: dict[str, Maker] = field(init=False, repr=False, compare=False)
-    _nullable: tuple[bool, ...] = field(init=False, repr=False, compare=False)
+    _nullable: dict[str, bool] = field(init=False, repr=False, compare=False)
+    _rules: Rulebook = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _match_names(self.names, self.schema)
@@ -87,22 +94,25 @@ class Codec:
         if not coders:
             raise InputError("no column is left to be counted: all are identifiers or free text")
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        nullable = tuple(
-            isinstance(coder, Nothing)
+        nullable = {
+            name: isinstance(coder, Nothing)
             or (self.schema.coded[name].nullable and holds_missing(parse_dtype(dtypes[name])))
             for name, coder in coders.items()
-        )
-        sizes = tuple(coder.size + extra for coder, extra in zip(coders.values(), nullable, strict=True))
+        }
         object.__setattr__(self, "_coders", coders)
         object.__setattr__(self, "_makers", makers)
         object.__setattr__(self, "_nullable", nullable)
-        ordered = tuple(coder.ordered for coder in coders.values())
-        object.__setattr__(self, "domain", Domain(tuple(coders), sizes, ordered))
+        object.__setattr__(self, "_rules", rulebook_of(self.schema.coded, self.schema.constraints))
+        self._check_computed()
+        coded = tuple(name for name in coders if name not in self._rules.computed)
+        sizes = tuple(coders[name].size + nullable[name] for name in coded)
+        ordered = tuple(coders[name].ordered for name in coded)
+        object.__setattr__(self, "domain", Domain(coded, sizes, ordered))
 
     @property
     def coders(self) -> tuple[Coder, ...]:
-        """One for each column, in order."""
-        return tuple(self._coders.values())
+        """One for each column that is coded, in order."""
+        return tuple(self._coders[name] for name in self.domain)
 
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
@@ -122,8 +132,8 @@ class Codec:
         """How the cells of each fine column lie: public."""
         return {
             name: Axis(np.diff(coder.grid.edges).astype(np.float64), self.schema.columns[name].bins)  # type: ignore[union-attr]
-            for name, coder in self._coders.items()
-            if self.fine and isinstance(coder, Ordered)
+            for name in self.domain
+            if self.fine and isinstance(coder := self._coders[name], Ordered)
         }
 
     @property
@@ -141,27 +151,66 @@ class Codec:
 
     def _codes(self, table: pd.DataFrame) -> Records:
         codes = np.empty((len(table), len(self.domain)), dtype=np.int32, order="F")
-        for place, ((name, coder), extra) in enumerate(
-            zip(self._coders.items(), self._nullable, strict=True)
-        ):
-            found = coder.find(table[name])
-            codes[:, place] = np.where(found == STRAY, coder.size if extra else 0, found)
+        for place, name in enumerate(self.domain):
+            codes[:, place] = self._find(name, table[name])
         return Records(self.domain, codes)
 
-    def decode(self, records: Records, rng: np.random.Generator) -> pd.DataFrame:
+    def _find(self, name: str, cells: pd.Series) -> Codes:
+        coder = self._coders[name]
+        found = coder.find(cells)
+        return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)
+
+    def decode(
+        self, records: Records, rng: np.random.Generator, merging: Merging | None = None
+    ) -> pd.DataFrame:
         """A table with these codes: listed values, and points drawn uniformly within each bin.
 
-        ``encode(decode(records, rng))`` is `records`.
+        ``encode(decode(records, rng))`` is `records`, but for rows that break a constraint: they are changed,
+        where that will do within the groups of codes that `merging` pooled.
         """
+        return self.table(self.numbers(records, rng, merging), rng)
+
+    def numbers(
+        self,
+        records: Records,
+        rng: np.random.Generator,
+        merging: Merging | None = None,
+        fixed: Mapping[str, Floats] = MappingProxyType({}),
+    ) -> dict[str, Floats]:
+        """The numbers of `table` for these codes, NaN for missing; those of `fixed` columns are given."""
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
+        codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
+        numbers = {}
+        for name, of_column in codes.items():
+            missing = of_column == self._coders[name].size
+            drawn = self._coders[name].draw(np.where(missing, 0, of_column), rng)
+            numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
+        numbers |= {name: np.array(given) for name, given in fixed.items()}
+        if self.schema.constraints:
+            self._rules.settle(Rows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
+        return numbers
+
+    @property
+    def computed(self) -> tuple[LookUp | SumOf, ...]:
+        """What computes columns from others, in the order in which it can."""
+        return self._rules.makers
+
+    def listed(self, name: str) -> int:
+        """How many values a column lists; 0 if it is one of numbers or times."""
+        coder = self._coders[name]
+        return coder.size if isinstance(coder, Listed) else 0
+
+    def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator) -> pd.DataFrame:
+        """The cells of numbers by column, NaN standing for missing, and identifiers made anew."""
         columns = {}
-        for place, (name, coder) in enumerate(self._coders.items()):
-            codes = records.codes[:, place]
-            missing = codes == coder.size
-            columns[name] = coder.draw(np.where(missing, 0, codes), missing, rng)
+        for name, coder in self._coders.items():
+            missing = np.isnan(numbers[name])
+            first = coder.extents[0][0] if coder.size else 0.0
+            columns[name] = coder.cells(np.where(missing, first, numbers[name]), missing)
+        rows = len(next(iter(columns.values())))
         for name, maker in self._makers.items():
-            columns[name] = self._made(name, maker, len(records), rng)
+            columns[name] = self._made(name, maker, rows, rng)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
     def _made(self, name: str, maker: Maker, rows: int, rng: np.random.Generator) -> pd.Series:
@@ -171,15 +220,45 @@ class Codec:
             complaint = f"column {name!r}: {error}"
         raise InputError(complaint)
 
+    def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
+        """The codes of each coded column as numbers, and how they were merged."""
+        found = {}
+        for place, name in enumerate(self.domain):
+            lows, highs = self._coders[name].extents
+            if self._nullable[name]:
+                lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
+            grid = getattr(self._coders[name], "grid", None)
+            found[name] = Cells.unmerged(lows, highs, grid)
+            if merging is not None:
+                found[name] = Cells(lows, highs, grid, merging.groups[place], merging.shares[place])
+        return found
+
+    def possible(self, merging: Merging) -> Possible:
+        """Which cells of merged tables the constraints leave."""
+        tables = self._rules.possible(self.cells(merging))
+        return Possible(tuple((merging.merged.project(names), mask) for names, mask in tables))
+
+    def _check_computed(self) -> None:
+        for maker in self._rules.makers:
+            coder: Any = self._coders[maker.column]
+            if isinstance(maker, SumOf) and maker.decimals != 0 and coder.grid.decimals == 0:
+                raise InputError(f"column {maker.column!r} is whole, and not all parts of its sum are")
+            for name in maker.by:
+                if self._nullable[name] and not self._nullable[maker.column]:
+                    raise InputError(
+                        f"column {maker.column!r} is computed from {name!r}, which may be missing: "
+                        f"say nullable=False of {name!r}, or choose a dtype that holds missing cells"
+                    )
+
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:
         """How many cells of each column are clipped or turned missing. Private: for the owner's eyes only.
 
         A missing cell counts where nothing may be missing.
         """
         counts = {}
-        for (name, coder), extra in zip(self._coders.items(), self._nullable, strict=True):
+        for name, coder in self._coders.items():
             cells = table[name]
-            fine = coder.fits(cells) | (cells.isna().to_numpy() if extra else False)
+            fine = coder.fits(cells) | (cells.isna().to_numpy() if self._nullable[name] else False)
             counts[name] = int((~fine).sum())
         return counts
 

@@ -49,8 +49,17 @@ class Coder(ABC):
         """The code of each cell, `STRAY` for one that is missing, unreadable or not listed."""
 
     @abstractmethod
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
-        """A cell for each code; a missing one where `missing` is true."""
+    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+        """A number for each code: of a listed value its place, of a bin one of its points."""
+
+    @abstractmethod
+    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+        """The cell of each such number; a missing one where `missing` is true."""
+
+    @property
+    @abstractmethod
+    def extents(self) -> tuple[Floats, Floats]:
+        """The least and the largest number of each code."""
 
     @abstractmethod
     def fits(self, cells: pd.Series) -> Mask:
@@ -93,9 +102,19 @@ class Listed(Coder):
             return np.array(_places(cells, self.pool), dtype=np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
+    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+        """The places themselves."""
+        return codes.astype(np.float64)
+
+    @property
+    def extents(self) -> tuple[Floats, Floats]:
+        """Each place by itself."""
+        places = np.arange(float(len(self.pool)))
+        return places, places
+
+    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
         """The value at each place."""
-        places = np.where(missing, -1, codes)
+        places = np.where(missing, -1, numbers).astype(np.int64)
         return pd.Series(self.pool.array.take(places, allow_fill=bool(missing.any())), dtype=self.pool.dtype)
 
     def fits(self, cells: pd.Series) -> Mask:
@@ -118,9 +137,18 @@ class Nothing(Coder):
         """All missing."""
         return np.full(len(cells), STRAY, dtype=np.int64)
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
+    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+        """No numbers."""
+        return np.full(len(codes), np.nan)
+
+    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Missing cells."""
-        return pd.Series([None] * len(codes), dtype=self.dtype)
+        return pd.Series([None] * len(numbers), dtype=self.dtype)
+
+    @property
+    def extents(self) -> tuple[Floats, Floats]:
+        """No codes, no numbers."""
+        return np.empty(0), np.empty(0)
 
     def fits(self, cells: pd.Series) -> Mask:
         """No cell; but none is there."""
@@ -156,6 +184,15 @@ class Ordered(Coder):
         """All of them."""
         return self.grid.bins
 
+    @property
+    def extents(self) -> tuple[Floats, Floats]:
+        """The first and the last point of each bin."""
+        return self.grid.extents
+
+    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+        """A point of each bin, uniformly."""
+        return self.grid.draw(codes, rng)
+
     @abstractmethod
     def read(self, cells: pd.Series) -> Floats:
         """The cells in the unit of the grid, NaN where there is nothing to read."""
@@ -187,9 +224,9 @@ class Number(Ordered):
                 return pa.array(cells.array).cast(pa.float64()).to_numpy(zero_copy_only=False)
             return cells.to_numpy(dtype=np.float64, na_value=np.nan)
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
-        """A number of each bin; whole ones stay integers where the dtype leaves the choice."""
-        drawn = pd.Series(self.grid.draw(codes, rng))
+    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+        """The numbers; whole ones stay integers where the dtype leaves the choice."""
+        drawn = pd.Series(numbers)
         if family(self.dtype) == "decimal":
             return self._decimals(drawn, missing)
         if self.decimal:
@@ -234,9 +271,9 @@ class Moment(Ordered):
         low, high = bounds.astype("datetime64[s]") + np.array([-2, 2], dtype="timedelta64[D]")
         return np.clip(seconds, low, high)
 
-    def draw(self, codes: npt.NDArray[np.integer], missing: Mask, rng: np.random.Generator) -> pd.Series:
-        """A time of each bin; in a column of text, and of objects unless they are more, as text."""
-        units = self.grid.draw(codes, rng).astype(np.int64).astype(f"datetime64[{self.unit}]")
+    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+        """The times; in a column of text, and of objects unless they are more, as text."""
+        units = numbers.astype(np.int64).astype(f"datetime64[{self.unit}]")
         if family(self.dtype) != "datetime":
             return pd.Series(self._objects(units), dtype=self.dtype).mask(missing)
         times = pd.Series(units.astype("datetime64[s]")).mask(missing)

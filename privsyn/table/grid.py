@@ -17,6 +17,9 @@ GUARD = 8
 """Points lie at least so many spacings of the floating-point type apart: rounding cannot mix them up."""
 
 
+ROUNDING = 1e-6
+"""Points: a number so near to one counts as lying on it."""
+
 FINE = 512
 """Cells of a fine grid."""
 
@@ -147,7 +150,35 @@ class Grid:
     def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
         """A point of each bin in `codes`, uniformly."""
         edges = self.edges
-        points = rng.integers(edges[codes], edges[codes + 1])
+        return self._numbers(rng.integers(edges[codes], edges[codes + 1]))
+
+    def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
+        """A point from each low to each high, both included, uniformly; NaN where there is none.
+
+        Examples
+        --------
+        >>> tens = Grid.exact(0, 1, decimals=1, bins=2)
+        >>> tens.between(np.array([0.3, 0.61]), np.array([0.3, 0.69]), np.random.default_rng(0)).tolist()
+        [0.3, nan]
+        """
+        first = np.clip(np.ceil((lows - self.low) * self.scale - ROUNDING), 0, self.points)
+        last = np.clip(np.floor((highs - self.low) * self.scale + ROUNDING), -1, self.points - 1)
+        some = first <= last  # not where one of them is NaN
+        points = np.zeros(len(first), np.int64)
+        points[some] = rng.integers(first[some].astype(np.int64), last[some].astype(np.int64) + 1)
+        return np.where(some, self._numbers(points), np.nan)
+
+    @property
+    def step(self) -> float:
+        """From one point to the next."""
+        return 1 / self.scale
+
+    @property
+    def extents(self) -> tuple[Floats, Floats]:
+        """The first and the last point of each bin."""
+        return self._numbers(self.edges[:-1]), self._numbers(self.edges[1:] - 1)
+
+    def _numbers(self, points: Codes) -> Floats:
         numbers = self.low + points / self.scale
         if self.decimals is not None:
             return np.round(numbers, self.decimals)

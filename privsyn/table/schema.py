@@ -25,6 +25,7 @@ from privsyn.table.checks import (
     time_bounds,
     time_format,
 )
+from privsyn.table.constraints import Constraint, computed_by
 from privsyn.table.csv_format import CsvFormat
 from privsyn.table.kinds import MAX_BINS, Duration, Identifier, Text, Time
 
@@ -235,6 +236,8 @@ class Schema:
         Texts that stand for a missing cell in a file, in every column, beside the empty cell.
     csv : CsvFormat, optional
         How a CSV file is written.
+    constraints : list of Forbidden, Allowed, Determined, Increasing, Total or MissingWhen
+        What holds in every row, and is public; see `privsyn.table.constraints`.
 
     Examples
     --------
@@ -246,6 +249,7 @@ class Schema:
     columns: Mapping[str, Column]
     missing: str | Sequence[str] = field(default=(), kw_only=True)
     csv: CsvFormat = field(default=CsvFormat(), kw_only=True)
+    constraints: Sequence[Constraint] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.csv, CsvFormat):
@@ -268,10 +272,20 @@ class Schema:
                     raise InputError(
                         f"column {name!r}: {shown(min(both))} is both a value and a mark for missing"
                     )
+        from privsyn.table.compiling import settle_columns  # which knows the columns above
+
+        columns, constraints = settle_columns(self.columns, self.constraints)
+        object.__setattr__(self, "columns", MappingProxyType(columns))
+        object.__setattr__(self, "constraints", constraints)
 
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
         # A read-only mapping cannot be copied or pickled; a plain one can.
-        return _rebuild, (dict(self.columns), self.missing, self.csv)
+        return _rebuild, (dict(self.columns), self.missing, self.csv, self.constraints)
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """The columns that constraints compute from others: nothing is asked about them."""
+        return tuple(computed_by(self.constraints))
 
     def markers(self, name: str) -> tuple[str, ...]:
         """The texts that stand for a missing cell of this column in a file."""
@@ -297,5 +311,10 @@ class Schema:
             raise InputError(f"column {name!r}: {what}: {how}; only `fit` finds them under privacy")
 
 
-def _rebuild(columns: dict[str, Column], missing: tuple[str, ...], csv: CsvFormat) -> Schema:
-    return Schema(columns, missing=missing, csv=csv)
+def _rebuild(
+    columns: dict[str, Column],
+    missing: tuple[str, ...],
+    csv: CsvFormat,
+    constraints: tuple[Constraint, ...],
+) -> Schema:
+    return Schema(columns, missing=missing, csv=csv, constraints=constraints)

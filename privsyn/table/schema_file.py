@@ -15,6 +15,7 @@ import pandas as pd
 import yaml
 
 from privsyn.errors import InputError, shown
+from privsyn.table.constraint_file import constraint_of, plain_constraint
 from privsyn.table.csv_format import CsvFormat
 from privsyn.table.kinds import Duration, Identifier, Text, Time
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
@@ -68,12 +69,14 @@ def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
     <BLANKLINE>
     """
     plain = to_plain(schema)
-    columns = plain.pop("columns")
+    columns, constraints = plain.pop("columns"), plain.pop("constraints", None)
     lines = [*(_dump(plain).splitlines() if plain else ()), "columns:"]
     for name, column in columns.items():
         if name in notes:
             lines.append(f"  # {notes[name]}")
         lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
+    if constraints:
+        lines += _dump({"constraints": constraints}).splitlines()
     return "\n".join(lines) + "\n"
 
 
@@ -93,18 +96,24 @@ def to_plain(schema: Schema) -> dict[str, Any]:
     if spelling := _differing("csv", schema.csv):
         top["csv"] = spelling
     columns = {name: _plain_column(name, column) for name, column in schema.columns.items()}
-    return {**top, "columns": columns}
+    constraints = [plain_constraint(constraint) for constraint in schema.constraints]
+    return {**top, "columns": columns, **({"constraints": constraints} if constraints else {})}
 
 
 def from_plain(plain: object) -> Schema:
     """The schema that `to_plain` wrote, or a person."""
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
-    _check_keys(plain, ("columns", "missing", "csv"), needed="columns")
+    _check_keys(plain, ("columns", "missing", "csv", "constraints"), needed="columns")
     if not isinstance(plain["columns"], Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
     columns = {name: _column(name, said) for name, said in plain["columns"].items()}
-    return Schema(columns, missing=plain.get("missing", ()), csv=_csv(plain.get("csv", {})))
+    said = plain.get("constraints") or ()
+    if isinstance(said, str | Mapping):
+        raise InputError("'constraints:' is a list, each such as {kind: increasing, columns: [start, end]}")
+    constraints = [constraint_of(place, each) for place, each in enumerate(said, 1)]
+    csv = _csv(plain.get("csv", {}))
+    return Schema(columns, missing=plain.get("missing", ()), csv=csv, constraints=constraints)
 
 
 def _csv(said: object) -> CsvFormat:

@@ -19,6 +19,7 @@ from privsyn.table.checks import LONGEST, check_names
 from privsyn.table.codec import Codec
 from privsyn.table.coders import exact_decimals, largest_decimal, make_coder
 from privsyn.table.columns import STRAY, Ordered
+from privsyn.table.compiling import fit_found
 from privsyn.table.dtypes import OBJECT, Dtype, family, number_type
 from privsyn.table.kinds import SECONDS, Duration, Identifier, Time
 from privsyn.table.ruler import FIRST_YEAR, LAST_YEAR, Ruler
@@ -88,7 +89,8 @@ class Unknown:
 
     @property
     def _open(self) -> list[str]:
-        return [name for name, column in self.schema.columns.items() if not column.is_public]
+        columns = self.schema.columns.items()
+        return [name for name, c in columns if not c.is_public and name not in self.schema.computed]
 
     def hold(self, table: pd.DataFrame) -> dict[str, tuple[Sequence[Any], Codes]]:
         """For each of `values`: the values that occur, and the place of each row's. Private.
@@ -133,7 +135,7 @@ class Unknown:
                 columns[name] = _spanned(column, ruler, found)
             else:
                 columns[name] = _dated(column, ruler, found)
-        return replace(self.schema, columns=columns)
+        return replace(self.schema, columns=fit_found(columns, self._open, self.schema.constraints))
 
     def _count(self, name: str, cells: pd.Series) -> Counts:
         column, dtype = cast(Numerical | Datetime | Duration, self.schema.columns[name]), self.dtypes[name]

@@ -127,9 +127,9 @@ BUGS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        return self._fitted.sample(n, seed=seed, progress=progress or self.progress)",
+                "        return self._fitted.sample(\n",
                 "        if seed is None and hasattr(self, '_table'):\n            self.fit(self._table)\n"
-                "        return self._fitted.sample(n, seed=seed, progress=progress or self.progress)",
+                "        return self._fitted.sample(\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",

@@ -1,0 +1,87 @@
+"""Records of which some attributes are given: the rest as the tables have it in such records.
+
+They begin as records made of the tables that have what is given, or come nearest. Then the other attributes
+are moved by annealing until every table that holds all that is given has its own counts beside it; the other
+tables stay as they were. Nothing private is asked: this is arithmetic on what was released.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsyn.answers.counting import count
+from privsyn.answers.domain import Attributes, Records
+from privsyn.answers.finishing import finish
+from privsyn.answers.marginal import Marginal, lift
+from privsyn.answers.possible import NOTHING_KNOWN, Possible
+
+
+def complete(
+    given: Records,
+    pool: Records,
+    tables: tuple[Marginal, ...],
+    rng: np.random.Generator,
+    possible: Possible = NOTHING_KNOWN,
+) -> Records:
+    """One record for each row of `given`, which it keeps.
+
+    Parameters
+    ----------
+    given : Records over some attributes of the pool
+    pool : Records made of the tables
+    tables : tuple of Marginal, non-negative and agreeing
+    rng : numpy.random.Generator
+    possible : Possible
+
+    Examples
+    --------
+    In the table half of the women smoke and no man does; of ten women that are asked for, five do:
+
+    >>> from privsyn.answers.domain import Domain
+    >>> domain = Domain(("sex", "smokes"), (2, 2))
+    >>> table = Marginal(domain, np.array([[30.0, 30.0], [40.0, 0.0]]))
+    >>> pool = Records(domain, np.repeat([[0, 0], [0, 1], [1, 0]], [30, 30, 40], axis=0))
+    >>> women = Records(domain.project(("sex",)), np.zeros((10, 1), int))
+    >>> int(complete(women, pool, (table,), np.random.default_rng(0)).codes[:, 1].sum())
+    5
+    """
+    axes = pool.domain.axes(given.domain.names)
+    codes = np.array(pool.codes[_most_alike(given, pool, rng)])
+    codes[:, axes] = given.codes
+    start = Records(pool.domain, codes)
+    wanted = tuple(_beside(table, given, start) for table in tables)
+    wanted = tuple(table for table in wanted if table.total > 0)
+    return finish(start, wanted, rng, possible=possible, still=given.domain.names)
+
+
+def _most_alike(given: Records, pool: Records, rng: np.random.Generator) -> np.ndarray:
+    """For each given row one of the pool that has the same, drawn at random; else one that begins alike."""
+    wanted, had = given.codes, pool.project(given.domain.names).codes
+    order = rng.permutation(len(pool))
+    both = np.zeros(len(given) + len(pool), np.int64)
+    picked = np.zeros(len(given), np.int64)
+    for axis in range(-1, wanted.shape[1]):
+        if axis >= 0:
+            column = np.concatenate([wanted[:, axis], had[order, axis]])
+            both = np.unique(both * (int(column.max()) + 1) + column, return_inverse=True)[1]
+        sought, keys = both[: len(given)], both[len(given) :]
+        place = np.argsort(keys, kind="stable")
+        first = np.searchsorted(keys[place], sought)
+        end = np.searchsorted(keys[place], sought, side="right")
+        some = np.minimum(first + (rng.random(len(given)) * (end - first)).astype(np.int64), len(pool) - 1)
+        picked = np.where(first < end, order[place[some]], picked)
+    return picked
+
+
+def _beside(table: Marginal, given: Records, start: Records) -> Marginal:
+    """What a table is to hold: its own counts beside what is given; without that, those at the start."""
+    names: Attributes = given.domain.names
+    now = Marginal(table.domain, count(start, table.attributes).astype(np.float64))
+    if not set(names) <= set(table.attributes):
+        return now
+    had, wanted = table.project(names), Marginal(given.domain, count(given, names).astype(np.float64))
+    known = lift(had, table.domain) > 0
+    per = np.divide(
+        lift(wanted, table.domain), lift(had, table.domain), out=np.zeros(known.shape), where=known
+    )
+    return Marginal(table.domain, np.where(known, table.counts * per, now.counts))

@@ -1,0 +1,81 @@
+"""Constraints as plain data, for YAML and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from datetime import date, datetime
+from typing import Any
+
+from privsyn.errors import InputError, shown
+from privsyn.table.constraints import (
+    Allowed,
+    Constraint,
+    Determined,
+    Forbidden,
+    Increasing,
+    MissingWhen,
+    Total,
+)
+
+_KINDS: dict[str, type[Constraint]] = {
+    "forbidden": Forbidden,
+    "allowed": Allowed,
+    "determined": Determined,
+    "increasing": Increasing,
+    "total": Total,
+    "missing": MissingWhen,
+}
+
+
+def constraint_of(place: int, said: object) -> Constraint:
+    """The constraint that `plain_constraint` wrote, or a person; `place` is where it stands in the list.
+
+    >>> constraint_of(1, {"kind": "increasing", "columns": ["start", "end"]})
+    Increasing(columns=('start', 'end'), strict=False)
+    """
+    try:
+        kind = said.get("kind") if isinstance(said, Mapping) else None
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise InputError(f"it is a mapping whose kind is one of {', '.join(_KINDS)}")
+        settings = {str(key): value for key, value in said.items() if key != "kind"}  # type: ignore[attr-defined]
+        known = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
+        for key in settings:
+            if key not in known:
+                raise InputError(f"{shown(key)} is not known here: allowed are {', '.join(known)}")
+        for key, needed in known.items():
+            if needed and key not in settings:
+                raise InputError(f"{key!r} is missing")
+        return _KINDS[kind](**settings)
+    except InputError as error:
+        raise InputError(f"constraint {place}: {error}") from None
+
+
+def plain_constraint(constraint: Constraint) -> dict[str, Any]:
+    """The constraint as mappings, lists, text and numbers.
+
+    >>> plain_constraint(Total("net", {"gross": 1, "tax": -1}))
+    {'kind': 'total', 'column': 'net', 'of': {'gross': 1, 'tax': -1}}
+    """
+    kind = next(kind for kind, class_ in _KINDS.items() if isinstance(constraint, class_))
+    settings = {field.name: getattr(constraint, field.name) for field in fields(constraint)}
+    changed = {f.name for f in fields(constraint) if settings[f.name] != f.default}
+    if isinstance(constraint, Determined) and len(constraint.by) == 1:
+        settings["by"], settings["mapping"] = constraint.by[0], dict(constraint.rows)
+    return {"kind": kind, **{key: _plain(value) for key, value in settings.items() if key in changed}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
+    if isinstance(value, date):
+        return value.isoformat()
+    if value is None or type(value) in (str, bool, int, float):
+        return value
+    raise InputError(
+        f"a constraint says {shown(value)}, which cannot be written: use text, numbers or booleans"
+    )

@@ -1,0 +1,117 @@
+"""What a sample is to have: values of some columns, for all rows, or row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, shown
+from privsyn.table.codec import Codec
+from privsyn.table.schema import Categorical, Numerical, Schema
+from privsyn.table.spans import Floats, bounds_of, number_of
+
+
+def read_given(codec: Codec, given: object, n: int | None, rows: int) -> dict[str, Floats]:
+    """The numbers of the given cells by column, NaN where none is given.
+
+    Parameters
+    ----------
+    codec : Codec
+    given : mapping of a column to a value, or pandas.DataFrame
+        A cell that is missing is to be filled in.
+    n : int, optional
+        What the caller said of the number of rows; of a data frame they are as many as it has.
+    rows : int
+        How many a mapping is for.
+
+    Examples
+    --------
+    >>> schema = Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 9)})
+    >>> codec = Codec(schema, ("sex", "age"), ("object", "int64"))
+    >>> {name: numbers.tolist() for name, numbers in read_given(codec, {"sex": "M"}, None, 2).items()}
+    {'sex': [1.0, 1.0]}
+    """
+    if isinstance(given, pd.DataFrame):
+        if n is not None and n != len(given):
+            raise InputError("given has as many rows as are made: leave out n")
+        cells = {name: given[name].tolist() for name in given.columns} if given.columns.is_unique else None
+        if cells is None:
+            raise InputError("given has two columns of one name: drop one")
+    elif isinstance(given, Mapping):
+        cells = {name: [value] * rows for name, value in given.items()}
+    else:
+        raise InputError(f"given is a mapping of columns to values, or a data frame; got {shown(given)}")
+    found = {}
+    for name, values in cells.items():
+        if name not in codec.schema.coded:
+            raise InputError(f"given: there is no column {shown(name)} among those to be synthesised")
+        numbers = _Numbers(codec, name)
+        found[name] = np.array([numbers[value] for value in values], np.float64)
+    return found
+
+
+class _Numbers(dict[Any, float]):
+    """The number of each value of a column, worked out when it is first asked for."""
+
+    def __init__(self, codec: Codec, name: str) -> None:
+        super().__init__()
+        self.column, self.name, self.codec = codec.schema.coded[name], name, codec
+
+    def __getitem__(self, value: Any) -> float:
+        if not pd.api.types.is_scalar(value):
+            raise InputError(f"given: column {self.name!r} wants one value a row")
+        return np.nan if pd.isna(value) else super().__getitem__(value)
+
+    def __missing__(self, value: Any) -> float:
+        try:
+            number = number_of(self.column, value.item() if isinstance(value, np.generic) else value)
+            low, high = bounds_of(self.column)
+            if not low <= number <= high:
+                raise InputError(f"{shown(value)} lies outside its bounds")
+            cells = self.codec.cells().get(self.name)
+            if cells is not None:
+                number = float(
+                    cells.draw(np.array([number]), np.array([number]), np.random.default_rng(0))[0]
+                )
+            if np.isnan(number):
+                raise InputError(f"{shown(value)} is not one of its numbers")
+        except InputError as error:
+            raise InputError(f"given: column {self.name!r}: {error}") from None
+        self[value] = number
+        return number
+
+
+def patterns(given: Mapping[str, Floats]) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
+    """The sets of columns that are given together, each with its rows."""
+    names = tuple(given)
+    known = np.stack([~np.isnan(given[name]) for name in names], axis=1)
+    which, rows = np.unique(known, axis=0, return_inverse=True)
+    for place, pattern in enumerate(which):
+        some = tuple(name for name, is_given in zip(names, pattern, strict=True) if is_given)
+        yield some, np.flatnonzero(rows.ravel() == place)
+
+
+def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
+    """What the command line says: ``column=value``, the value read as the column has it.
+
+    >>> parse_given(Schema({"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)}), ["zip=01", "age=7"])
+    {'zip': '01', 'age': 7}
+    """
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, equals, said = text.partition("=")
+        if not equals or name not in schema.coded:
+            raise InputError(f"--given wants a column and a value, as in sex=Female; got {shown(text)}")
+        column, value = schema.coded[name], said
+        if isinstance(column, Categorical):
+            value = next((v for v in column.values or () if str(v) == said), said)  # type: ignore[assignment]
+        elif isinstance(column, Numerical):
+            try:
+                value = int(said) if said.lstrip("+-").isdigit() else float(said)  # type: ignore[assignment]
+            except ValueError:
+                raise InputError(f"--given {name}: {shown(said)} is not a number") from None
+        given[name] = value
+    return given
