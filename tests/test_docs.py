@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import re
 from pathlib import Path
@@ -11,7 +12,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / name
-    for name in ("SECURITY.md", "docs/privacy.md", "docs/proofs.md", "docs/audit.md", "docs/schema.md")
+    for name in (
+        "SECURITY.md",
+        "docs/privacy.md",
+        "docs/proofs.md",
+        "docs/audit.md",
+        "docs/schema.md",
+        "docs/constraints.md",
+    )
 ]
 PROOFS = (ROOT / "docs" / "proofs.md").read_text()
 
@@ -34,3 +42,9 @@ def test_a_proof_names_tests_that_are_there():
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / link).exists(), link
+
+
+def test_the_examples_on_constraints_run():
+    failed, run = doctest.testfile(str(ROOT / "docs" / "constraints.md"), module_relative=False)
+    assert run > 20
+    assert not failed
