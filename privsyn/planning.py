@@ -20,7 +20,7 @@ from privsyn.answers.domain import Domain
 from privsyn.answers.spread import MEAN_OF_ABSOLUTE
 from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError, shown
-from privsyn.methods.split import Split, one_way_noise, one_way_share
+from privsyn.methods.split import Split
 from privsyn.private.accounting import rho_for
 from privsyn.private.discovery import SHARE, reserved_delta
 from privsyn.synthesizer import PrivSyn
@@ -210,14 +210,9 @@ def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, Unkno
 def _expect(domain: Domain, rho: float, rows: int, *, finding: float, predict: bool) -> Expectation:
     """The parts of the budget and what they bring, as `methods.default` goes about it."""
     left = (1 - finding) * rho
-    share = one_way_share(one_way_noise(domain, left, rows), predict=predict)
-    pairs = len(domain) > 1 and share < 1
-    split = Split.of(
-        left,
-        one_ways=share if pairs else 1.0,
-        attributes=len(domain),
-        sets=pairs and bool(candidates(domain)),
-    )
+    split = Split.for_domain(left, domain, rows, predict=predict)
+    if not candidates(domain):
+        split = split.without_scores()
     first, second = split.first_look + split.one_ways, split.pairs + split.second_look
     spent = {
         "values and bounds": finding * rho,

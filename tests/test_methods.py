@@ -47,6 +47,14 @@ def constant(d=3):
     return Records(Domain(tuple("abcdef"[:d]), (4,) * d), np.full((80, d), 2))
 
 
+def many_values():
+    """So many that the first look keeps fewer of them apart than both do."""
+    rng = np.random.default_rng(4)
+    shares = 1 / np.arange(1, 701)
+    columns = [rng.choice(700, 20_000, p=shares / shares.sum()), *rng.integers(8, size=(2, 20_000))]
+    return Records(Domain(("word", "a", "b"), (700, 8, 8)), np.column_stack(columns))
+
+
 TABLES = {
     "one attribute": dependent(d=1),
     "two attributes": dependent(d=2),
@@ -56,9 +64,10 @@ TABLES = {
     "constant attributes": constant(),
     "no rows": dependent(n=0, d=3),
     "one row": dependent(n=1, d=3),
+    "many values beside few": many_values(),
 }
 each_table = pytest.mark.parametrize("table", TABLES)
-each_budget = pytest.mark.parametrize("rho", [1e-4, 0.02, HUGE])
+each_budget = pytest.mark.parametrize("rho", [1e-4, 0.02, 0.1, HUGE])
 
 
 def run(learn, records, rho, noise=None, told=None):

@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 LARGEST = 5  # attributes of a table
 MOST_CELLS = 6000
 MOST_SETS = 1000  # of one size: what there is time for
+MOST_ATTRIBUTES = 100  # of which sets are formed: there are 161,700 of three
 SMOOTHING = 0.05  # part of independence in what is expected: a cell that the records miss is not impossible
 MOST_MEASURED = 20  # sets, those that depart most
 
@@ -64,7 +65,8 @@ class Unexplained:
 def candidates(domain: Domain) -> tuple[Attributes, ...]:
     """The sets of attributes to be scored: of three, of four and of five, those with the fewest cells.
 
-    At most `MOST_SETS` of each size, and none of a size of which there are more in all, but for three.
+    At most `MOST_SETS` of each size, and none of a size of which there are more in all, but for three; of
+    many attributes only those with the fewest values are looked at.
 
     Examples
     --------
@@ -73,11 +75,12 @@ def candidates(domain: Domain) -> tuple[Attributes, ...]:
     >>> candidates(Domain(("a", "b"), (2, 2)))
     ()
     """
+    axes_of_few = sorted(sorted(range(len(domain)), key=domain.sizes.__getitem__)[:MOST_ATTRIBUTES])
     found: list[tuple[int, ...]] = []
     for size in range(3, LARGEST + 1):
         if size > 3 and comb(len(domain), size) > MOST_SETS:
             break
-        sets = combinations(range(len(domain)), size)
+        sets = combinations(axes_of_few, size)
         small = (
             (cells, axes) for axes in sets if (cells := prod(domain.sizes[a] for a in axes)) <= MOST_CELLS
         )

@@ -26,7 +26,7 @@ from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, scor
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
 from privsyn.answers.spread import pooled_spreads
 from privsyn.answers.synthesis import synthesise
-from privsyn.methods.split import FIRST_LOOK, Split, one_way_noise, one_way_share
+from privsyn.methods.split import FIRST_LOOK, Split
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 
@@ -70,6 +70,9 @@ def learn(
     """
     report("counting", 0, 4)
     private, merging, one_ways, split = _one_ways(private, rho, axes, predict=target is not None)
+    sets = candidates(private.domain)
+    if not sets:
+        split = split.without_scores()
     possible = possible_after(merging)
     total = estimate_total(one_ways)
     margins = possible.settle(average_one_ways(private.domain, one_ways, total))
@@ -93,7 +96,7 @@ def learn(
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, pairs, split.scores, rng, possible)
+    unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs.left, unexplained, split.second_look, target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((expected, possible.clean(m)) for expected, m in bigger)
@@ -116,8 +119,10 @@ def _one_ways(
     noisier than a group counted as such. Rare values are told by both looks.
     """
     first = private.one_ways(rho * (FIRST_LOOK if len(private.domain) > 1 else 1.0))
-    split = _split(first, rho, axes, predict=predict)
-    joined = merge_rare(first, estimate_total(first), spared=ANY, axes=axes)
+    total = estimate_total(first)
+    kept = merge_rare(first, total, spared=MANY_VALUES, axes=axes).merged  # apart, by this look alone
+    split = Split.for_domain(rho, kept, total, predict=predict)
+    joined = merge_rare(first, total, spared=ANY, axes=axes)
     private = private.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
@@ -127,28 +132,16 @@ def _one_ways(
     return private.merge(pooled), joined.then(pooled), one_ways, split
 
 
-def _split(first: tuple[Measurement, ...], rho: float, axes: Mapping[str, Axis], *, predict: bool) -> Split:
-    """The split of the budget, by how noisy the one-ways would be if they had it whole.
-
-    Their noise in parts of the mean count, of the values that would be kept apart by the first look.
-    """
-    total = estimate_total(first)
-    kept = merge_rare(first, total, spared=MANY_VALUES, axes=axes).merged
-    share = one_way_share(one_way_noise(kept, rho, total), predict=predict)
-    pairs = len(kept) > 1 and share < 1
-    return Split.of(rho, one_ways=share if pairs else 1.0, attributes=len(kept), sets=bool(candidates(kept)))
-
-
 def _unexplained(
     private: PrivateTable,
+    sets: tuple[Attributes, ...],
     pairs: Pairs,
     rho: float,
     rng: np.random.Generator,
     possible: Possible,
 ) -> tuple[Unexplained, ...]:
     """The sets of attributes of which records made from the pairs tell least."""
-    sets = candidates(private.domain)
-    if not rho:
+    if not sets:
         return ()
     enough = min(round(pairs.total), MOST_RECORDS)
     tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from math import fsum, sqrt
 
 import numpy as np
@@ -45,8 +45,8 @@ class Split:
     second_look: float
 
     @classmethod
-    def of(cls, rho: float, *, one_ways: float, attributes: int = 3, sets: bool = True) -> Split:
-        """Split `rho`; where nothing is scored, what that would get goes elsewhere.
+    def of(cls, rho: float, *, one_ways: float, attributes: int = 3) -> Split:
+        """Split `rho`.
 
         Parameters
         ----------
@@ -55,18 +55,29 @@ class Split:
             Share of the one-ways, the first look at them included; 1 where no pairs are asked.
         attributes : int
             Of one there is nothing else to ask: the first look is the only one.
-        sets : bool
-            Whether there are bigger sets to score.
         """
         first = rho if attributes < 2 else FIRST_LOOK * rho
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho
-        departures, second = DEPARTURES * left, SECOND_LOOK * left
-        scores = SCORES * left if sets else 0.0
+        departures, scores, second = DEPARTURES * left, SCORES * left, SECOND_LOOK * left
         return cls(
             first, rest, departures, rho - fsum((first, rest, departures, scores, second)), scores, second
         )
+
+    @classmethod
+    def for_domain(cls, rho: float, domain: Domain, total: float, *, predict: bool = False) -> Split:
+        """The split for about `total` records over `domain`, by how noisy its one-ways would be."""
+        share = one_way_share(one_way_noise(domain, rho, total), predict=predict)
+        return cls.of(rho, one_ways=share if len(domain) > 1 else 1.0, attributes=len(domain))
+
+    def without_scores(self) -> Split:
+        """The same where there are no sets to score: the pairs get what that would cost.
+
+        >>> Split.of(1.0, one_ways=0.5).without_scores().total
+        1.0
+        """
+        return replace(self, pairs=self.pairs + self.scores, scores=0.0)
 
     @property
     def total(self) -> float:
