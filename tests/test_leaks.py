@@ -313,7 +313,7 @@ def guarded(monkeypatch):
         found = read_table(table, schema, **options)
         return Source(GuardedTable(found.frame), found.public_inputs)
 
-    monkeypatch.setattr(PrivateTable, "_records", property(read, keep), raising=False)
+    monkeypatch.setattr(PrivateTable, "_rows", property(read, keep), raising=False)
     monkeypatch.setattr(synthesizer, "read_table", guarded_table)
 
 
@@ -349,7 +349,7 @@ def test_the_guard_stops_a_reader_elsewhere(reader, guarded):
     with pytest.raises(AssertionError, match="reads the rows"):
         FunctionType(reader.__code__, elsewhere)(GuardedTable(marked()))
     with pytest.raises(AssertionError, match="reads the codes"):
-        FunctionType((lambda private: private._records).__code__, elsewhere)(PrivateTable(None, None))
+        FunctionType((lambda private: private._rows).__code__, elsewhere)(PrivateTable(None, None))
 
 
 # --- neighbours end alike ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from math import comb, prod
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.answers.counting import count
+from privsyn.answers.counting import Tables, block_of
 from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement, lift
@@ -88,7 +88,8 @@ def candidates(domain: Domain) -> tuple[Attributes, ...]:
 def expected_by(records: Records, sets: tuple[Attributes, ...], total: float) -> tuple[Marginal, ...]:
     """What records made from the pairs hold of each set of attributes, scaled to `total`."""
     scale = np.float64(total / len(records))
-    return tuple(Marginal(records.domain.project(s), count(records, s) * scale) for s in sets)
+    counted = Tables(records.domain, sets).count([block_of(records)])
+    return tuple(Marginal(records.domain.project(s), c * scale) for s, c in zip(sets, counted, strict=True))
 
 
 def score_bigger(

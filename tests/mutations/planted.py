@@ -76,7 +76,8 @@ BUGS = (
             Edit(
                 "privsyn/methods/default.py",
                 "    total = estimate_total(one_ways)\n    margins",
-                "    total = max(1.0, float(len(private._records)))\n    margins",
+                "    exact = next(private._rows.count([private.domain.names[:1]]))\n"
+                "    total = max(1.0, float(exact.sum()))\n    margins",
             ),
         ),
         ("tests/test_synthesizer.py",),
