@@ -117,15 +117,7 @@ class Codec:
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
         """The codec of a table, from its column names and dtypes; its rows are not looked at."""
-        names = tuple(table.columns)
-        _match_names(names, schema)
-        texts = []
-        for name, dtype in zip(names, table.dtypes, strict=True):
-            text = "object" if isinstance(schema.columns[name], Text) else dtype_text(dtype)
-            if text is None:
-                raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
-            texts.append(text)
-        return cls(schema, names, tuple(texts), fine)
+        return cls(schema, tuple(table.columns), _dtypes_of(schema, table), fine)
 
     @property
     def axes(self) -> dict[str, Axis]:
@@ -143,7 +135,7 @@ class Codec:
 
     def encode(self, table: pd.DataFrame) -> Records:
         """The codes of every row, in order."""
-        if Codec.for_table(self.schema, table, fine=self.fine) != self:
+        if (tuple(table.columns), _dtypes_of(self.schema, table)) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with suppress(Exception):  # no row should raise, and none may speak through what is said of it
             return self._codes(table)
@@ -290,6 +282,18 @@ class Codec:
         except InputError as error:
             complaint = f"column {name!r}: {error}"
         raise InputError(complaint)
+
+
+def _dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
+    """The dtype of each column as text; a table that does not fit is refused."""
+    _match_names(tuple(table.columns), schema)
+    texts = []
+    for name, dtype in table.dtypes.items():
+        text = "object" if isinstance(schema.columns[str(name)], Text) else dtype_text(dtype)
+        if text is None:
+            raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
+        texts.append(text)
+    return tuple(texts)
 
 
 def _match_names(names: tuple[object, ...], schema: Schema) -> None:

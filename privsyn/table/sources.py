@@ -111,7 +111,7 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
         source, polars = source.to_arrow(), source
     if hasattr(source, "__arrow_c_stream__"):  # whatever else speaks Arrow's protocol
         table = pa.table(source)
-        return Source(_from_arrow(table, "the table"), form=Form.of(table, polars))
+        return Source(frame_of(table, "the table"), form=Form.of(table, polars))
     raise InputError(
         f"a table is a pandas or polars DataFrame, a pyarrow Table or a path, not a {type(source).__name__}"
     )
@@ -129,7 +129,7 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
         return read_table(source).frame.iloc[:0]
     path = Path(source)
     ending = ending_of(path)
-    _check_readable(path)
+    check_file(path)
     if ending != ".parquet":
         return no_rows(read_header(path, PLAIN if schema is None else schema.csv), schema)
     columns = None
@@ -137,7 +137,7 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
         columns = pq.read_schema(path)
     if columns is None:
         raise InputError(f"{path}: not a Parquet file, or a damaged one")
-    return _from_arrow(columns.empty_table(), str(path))
+    return frame_of(columns.empty_table(), str(path))
 
 
 def write_table(
@@ -211,17 +211,8 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
             part.unlink()
 
 
-def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
-    ending = ending_of(path)
-    _check_readable(path)
-    if ending == ".parquet":
-        table = _read_parquet(path)
-        form = replace(Form.of(table), kind="pandas")
-        return Source(_from_arrow(table, str(path)), form=form)
-    return Source(*read_csv(path, schema, unit))
-
-
-def _check_readable(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse a path that leads to no file, or to one that cannot be read."""
     complaint = ""
     try:
         if not path.exists():
@@ -237,6 +228,16 @@ def _check_readable(path: Path) -> None:
         raise InputError(f"{path}: {complaint}")
 
 
+def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
+    ending = ending_of(path)
+    check_file(path)
+    if ending == ".parquet":
+        table = _read_parquet(path)
+        form = replace(Form.of(table), kind="pandas")
+        return Source(frame_of(table, str(path)), form=form)
+    return Source(*read_csv(path, schema, unit))
+
+
 def _read_parquet(path: Path) -> pa.Table:
     table = None
     with suppress(Exception), pq.ParquetFile(path) as file:
@@ -246,7 +247,7 @@ def _read_parquet(path: Path) -> pa.Table:
     return table
 
 
-def _from_arrow(table: pa.Table, what: str) -> pd.DataFrame:
+def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
     """An Arrow table as a data frame whose dtypes follow from its types alone.
 
     pandas by itself would make integers floats where a cell is missing, so that one row decides a dtype.
