@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -30,7 +30,6 @@ from privsyn.table.stream import Stream, open_table
 from privsyn.table.unknown import Unknown
 
 if TYPE_CHECKING:
-
     from privsyn.table.accuracy import Accuracy
 
 
@@ -245,6 +244,13 @@ class PrivSyn:
         return self._fitted.sample(
             n, given=given, balance=balance, seed=seed, progress=progress or self.progress
         )
+
+    def sample_blocks(
+        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> Iterator[Any]:
+        """The same table in blocks of rows; see `Release.sample_blocks`."""
+        seed = self.seed if seed is None else seed
+        return self._fitted.sample_blocks(n, seed=seed, progress=progress or self.progress)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write what was learnt to one file; see `Release.save`."""

@@ -111,7 +111,7 @@ def shuffle_front(rows: Codes, front: int, rng: np.random.Generator) -> None:
         rows[i], rows[j] = rows[j], rows[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def update_table(
     codes: Codes,
     columns: Ints,
@@ -165,7 +165,7 @@ def update_table(
         begin += arriving
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def anneal(
     codes: Codes,
     layout: Layout,

@@ -153,14 +153,15 @@ class Codec:
         return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)
 
     def decode(
-        self, records: Records, rng: np.random.Generator, merging: Merging | None = None
+        self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
     ) -> pd.DataFrame:
         """A table with these codes: listed values, and points drawn uniformly within each bin.
 
         ``encode(decode(records, rng))`` is `records`, but for rows that break a constraint: they are changed,
-        where that will do within the groups of codes that `merging` pooled.
+        where that will do within the groups of codes that `merging` pooled. Identifiers go on from the
+        `start` rows made before.
         """
-        return self.table(self.numbers(records, rng, merging), rng)
+        return self.table(self.numbers(records, rng, merging), rng, start)
 
     def numbers(
         self,
@@ -193,7 +194,7 @@ class Codec:
         coder = self._coders[name]
         return coder.size if isinstance(coder, Listed) else 0
 
-    def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator) -> pd.DataFrame:
+    def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """The cells of numbers by column, NaN standing for missing, and identifiers made anew."""
         columns = {}
         for name, coder in self._coders.items():
@@ -202,12 +203,12 @@ class Codec:
             columns[name] = coder.cells(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
         for name, maker in self._makers.items():
-            columns[name] = self._made(name, maker, rows, rng)
+            columns[name] = self._made(name, maker, rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
-    def _made(self, name: str, maker: Maker, rows: int, rng: np.random.Generator) -> pd.Series:
+    def _made(self, name: str, maker: Maker, n: int, rng: np.random.Generator, start: int) -> pd.Series:
         try:
-            return maker.make(rows, rng)
+            return maker.make(n, rng, start)
         except InputError as error:
             complaint = f"column {name!r}: {error}"
         raise InputError(complaint)
