@@ -17,7 +17,7 @@ STRETCH = 8192
 
 @njit(cache=True, nogil=True)
 def add_counts(
-    codes: npt.NDArray[np.unsignedinteger],
+    codes: npt.NDArray[np.integer],
     firsts: Ints,
     columns: Ints,
     strides: Ints,
