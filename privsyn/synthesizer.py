@@ -177,8 +177,9 @@ class PrivSyn:
 
         Parameters
         ----------
-        table : pandas, polars or pyarrow table; a path to a .csv, .csv.gz or .parquet file or to a folder of
-            Parquet files; a pyarrow data set; or an iterator of batches, which is walked over once
+        table : pandas, polars or pyarrow table, path, data set, Dask data frame or iterator
+            A path leads to a .csv, .csv.gz or .parquet file or to a folder of Parquet files; the data set is
+            pyarrow's; an iterator gives batches, and is walked over once.
 
         Raises
         ------
@@ -295,7 +296,9 @@ class PrivSyn:
     def _coded(self, rows: Stream, codec: Codec) -> Rows:
         """The rows in codes. Half of the memory is for these; what passes once is kept whatever it takes."""
         room = check_bytes("memory", self.memory)
-        walk = Kept(lambda ask: ask(rows.blocks(codec)), np.inf if rows.once else room / 2)
+        walk = rows.walk(codec)
+        if rows.near:
+            walk = Kept(walk, np.inf if rows.once else room / 2)
         return Rows(codec.domain, walk, room / 4)
 
     def _bounded(self, rows: Stream) -> Stream:

@@ -6,7 +6,7 @@ lie on many machines, and only counts are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +25,12 @@ Block = tuple[npt.NDArray[np.unsignedinteger], ...]
 
 Ints = npt.NDArray[np.int64]
 Group = npt.NDArray[np.integer]
+
+Ask = Callable[[Iterable[Block]], list[Ints]]
+"""A question that counts answer: those of several blocks are the sums of each's."""
+
+Walk = Callable[[Ask], list[Ints]]
+"""A way over all rows, as often as need be: what a question says of all of them, wherever they lie."""
 
 FEW = 2**20  # cells to be found: not worth a second thread
 

@@ -7,28 +7,17 @@ source is read twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Protocol, TypeVar
 
 import numpy as np
 
-from privsyn.answers.counting import Block, Group, Ints, Tables, block_of
+from privsyn.answers.counting import Ask, Block, Group, Ints, Tables, Walk, block_of
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.merging import Merging
 
-T = TypeVar("T")
-
 CELL = 8  # bytes of a count
-
-
-class Walk(Protocol):
-    """A way over all rows, as often as need be."""
-
-    def __call__(self, ask: Callable[[Iterable[Block]], list[Ints]]) -> list[Ints]:
-        """What `ask` says of all blocks; where they lie in several places, the sum over these."""
-        ...
 
 
 class Kept:
@@ -47,7 +36,7 @@ class Kept:
         self._room = room
         self._kept: list[Block] | None = None
 
-    def __call__(self, ask: Callable[[Iterable[Block]], list[Ints]]) -> list[Ints]:
+    def __call__(self, ask: Ask) -> list[Ints]:
         """What `ask` says of all blocks."""
         if self._kept is not None:
             return ask(self._kept)

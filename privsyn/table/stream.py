@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privsyn.answers.counting import Block, block_of
+from privsyn.answers.counting import Walk, block_of
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.codec import Codec
@@ -25,8 +25,6 @@ from privsyn.table.form import Form
 from privsyn.table.persons import drop_rows, persons_in, persons_of
 from privsyn.table.schema import Schema
 from privsyn.table.sources import PANDAS, check_file, ending_of, frame_of, read_table
-
-T = TypeVar("T")
 
 CELLS = 2**21
 """Of a batch: some 100,000 rows of a usual table, far fewer of a wide one."""
@@ -53,6 +51,8 @@ class Stream:
         Which kind of table it is.
     once : bool
         The rows can be walked over once only.
+    near : bool
+        The rows pass through this process, which may keep their codes.
     """
 
     head: pd.DataFrame
@@ -61,6 +61,7 @@ class Stream:
     schema: Schema | None = None
     form: Form = PANDAS
     once: bool = False
+    near: bool = True
 
     def frames(self) -> Iterator[pd.DataFrame]:
         """A walk over the rows, at least one frame, for the first has none."""
@@ -74,10 +75,9 @@ class Stream:
                 f"batches that pass once cannot tell first {what}: give a file, a folder or a whole table"
             )
 
-    def blocks(self, codec: Codec) -> Iterator[Block]:
-        """A walk over the rows in codes."""
-        for frame in self.frames():
-            yield block_of(codec.encode(frame))
+    def walk(self, codec: Codec) -> Walk:
+        """A walk over the rows in codes: what a function says of all blocks, one after the other."""
+        return lambda ask: ask(block_of(codec.encode(frame)) for frame in self.frames())
 
     def persons(self, unit: str) -> npt.NDArray[np.int64]:
         """A code for each row, the same for all rows of one person; see `persons_of`."""
@@ -96,7 +96,8 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
 
     Parameters
     ----------
-    source : data frame, Arrow table, path to a file or a folder of Parquet files, Arrow data set, or batches
+    source : data frame, Arrow table, path to a file or a folder of Parquet files, Arrow data set, Dask data
+        frame, or batches
         Batches are whatever iterates over Arrow record batches, tables or data frames; they are walked over
         once.
     schema : Schema, optional
@@ -117,12 +118,16 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
         ending = ending_of(path)
         check_file(path)
         return _parquet((path,)) if ending == ".parquet" else _csv(path, schema, unit)
+    if type(source).__module__.startswith("dask."):
+        from privsyn.table.engines import DaskStream
+
+        return DaskStream.of(source)
     if isinstance(source, Iterator):
         return _batches(source)
     if hasattr(source, "scanner") and hasattr(source, "schema"):  # pyarrow.dataset, which few have imported
         return _arrow(source.schema, partial(_scan, source), "the data set")
     table = read_table(source, schema, unit=unit)
-    return Stream(table.frame.iloc[:0], partial(_slices, table.frame), form=table.form)
+    return Stream(table.frame.iloc[:0], partial(slices, table.frame), form=table.form)
 
 
 def is_folder(path: Path) -> bool:
@@ -149,7 +154,7 @@ def _kept(stream: Stream, kept: npt.NDArray[np.bool_], unit: str) -> Iterator[pd
         start = end
 
 
-def _slices(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def slices(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The rows of a frame: to code all at once would take several times their memory."""
     rows = batch_rows(len(frame.columns))
     for start in range(0, len(frame), rows):
@@ -246,7 +251,7 @@ def _batch_frames(first: Any, rest: Iterator[Any], head: pd.DataFrame) -> Iterat
         frame = _frame(batch, place)
         if list(frame.columns) != list(head.columns):
             raise InputError(f"batch {place} has other columns than the first")
-        yield from _slices(frame)
+        yield from slices(frame)
         batch, place = _next(rest), place + 1
 
 
