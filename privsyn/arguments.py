@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from math import inf, isfinite, nan
 from numbers import Real
 
 import numpy as np
 
 from privsyn.errors import InputError, shown
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT]?[bB])")
 
 
 def check_whole(name: str, value: object, *, least: int = 0) -> int:
@@ -19,6 +23,20 @@ def check_whole(name: str, value: object, *, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} is a whole number of at least {least}; got {shown(value)}")
     return int(value)
+
+
+def check_bytes(name: str, value: object) -> int:
+    """An amount of memory in bytes, given as such or as text with a unit.
+
+    >>> check_bytes("memory", "1.5 GB"), check_bytes("memory", 64 * 2**20)
+    (1500000000, 67108864)
+    """
+    if isinstance(value, str) and (found := _MEMORY.fullmatch(value.strip())):
+        size, unit = found.groups()
+        return int(float(size) * _UNITS[unit.upper()])
+    if isinstance(value, str):
+        raise InputError(f'{name} is a number of bytes, or text such as "4GB"; got {shown(value)}')
+    return check_whole(name, value)
 
 
 def check_finite(name: str, value: object) -> float:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import isclose
 from os import PathLike
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers.blocks import block_ends, in_blocks
 from privsyn.answers.certainty import Certainty
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.learnt import Learnt, Method
@@ -25,12 +27,15 @@ from privsyn.arguments import check_whole
 from privsyn.completing import balanced, completed
 from privsyn.errors import InputError
 from privsyn.private.ledger import Ledger
-from privsyn.progress import Progress
+from privsyn.progress import Progress, told
 from privsyn.table.accuracy import Accuracy
 from privsyn.table.codec import Codec
 from privsyn.table.form import Form
 from privsyn.table.given import read_given
-from privsyn.table.sources import PANDAS, atomic_path
+from privsyn.table.sources import PANDAS, atomic_path, stacked
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = 2  # of the saved file; raised when an older reader would misread it
 SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
@@ -95,25 +100,52 @@ class Release:
         InputError
             If `n` or `seed` is not a whole number of at least 0, or no row can have what is given.
         """
+        if given is None and balance is None:
+            frame = stacked(self._blocks(n, seed, progress))
+        else:
+            frame = self._completed(n, given, balance, seed, progress)
+        return self.form.cast(frame, self.codec.schema)
+
+    def sample_blocks(
+        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> Iterator[Any]:
+        """The table of `sample` in blocks of some 100,000 rows, so that it is never in memory as a whole.
+
+        Over all blocks together counts are about as near to what was learnt as if all had been made at once.
+        """
+        return (self.form.cast(block, self.codec.schema) for block in self._blocks(n, seed, progress))
+
+    def _blocks(self, n: int | None, seed: int | None, progress: Progress | None) -> Iterator[pd.DataFrame]:
+        rows = round(self.learnt.total) if n is None else check_whole("n", n)
+        seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
+        tables = self.learnt.one_ways + self._tables
+        ends = block_ends(rows, len(self.codec.domain))
+        rng = np.random.default_rng(seeds)
+        if len(ends) == 1:
+            drawn = max(rows, min(round(self.learnt.total), ENOUGH))
+            yield self._decoded(self._records(tables, drawn, rng, progress), rng, 0, rows)
+            return
+        blocks = told(in_blocks(tables, ends, self._records, seeds), "synthesising", len(ends), progress)
+        for start, block in zip((0, *ends), blocks, strict=False):
+            yield self._decoded(block, rng, start)
+
+    def _completed(
+        self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
+    ) -> pd.DataFrame:
+        """Rows that have what is given."""
         rows = round(self.learnt.total) if n is None else check_whole("n", n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
-        if given is not None or balance is not None:
-            asked = {} if given is None else read_given(self.codec, given, n, rows)
-            rows = next((len(numbers) for numbers in asked.values()), rows)
-            if balance is not None:
-                if balance in asked:
-                    raise InputError(f"balance {balance!r}: this column is given")
-                asked[balance] = balanced(self.codec, self.learnt, balance, rows, rng)
-            if rows and asked:
-                pool = self._records(max(min(round(self.learnt.total), POOL), ENOUGH), rng, progress)
-                frame = completed(self.codec, self.learnt, self._tables, pool, asked, rng)
-                return self.form.cast(frame, self.codec.schema)
-        drawn = max(rows, min(round(self.learnt.total), ENOUGH))
-        records = self._records(drawn, rng, progress)
-        chosen = Records(records.domain, records.codes[rng.permutation(drawn)[:rows]])
-        restored = self.learnt.merging.restore(chosen, rng)
-        frame = self.codec.decode(restored, rng, self.learnt.merging)
-        return self.form.cast(frame, self.codec.schema)
+        asked = {} if given is None else read_given(self.codec, given, n, rows)
+        rows = next((len(numbers) for numbers in asked.values()), rows)
+        if balance is not None:
+            if balance in asked:
+                raise InputError(f"balance {balance!r}: this column is given")
+            asked[balance] = balanced(self.codec, self.learnt, balance, rows, rng)
+        if not rows or not asked:
+            return stacked(self._blocks(rows, seed, progress))
+        enough = max(min(round(self.learnt.total), POOL), ENOUGH)
+        pool = self._records(self.learnt.one_ways + self._tables, enough, rng, progress)
+        return completed(self.codec, self.learnt, self._tables, pool, asked, rng)
 
     @cached_property
     def _possible(self) -> Possible:
@@ -126,18 +158,32 @@ class Release:
         learnt = self.learnt
         return (*learnt.marginals, *self._possible.missing_from(learnt.marginals, learnt.one_ways))
 
-    def _records(self, n: int, rng: np.random.Generator, progress: Progress | None) -> Records:
-        """Records in merged codes."""
+    def _records(
+        self,
+        tables: tuple[Marginal, ...],
+        n: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+    ) -> Records:
+        """Records, in merged codes, of the one-ways and other tables."""
         return synthesise(
             self.learnt.merging.merged,
-            self.learnt.one_ways,
-            self._tables,
+            tables[: len(self.codec.domain)],
+            tables[len(self.codec.domain) :],
             n,
             rng,
             method=self.method,
             progress=progress,
             possible=self._possible,
         )
+
+    def _decoded(
+        self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None
+    ) -> pd.DataFrame:
+        """Some records, or all, in random order, as a table; `start` others came before."""
+        chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
+        restored = self.learnt.merging.restore(chosen, rng)
+        return self.codec.decode(restored, rng, self.learnt.merging, start)
 
     @cached_property
     def accuracy(self) -> Accuracy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.answers.learnt import Method
-from privsyn.arguments import check_finite, check_whole
+from privsyn.arguments import check_bytes, check_finite, check_whole
 from privsyn.errors import InputError, shown, warn_dropped
 from privsyn.methods import default, published
 from privsyn.private.accounting import Accounting, rho_for
@@ -20,18 +20,16 @@ from privsyn.private.discovery import SHARE, Found, Held, discover, reserved_del
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
+from privsyn.private.rows import Kept, Rows
 from privsyn.private.sampler import Bits, os_entropy, seeded_bits
 from privsyn.progress import Progress
 from privsyn.release import Release
 from privsyn.table.codec import Codec
-from privsyn.table.persons import drop_rows, persons_of
 from privsyn.table.schema import Schema
-from privsyn.table.sources import read_table
+from privsyn.table.stream import Stream, open_table
 from privsyn.table.unknown import Unknown
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from privsyn.table.accuracy import Accuracy
 
 
@@ -67,6 +65,9 @@ class PrivSyn:
         Rounded Gaussian sampled exactly, or OpenDP's discrete Gaussian (an extra, slower).
     method : "default" or "published"
         `PrivSyn.paper` gives the second.
+    memory : int or str
+        In bytes, or as "4GB": what the rows in codes and their counts may take together. A table that takes
+        more is read several times. It changes no answer.
     progress : callable, optional
         Called as ``progress(stage, done, total)``.
 
@@ -111,6 +112,7 @@ class PrivSyn:
         seed: int | None = None,
         noise: str = "exact",
         method: Method = "default",
+        memory: int | str = "2GB",
         progress: Progress | None = None,
     ) -> None:
         if not isinstance(method, str) or method not in ("default", "published"):
@@ -119,6 +121,7 @@ class PrivSyn:
             raise InputError(f"schema is a Schema; got a {type(schema).__name__}")
         if seed is not None:
             check_whole("seed", seed)
+        check_bytes("memory", memory)
         _check_unit(unit, rows_per_unit, schema)
         if target is not None:
             if method == "published":
@@ -134,6 +137,7 @@ class PrivSyn:
         self.seed = seed
         self.noise = noise
         self.method: Method = method
+        self.memory = memory
         self.progress = progress
         rho = rho_for(*self._promise, self._accounting(noise_source(noise, seed)))
         if rho / self._most_rows**2 < LEAST_BUDGET:
@@ -151,6 +155,7 @@ class PrivSyn:
         rows_per_unit: int | None = None,
         seed: int | None = None,
         noise: str = "exact",
+        memory: int | str = "2GB",
         progress: Progress | None = None,
     ) -> PrivSyn:
         """The published algorithm, step for step, for experiments and comparison."""
@@ -163,6 +168,7 @@ class PrivSyn:
             seed=seed,
             noise=noise,
             method="published",
+            memory=memory,
             progress=progress,
         )
 
@@ -171,7 +177,9 @@ class PrivSyn:
 
         Parameters
         ----------
-        table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file
+        table : pandas, polars or pyarrow table, path, data set, Dask data frame or iterator
+            A path leads to a .csv, .csv.gz or .parquet file or to a folder of Parquet files; the data set is
+            pyarrow's; an iterator gives batches, and is walked over once.
 
         Raises
         ------
@@ -179,9 +187,9 @@ class PrivSyn:
             If the table does not have the schema's columns, or its file is damaged or not well-formed (in a
             CSV every quote is closed and every row is as long as the header); never for what a cell holds.
         """
-        source = read_table(table, self.schema, unit=self.unit)
-        frame = self._bounded(source.frame)
-        unknown = Unknown.of(self.schema or source.schema, frame)
+        source = open_table(table, self.schema, unit=self.unit)
+        rows = self._bounded(source)
+        unknown = Unknown.of(self.schema or source.schema, rows.head)
         if self.target is not None:
             _check_target(self.target, unknown.schema.coded)
         noise = noise_source(self.noise, self.seed)
@@ -191,11 +199,12 @@ class PrivSyn:
         rho = rho_for(epsilon, delta - reserved, accounting)  # of a person, whose k rows cost k^2 of a row's
         found = Found({}, {}, ())
         if unknown.values or unknown.bounds:
-            found = self._found(unknown, frame, SHARE * rho, reserved, noise)
+            rows.require_again("what values and bounds the schema leaves out")
+            found = self._found(unknown, rows, SHARE * rho, reserved, noise)
             rho *= 1 - SHARE
         schema = unknown.fill(found.values, found.cells)
-        codec = Codec.for_table(schema, frame, fine=self.method == "default")
-        private = PrivateTable(codec.encode(frame), noise, self._most_rows)
+        codec = Codec.for_table(schema, rows.head, fine=self.method == "default")
+        private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         learn = published.learn
         if self.method == "default":
             learn = partial(default.learn, target=self.target, axes=codec.axes, possible_after=codec.possible)
@@ -237,6 +246,13 @@ class PrivSyn:
             n, given=given, balance=balance, seed=seed, progress=progress or self.progress
         )
 
+    def sample_blocks(
+        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> Iterator[Any]:
+        """The same table in blocks of rows; see `Release.sample_blocks`."""
+        seed = self.seed if seed is None else seed
+        return self._fitted.sample_blocks(n, seed=seed, progress=progress or self.progress)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write what was learnt to one file; see `Release.save`."""
         self._fitted.save(path)
@@ -267,26 +283,36 @@ class PrivSyn:
         """The most rows of a person: one, where each row is a person."""
         return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
 
-    def _found(self, unknown: Unknown, frame: pd.DataFrame, rho: float, delta: float, noise: Noise) -> Found:
+    def _found(self, unknown: Unknown, rows: Stream, rho: float, delta: float, noise: Noise) -> Found:
         """Question 0: what the schema does not give."""
         self._report("finding values and bounds", 0, 1)
-        held = {name: Held(*cells) for name, cells in unknown.hold(frame).items()}
-        found = discover(held, unknown.count(frame), rho=rho, delta=delta, noise=noise, rows=self._most_rows)
+        held = {name: Held(*cells) for name, cells in unknown.hold(rows.frames()).items()}
+        found = discover(
+            held, unknown.count(rows.frames()), rho=rho, delta=delta, noise=noise, rows=self._most_rows
+        )
         self._report("finding values and bounds", 1, 1)
         return found
 
-    def _bounded(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _coded(self, rows: Stream, codec: Codec) -> Rows:
+        """The rows in codes. Half of the memory is for these; what passes once is kept whatever it takes."""
+        room = check_bytes("memory", self.memory)
+        walk = rows.walk(codec)
+        if rows.near:
+            walk = Kept(walk, np.inf if rows.once else room / 2)
+        return Rows(codec.domain, walk, room / 4)
+
+    def _bounded(self, rows: Stream) -> Stream:
         """The rows to learn from: no more of a person than may be, and without the identifiers.
 
         Nothing has been counted before, and nothing looks at the other rows again.
         """
         if self.unit is None:
-            return frame
+            return rows
+        rows.require_again("whose rows they are")
         lots: Bits = os_entropy
         if self.seed is not None:
             lots = seeded_bits(np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,))))
-        kept = kept_rows(persons_of(frame, self.unit), self._most_rows, lots)
-        return drop_rows(frame, kept, self.unit)
+        return rows.keep(kept_rows(rows.persons(self.unit), self._most_rows, lots), self.unit)
 
     def _accounting(self, noise: Noise) -> Accounting:
         """The tightest that holds for the noise; for the published algorithm, the one it came with."""

@@ -16,6 +16,16 @@ from privsyn.answers.marginal import Marginal, Measurement
 CUBE = reference.binary("xyz")
 
 
+@pytest.mark.parametrize("columns", [3, 4, 17, 40])
+@pytest.mark.parametrize("largest", [2, 9, 40])
+def test_sets_of_three_are_the_smallest_and_of_as_many_cells_the_first(columns, largest):
+    sizes = np.random.default_rng(columns).integers(1, largest + 1, columns).tolist()
+    domain = Domain(tuple(f"c{place:02}" for place in range(columns)), tuple(sizes))
+    cells = {s: domain.project(s).cells for s in combinations(domain.names, 3)}
+    small = sorted((s for s in cells if cells[s] <= bigger.MOST_CELLS), key=lambda s: (cells[s], s))
+    assert [s for s in candidates(domain) if len(s) == 3] == small[: bigger.MOST_SETS]
+
+
 def exclusive_or(n=4000, seed=0):
     """z is x or y but not both: no pair tells of it."""
     x, y = np.random.default_rng(seed).integers(0, 2, (2, n))

@@ -253,10 +253,10 @@ def test_outputs_that_are_there_survive_a_failure(folder, capsys, monkeypatch):
 
 
 def test_a_message_names_the_file_asked_for_and_not_its_temporary_place(folder, capsys, monkeypatch):
-    def mixed(frame: object, path: Path, *_: object) -> None:
+    def mixed(blocks: object, path: Path, *_: object) -> None:
         raise privsyn.InputError(f"{path}: mixes types")
 
-    monkeypatch.setattr(sources, "write_table", mixed)
+    monkeypatch.setattr(sources, "write_blocks", mixed)
     assert line(run(capsys, *SYNTH), 2) == "privsyn: out.csv: mixes types\n"
 
 
@@ -306,7 +306,8 @@ def test_interrupted_before_a_command_runs(word, capsys, monkeypatch):
     line(run(capsys, "--help"), 130)
 
 
-def test_a_real_ctrl_c_ends_a_real_run(folder):
+@pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM])
+def test_a_real_signal_ends_a_real_run(word, folder):
     program = (
         # A shell starts what it puts in the background deaf to Ctrl-C, and so would this process be.
         "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -318,7 +319,7 @@ def test_a_real_ctrl_c_ends_a_real_run(folder):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(word)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "privsyn: interrupted; no file is left half written\n")
     assert files(folder) == {"data.csv", "schema.yaml"}
@@ -330,6 +331,23 @@ def test_a_real_process_exits_with_the_code_and_one_line(folder):
     assert done.returncode == 2
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
     assert "delta" in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_a_disk_that_fills_up_leaves_one_line_and_no_file(folder, capsys, ending):
+    assert run(capsys, *SYNTH, "--model", "m.privsyn").code == 0
+    program = (
+        # Stands for a full disk: no file of this process may grow beyond 10 kB.
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+        "from privsyn.cli import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-B", "-c", program, "sample", "m.privsyn", f"more.{ending}", "--rows", "9000"]
+    before = files(folder)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"privsyn: more.{ending}: cannot be written")
+    assert files(folder) == before
 
 
 def test_what_libraries_warn_of_is_not_shown(folder, capsys, monkeypatch):

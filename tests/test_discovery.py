@@ -206,7 +206,7 @@ def hard_cells():
 
 def test_equal_values_of_different_types_are_told_apart_until_they_are_released():
     unknown = Unknown.of(Schema({"a": Categorical()}, missing="?"), pd.DataFrame({"a": hard_cells()}))
-    values, codes = unknown.hold(pd.DataFrame({"a": hard_cells()}))["a"]
+    values, codes = unknown.hold([pd.DataFrame({"a": hard_cells()})])["a"]
     held = [(type(values[c]), values[c]) for c in codes if c >= 0]
     assert held == [(int, 1)] * 3 + [(bool, True)] * 4 + [(float, 1.0)] * 2 + [(str, "x" * 10**6)]
     listed = unknown.fill({"a": (True, 1, 1.0)}, {}).columns["a"].values
@@ -258,7 +258,7 @@ def test_ordered_categories_stay_in_an_order():
 def test_bounds_fit_the_dtype(column, dtype, extent_of, bounds):
     unknown = Unknown.of(Schema({"a": column}), pd.DataFrame({"a": pd.Series([1], dtype=dtype)}))
     many = np.repeat(extent_of or [], 1000)
-    counts = unknown.count(pd.DataFrame({"a": many}))["a"] if extent_of else np.zeros(0, np.int64)
+    counts = unknown.count([pd.DataFrame({"a": many})])["a"] if extent_of else np.zeros(0, np.int64)
     found = unknown.fill({}, {"a": (counts, 1.0)} if extent_of else {}).columns["a"]
     assert (found.low, found.high) == bounds
     assert type(found.low) is type(bounds[0])
@@ -293,7 +293,7 @@ def test_errors_while_counting_quote_no_cell(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(f"privsyn.table.unknown.{name}", lambda *_: 1 / 0)
             with pytest.raises(InputError, match="please report") as raised:
-                ask(table)
+                ask([table])
         assert raised.value.__context__ is None
 
 

@@ -14,6 +14,7 @@ import sys
 import traceback
 import zipfile
 from contextlib import suppress
+from dataclasses import replace
 from types import FunctionType
 
 import numpy as np
@@ -27,7 +28,7 @@ from strategies import Grumpy, junk, tables
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load, synthesizer
 from privsyn.private.measure import PrivateTable
 from privsyn.table.dtypes import OBJECT
-from privsyn.table.sources import Source, read_table
+from privsyn.table.stream import open_table
 
 EXAMPLES = int(os.environ.get("FUZZ", "40"))  # `make fuzz` says 10,000
 METHODS = ["default", "published"]
@@ -310,11 +311,13 @@ def guarded(monkeypatch):
         kept[id(private)] = records
 
     def guarded_table(table, schema, **options):
-        found = read_table(table, schema, **options)
-        return Source(GuardedTable(found.frame), found.public_inputs)
+        found = open_table(table, schema, **options)
+        return replace(
+            found, head=GuardedTable(found.head), batches=lambda: map(GuardedTable, found.batches())
+        )
 
-    monkeypatch.setattr(PrivateTable, "_records", property(read, keep), raising=False)
-    monkeypatch.setattr(synthesizer, "read_table", guarded_table)
+    monkeypatch.setattr(PrivateTable, "_rows", property(read, keep), raising=False)
+    monkeypatch.setattr(synthesizer, "open_table", guarded_table)
 
 
 @both
@@ -349,7 +352,7 @@ def test_the_guard_stops_a_reader_elsewhere(reader, guarded):
     with pytest.raises(AssertionError, match="reads the rows"):
         FunctionType(reader.__code__, elsewhere)(GuardedTable(marked()))
     with pytest.raises(AssertionError, match="reads the codes"):
-        FunctionType((lambda private: private._records).__code__, elsewhere)(PrivateTable(None, None))
+        FunctionType((lambda private: private._rows).__code__, elsewhere)(PrivateTable(None, None))
 
 
 # --- neighbours end alike ----------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def shuffle_front(rows: Codes, front: int, rng: np.random.Generator) -> None:
         rows[i], rows[j] = rows[j], rows[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def update_table(
     codes: Codes,
     columns: Ints,
@@ -165,9 +165,9 @@ def update_table(
         begin += arriving
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def anneal(
-    codes: Codes,
+    codes: npt.NDArray[np.signedinteger],
     layout: Layout,
     gaps: Floats,
     weights: Floats,
@@ -179,17 +179,23 @@ def anneal(
 
     Parameters
     ----------
-    codes : of shape (n, d), row by row
+    codes : of shape (n, d), row by row, of a signed type: the smaller, the faster
     layout : `privsyn.answers.layout.Layout`, of the tables and of the moves
     gaps, weights : of shape (cells of all tables,); count less target, and 1 / (target + 1)
     sweeps : each proposes every move once to every row
     temperature : of the first proposals; falls evenly to 0
     """
     n = codes.shape[0]
-    here, there = np.empty((2, len(layout.starts)), np.int64)
+    cells, there = np.empty((2, len(layout.starts)), np.int64)
+    states = np.empty((len(gaps), 2))  # gap and weight of a cell side by side: one look into memory for both
+    states[:, 0], states[:, 1] = gaps, weights
     for turn in range(sweeps * n):
         row = turn % n
         heat = temperature * (1 - turn / (sweeps * n))
+        for t in range(len(cells)):
+            cells[t] = layout.starts[t]
+            for q in range(layout.widths[t]):
+                cells[t] += codes[row, layout.columns[t, q]] * layout.strides[t, q]
         for m in range(len(layout.moved)):
             donor = int(rng.random() * n)
             a, b = layout.moved[m]
@@ -197,24 +203,22 @@ def anneal(
             first, end = layout.firsts[m], layout.firsts[m + 1]
             if (step_a == 0 and step_b == 0) or first == end:
                 continue
-            for s in range(first, end):
-                table = layout.held[s]
-                cell = layout.starts[table]
-                for q in range(layout.widths[table]):
-                    cell += codes[row, layout.columns[table, q]] * layout.strides[table, q]
-                here[s - first] = cell
-                there[s - first] = cell + step_a * layout.steps[s, 0] + step_b * layout.steps[s, 1]
             change = 0.0
-            for k in range(end - first):
-                old, new = here[k], there[k]
+            for s in range(first, end):
+                old = cells[layout.held[s]]
+                new = old + step_a * layout.steps[s, 0] + step_b * layout.steps[s, 1]
+                there[layout.held[s]] = new
                 if old != new:
-                    change += weights[old] * (1 - 2 * gaps[old]) + weights[new] * (1 + 2 * gaps[new])
+                    left, entered = states[old], states[new]
+                    change += left[1] * (1 - 2 * left[0]) + entered[1] * (1 + 2 * entered[0])
             if change > 0 and (heat <= 0 or rng.random() >= np.exp(-change / heat)):
                 continue
-            for k in range(end - first):
-                gaps[here[k]] -= 1
-                gaps[there[k]] += 1
+            for t in layout.held[first:end]:
+                states[cells[t], 0] -= 1
+                states[there[t], 0] += 1
+                cells[t] = there[t]
             codes[row, a], codes[row, b] = codes[donor, a], codes[donor, b]
+    gaps[:] = states[:, 0]
 
 
 @njit(cache=True, fastmath=True)  # sums over classes in any order, so that they are done several at once

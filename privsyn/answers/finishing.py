@@ -67,15 +67,16 @@ def finish(
     """
     if not tables or not len(start):
         return start
-    codes = np.array(start.codes, order="C")  # row by row: a proposal reads one row
     layout = lay_out(start.domain, tables, tightly_coupled(tables), still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in tables])
-    gaps, weights = layout.count_rows(codes, len(targets)) - targets, 1 / (targets + 1)
+    gaps, weights = layout.count_rows(start.codes, len(targets)) - targets, 1 / (targets + 1)
     if possible.masks:
         weights[~np.concatenate([possible.of(table.domain).ravel() for table in tables])] = NEVER
     misfit = float(weights @ gaps**2)
+    small = max(start.domain.sizes) <= np.iinfo(np.int16).max
+    codes = start.codes.astype("int16" if small else "int32", order="C")  # row by row, as they are proposed
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
-    return Records(start.domain, codes) if weights @ gaps**2 < misfit else start
+    return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
 
 
 def _affordable(tables: tuple[Marginal, ...]) -> int:

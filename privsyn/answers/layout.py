@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from privsyn.answers._counting import add_counts
 from privsyn.answers._kernels import Codes, Floats, Ints
 from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.marginal import Marginal
@@ -41,12 +42,11 @@ class Layout(NamedTuple):
 
     def count_rows(self, codes: Codes, cells: int) -> Floats:
         """How many rows lie in each of the `cells` of all tables."""
-        counts = np.zeros(cells)
-        ends = [*self.starts[1:].tolist(), cells]
-        for t, (start, end, width) in enumerate(zip(self.starts, ends, self.widths, strict=True)):
-            places = codes[:, self.columns[t, :width]] @ self.strides[t, :width]
-            counts[start:end] = np.bincount(places, minlength=end - start)
-        return counts
+        counts = np.zeros(cells, np.int64)
+        used = np.arange(self.columns.shape[1]) < self.widths[:, np.newaxis]
+        firsts = np.cumsum([0, *self.widths])
+        add_counts(codes.T, firsts, self.columns[used], self.strides[used], self.starts, counts)
+        return counts.astype(np.float64)
 
 
 def lay_out(

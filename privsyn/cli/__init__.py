@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 from types import TracebackType
 from typing import Any
 
@@ -37,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 for done, 2 for a mistake of the user's, 130 for Ctrl-C, 1 for a defect of the program.
     """
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _ended_as_by_ctrl_c():
             warnings.simplefilter("ignore")
             code = app(args=arguments, prog_name="privsyn", standalone_mode=False)
     except InputError as error:
@@ -53,6 +56,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:  # the word of newer versions of Typer for Ctrl-C
         return _complain("interrupted; no file is left half written", INTERRUPTED)
     return code or DONE
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """A polite signal to end, as a machine sends that is shut down, leaves nothing half written either."""
+    if current_thread() is not main_thread():  # where no signal arrives
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _complain(text: str, code: int) -> int:

@@ -17,6 +17,12 @@ app = typer.Typer(
 )
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="The private table: .csv, .csv.gz or .parquet.")]
+DataOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="The private table: .csv, .csv.gz or .parquet, or a folder of Parquet files."
+    ),
+]
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="The synthetic table: .csv, .csv.gz or .parquet.")]
 Rows = Annotated[
     int | None, typer.Option(min=0, help="How many; the private estimate of the table's own if left out.")
@@ -45,7 +51,7 @@ def privsyn(
 
 @app.command()
 def synth(
-    data: Data,
+    data: DataOrFolder,
     out: Out,
     epsilon: Annotated[float, typer.Option(help="The privacy promised: the smaller, the more private.")],
     delta: Annotated[float, typer.Option(help="The chance that the promise leaves open.")] = 1e-9,
@@ -73,6 +79,9 @@ def synth(
             help="What was released, its error bars and its cost, on a web page here: may be published."
         ),
     ] = None,
+    memory: Annotated[
+        str, typer.Option(help="For rows and counts; a table that takes more is read several times.")
+    ] = "2GB",
     paper: Annotated[bool, typer.Option("--paper", help="The published algorithm, step for step.")] = False,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
@@ -80,11 +89,14 @@ def synth(
     from privsyn.cli.files import check_outputs, staged
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.table.schema_file import read_schema
-    from privsyn.table.sources import ending_of, read_table, write_table
+    from privsyn.table.sources import ending_of, read_table, write_blocks
+    from privsyn.table.stream import is_folder
     from privsyn.tracing import trace
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
-    ending_of(data), ending_of(out)
+    if not is_folder(data) or report is not None:  # a comparison reads one file
+        ending_of(data)
+    ending_of(out)
     check_outputs(outputs | {"--report": report}, inputs=(data, schema))
     public = None if schema is None else read_schema(schema)
     with progress() as bars:
@@ -97,23 +109,25 @@ def synth(
             target=target,
             seed=seed,
             method="published" if paper else "default",
+            memory=memory,
             progress=bars,
         ).fit(data)
-        synthetic = fitted.sample(rows)
-    with staged(outputs) as places:
-        write_table(synthetic, places["OUT"], fitted.release_.codec.schema, fitted.release_.form)
-        if model is not None:
-            fitted.save(places["--model"])
-        if ledger is not None:
-            places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
-        if public_report is not None:
-            privsyn.report(fitted.release_, places["--public-report"])
-    show_files(synthetic, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
+        synthetic = None if report is None else fitted.sample(rows)  # a comparison needs all rows at once
+        blocks = fitted.sample_blocks(rows) if synthetic is None else iter([synthetic])
+        with staged(outputs) as places:
+            shape = write_blocks(blocks, places["OUT"], fitted.release_.codec.schema, fitted.release_.form)
+            if model is not None:
+                fitted.save(places["--model"])
+            if ledger is not None:
+                places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
+            if public_report is not None:
+                privsyn.report(fitted.release_, places["--public-report"])
+    show_files(shape, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
     if public_report is not None:
         typer.echo(f"{public_report}: what was released, and how sure it is")
     show_dropped(fitted.release_.codec.dropped)
     show_privacy(fitted.ledger_)
-    if report is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
+    if synthetic is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()
         real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
         origins = trace(fitted.release_, real, synthetic)
@@ -142,18 +156,20 @@ def sample(
     from privsyn.cli.files import check_outputs, staged
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.table.given import parse_given
-    from privsyn.table.sources import ending_of, write_table
+    from privsyn.table.sources import ending_of, write_blocks
 
     outputs = {"OUT": out}
     ending_of(out)
     check_outputs(outputs, inputs=(model,))
     release = load(model)
     asked = parse_given(release.codec.schema, given) if given else None
-    with progress() as report:
-        synthetic = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
-    with staged(outputs) as places:
-        write_table(synthetic, places["OUT"], release.codec.schema, release.form)
-    show_files(synthetic, out, release.ledger, estimated=rows is None)
+    with staged(outputs) as places, progress() as report:
+        if asked is None and balance is None:
+            blocks = release.sample_blocks(rows, seed=seed, progress=report)
+        else:
+            blocks = iter([release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)])
+        shape = write_blocks(blocks, places["OUT"], release.codec.schema, release.form)
+    show_files(shape, out, release.ledger, estimated=rows is None)
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
 

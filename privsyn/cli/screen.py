@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from rich import progress as rich_progress
@@ -17,9 +16,6 @@ from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
 from privsyn.progress import Progress
 from privsyn.synthesizer import PUBLIC
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @contextmanager
@@ -72,7 +68,7 @@ def countdown() -> Iterator[Progress]:
 
 
 def show_files(
-    synthetic: pd.DataFrame,
+    shape: tuple[int, int],
     out: Path,
     spent: Ledger,
     *,
@@ -81,7 +77,7 @@ def show_files(
     ledger: Path | None = None,
 ) -> None:
     """Say what was written, and where."""
-    rows, columns = synthetic.shape
+    rows, columns = shape
     number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
     note = f" (a private estimate of {number})" if estimated else ""
     typer.echo(f"{out}: {rows:,} rows{note}, {columns} columns")

@@ -35,6 +35,9 @@ Floats = npt.NDArray[np.float64]
 ANY = 2**31  # values: none are too many
 MANY_VALUES = 500  # an attribute of more has its rare values pooled: pairs of such are too large to count
 MOST_RECORDS = 100_000  # made to see what the pairs leave unexplained
+MOST_LOOKS = (
+    2 * 10**9
+)  # at cells of tables, to make them: of very many tables there is time for fewer records
 ROUGH = 4  # sweeps over them: what is left unexplained shows long before they fit to the last
 SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
 BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
@@ -143,8 +146,9 @@ def _unexplained(
     """The sets of attributes of which records made from the pairs tell least."""
     if not sets:
         return ()
-    enough = min(round(pairs.total), MOST_RECORDS)
     tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
+    looks = ROUGH * sum(len(table.attributes) for table in tables)
+    enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKS // max(looks, 1))
     records = synthesise(private.domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, possible=possible)
     found = expected_by(records, sets, pairs.total)
     departures, sigma = private.departures(found, rho)

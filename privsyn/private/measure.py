@@ -20,7 +20,6 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.answers.counting import count
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
@@ -28,6 +27,7 @@ from privsyn.private.accounting import sigma_for
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.ledger import Spend
 from privsyn.private.noise import Noise, release
+from privsyn.private.rows import Rows
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class PrivateTable:
 
     Parameters
     ----------
-    records : Records
+    rows : Rows or Records
         The private table in codes. Nothing about it is public but its domain.
     noise : Noise
         Where noise comes from.
@@ -46,8 +46,8 @@ class PrivateTable:
         record; the ledger is told that of a person, this many times squared.
     """
 
-    def __init__(self, records: Records, noise: Noise, rows_per_unit: int = 1) -> None:
-        self._records = records
+    def __init__(self, rows: Rows | Records, noise: Noise, rows_per_unit: int = 1) -> None:
+        self._rows = Rows.held(rows) if isinstance(rows, Records) else rows
         self._noise = noise
         self._rows_per_unit = rows_per_unit
         self._spends: list[Spend] = []
@@ -56,7 +56,7 @@ class PrivateTable:
     @property
     def domain(self) -> Domain:
         """Names and sizes of the attributes: public."""
-        return self._records.domain
+        return self._rows.domain
 
     @property
     def spends(self) -> tuple[Spend, ...]:
@@ -69,7 +69,7 @@ class PrivateTable:
         What is asked of either table stands in one list: they hold the same people.
         """
         merged = copy(self)  # what has been asked is not copied, but shared
-        merged._records = merging.merge(self._records)
+        merged._rows = self._rows.merge(merging)
         return merged
 
     def one_ways(self, rho: float) -> tuple[Measurement, ...]:
@@ -83,7 +83,7 @@ class PrivateTable:
             Budget of all of them, in zCDP.
         """
         tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names)
-        exact = [count(self._records, attributes) for attributes in tables]
+        exact = list(self._rows.count(tables))
         what = "one-way counts of every attribute"
         noisy, sigma = self._answer(what, np.concatenate(exact), sqrt(len(tables)), rho)
         parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
@@ -105,7 +105,7 @@ class PrivateTable:
         pairs = list(combinations(self.domain.names, 2))
         if not pairs:
             return {}
-        exact = np.array([indif_on_grid(count(self._records, pair)) for pair in pairs], np.int64)
+        exact = np.array([indif_on_grid(counts) for counts in self._rows.count(pairs)], np.int64)
         what = f"dependence (InDif) of every pair, in 1/{GRID} records"
         noisy, _ = self._answer(what, exact, sqrt(len(pairs)) * INDIF_SENSITIVITY, rho)
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
@@ -129,9 +129,10 @@ class PrivateTable:
         departures : array of shape (m,), in records
         sigma : float, standard deviation of the noise in each
         """
+        counted = self._rows.count([table.attributes for table in expected])
         distances = [
-            np.abs(count(self._records, table.attributes) - np.rint(table.counts).astype(np.int64)).sum()
-            for table in expected
+            np.abs(counts - np.rint(table.counts).astype(np.int64)).sum()
+            for table, counts in zip(expected, counted, strict=True)
         ]
         what = "distance of tables from their expected counts"
         noisy, sigma = self._answer(what, np.array(distances, np.int64), sqrt(len(expected)), rho)
@@ -147,8 +148,7 @@ class PrivateTable:
             The budget of each, in zCDP.
         """
         measured = []
-        for attributes, rho in zip(tables, rhos.tolist(), strict=True):
-            exact = count(self._records, attributes)
+        for attributes, rho, exact in zip(tables, rhos.tolist(), self._rows.count(tables), strict=True):
             noisy, sigma = self._answer(f"counts over {', '.join(attributes)}", exact, 1.0, rho)
             measured.append(self._measurement(attributes, noisy, sigma))
         return tuple(measured)

@@ -117,15 +117,7 @@ class Codec:
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
         """The codec of a table, from its column names and dtypes; its rows are not looked at."""
-        names = tuple(table.columns)
-        _match_names(names, schema)
-        texts = []
-        for name, dtype in zip(names, table.dtypes, strict=True):
-            text = "object" if isinstance(schema.columns[name], Text) else dtype_text(dtype)
-            if text is None:
-                raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
-            texts.append(text)
-        return cls(schema, names, tuple(texts), fine)
+        return cls(schema, tuple(table.columns), _dtypes_of(schema, table), fine)
 
     @property
     def axes(self) -> dict[str, Axis]:
@@ -143,7 +135,7 @@ class Codec:
 
     def encode(self, table: pd.DataFrame) -> Records:
         """The codes of every row, in order."""
-        if Codec.for_table(self.schema, table, fine=self.fine) != self:
+        if (tuple(table.columns), _dtypes_of(self.schema, table)) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with suppress(Exception):  # no row should raise, and none may speak through what is said of it
             return self._codes(table)
@@ -161,14 +153,15 @@ class Codec:
         return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)
 
     def decode(
-        self, records: Records, rng: np.random.Generator, merging: Merging | None = None
+        self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
     ) -> pd.DataFrame:
         """A table with these codes: listed values, and points drawn uniformly within each bin.
 
         ``encode(decode(records, rng))`` is `records`, but for rows that break a constraint: they are changed,
-        where that will do within the groups of codes that `merging` pooled.
+        where that will do within the groups of codes that `merging` pooled. Identifiers go on from the
+        `start` rows made before.
         """
-        return self.table(self.numbers(records, rng, merging), rng)
+        return self.table(self.numbers(records, rng, merging), rng, start)
 
     def numbers(
         self,
@@ -201,7 +194,7 @@ class Codec:
         coder = self._coders[name]
         return coder.size if isinstance(coder, Listed) else 0
 
-    def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator) -> pd.DataFrame:
+    def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """The cells of numbers by column, NaN standing for missing, and identifiers made anew."""
         columns = {}
         for name, coder in self._coders.items():
@@ -210,12 +203,12 @@ class Codec:
             columns[name] = coder.cells(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
         for name, maker in self._makers.items():
-            columns[name] = self._made(name, maker, rows, rng)
+            columns[name] = self._made(name, maker, rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
-    def _made(self, name: str, maker: Maker, rows: int, rng: np.random.Generator) -> pd.Series:
+    def _made(self, name: str, maker: Maker, n: int, rng: np.random.Generator, start: int) -> pd.Series:
         try:
-            return maker.make(rows, rng)
+            return maker.make(n, rng, start)
         except InputError as error:
             complaint = f"column {name!r}: {error}"
         raise InputError(complaint)
@@ -290,6 +283,18 @@ class Codec:
         except InputError as error:
             complaint = f"column {name!r}: {error}"
         raise InputError(complaint)
+
+
+def _dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
+    """The dtype of each column as text; a table that does not fit is refused."""
+    _match_names(tuple(table.columns), schema)
+    texts = []
+    for name, dtype in table.dtypes.items():
+        text = "object" if isinstance(schema.columns[str(name)], Text) else dtype_text(dtype)
+        if text is None:
+            raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
+        texts.append(text)
+    return tuple(texts)
 
 
 def _match_names(names: tuple[object, ...], schema: Schema) -> None:

@@ -100,6 +100,12 @@ class Listed(Coder):
             return np.array(places, dtype=np.int64)[cells.cat.codes]
         if cells.dtype == OBJECT or family(cells.dtype) == "decimal":
             return np.array(_places(cells, self.pool), dtype=np.int64)
+        if (
+            isinstance(cells.dtype, pd.StringDtype) and cells.dtype.storage == "pyarrow"
+        ):  # a fifth of the time
+            texts = pa.array(cells.array)
+            found = pc.index_in(texts, value_set=pa.array(self.pool.tolist(), texts.type))
+            return found.fill_null(STRAY).to_numpy().astype(np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
 
     def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:

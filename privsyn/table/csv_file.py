@@ -15,7 +15,9 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -56,30 +58,67 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?$"
 
 
+@dataclass(frozen=True)
+class CsvTable:
+    """What the cells of a CSV file are taken for.
+
+    Parameters
+    ----------
+    path : path
+    columns : mapping of each name in the header to its Column
+    marks : mapping of each name to the texts that stand for a missing cell
+    public_inputs : tuple of str
+        A sentence for each fact about the rows that is taken as public.
+    unit : str, optional
+        The column of identifiers, left as the text it is: an identifier has no type to be guessed.
+    spelling : CsvFormat
+    """
+
+    path: Path
+    columns: Mapping[str, Column]
+    marks: Mapping[str, Sequence[str]]
+    public_inputs: tuple[str, ...]
+    unit: str | None
+    spelling: CsvFormat
+
+    @classmethod
+    def open(cls, path: Path, schema: Schema | None, unit: str | None = None) -> CsvTable:
+        """Look at the header and, for a column that the schema does not know, at the cells."""
+        spelling = PLAIN if schema is None else schema.csv
+        names = check_text(path, spelling)
+        known: dict[str, Column] = (
+            {} if schema is None else {n: c for n, c in schema.columns.items() if n in names}
+        )
+        more = () if schema is None else schema.missing
+        marks = dict.fromkeys(names, (*MARKS, *more))
+        if schema is not None:
+            marks |= {name: schema.markers(name) for name in known}
+        if unit in names:
+            known |= {unit: Categorical()}
+        guessed = _guess(path, {name: marks[name] for name in names if name not in known}, spelling)
+        facts = (f"column {n!r}: that it is {_kind(c)} (read off the file)" for n, c in guessed.items())
+        columns = {name: known[name] if name in known else guessed[name] for name in names}
+        return cls(path, columns, marks, (WELL_FORMED, *facts), unit, spelling)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns but for that of identifiers; None if there is no other."""
+        kinds = {name: column for name, column in self.columns.items() if name != self.unit}
+        return Schema(kinds) if kinds else None
+
+    def frame(self, text: pa.Table) -> pd.DataFrame:
+        """Rows of text as what they are taken for, each cell by itself."""
+        cells = {name: _blank(text[name], self.marks[name]) for name in self.columns}
+        typed = {name: _typed(cells[name], column, self.spelling) for name, column in self.columns.items()}
+        return pd.DataFrame(typed, copy=False)
+
+
 def read_csv(
     path: Path, schema: Schema | None, unit: str | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...], Schema | None]:
-    """The table in a CSV file, a sentence for each fact about its rows taken as public, and its columns.
-
-    The column that `unit` names is left as the text it is: an identifier has no type to be guessed.
-    """
-    spelling = PLAIN if schema is None else schema.csv
-    text = read_text(path, spelling)
-    columns, kinds, facts = {}, {}, [WELL_FORMED]
-    more_marks = () if schema is None else schema.missing
-    for name in text.column_names:
-        column = schema.columns.get(name) if schema is not None else None
-        marks = schema.markers(name) if schema is not None and column is not None else (*MARKS, *more_marks)
-        cells = _blank(text[name], marks)
-        if name == unit:
-            column = Categorical()
-        if column is None:
-            column = guess = _guess(cells)
-            facts.append(f"column {name!r}: that it is {_kind(guess)} (read off the file)")
-        columns[name] = _typed(cells, column, spelling)
-        if name != unit:
-            kinds[name] = column
-    return pd.DataFrame(columns, copy=False), tuple(facts), Schema(kinds) if kinds else None
+    """The table in a CSV file, a sentence for each fact about its rows taken as public, and its columns."""
+    table = CsvTable.open(path, schema, unit)
+    return table.frame(read_text(path, table.spelling)), table.public_inputs, table.schema
 
 
 def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
@@ -90,28 +129,37 @@ def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
 
 
 def read_text(path: Path, spelling: CsvFormat = PLAIN) -> pa.Table:
-    """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record.
+    """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record."""
+    empty = pa.table({name: pa.array([], pa.string()) for name in check_text(path, spelling)})
+    return pa.concat_tables([empty, *walk_text(path, spelling)])
+
+
+def check_text(path: Path, spelling: CsvFormat) -> list[str]:
+    """The names in the header of a CSV file.
 
     A file that is seen not to be well-formed is refused, in words that quote none of it.
     """
     _check_quotes(path)
+    return _header(path, spelling)[0]
+
+
+def walk_text(path: Path, spelling: CsvFormat) -> Iterator[pa.Table]:
+    """The cells of a CSV file as text, some rows at a time."""
     names, has_rows = _header(path, spelling)
-    if not has_rows:
-        return pa.table({name: pa.array([], pa.string()) for name in names})
-    table, complaint = (
-        None,
-        f"{path}: its header cannot be read: write one name for each column, with commas between",
-    )
+    complaint = f"{path}: its header cannot be read: write one name for each column, with commas between"
     try:
-        with pa.input_stream(str(path), compression="gzip" if _is_gzip(path) else None) as stream:
-            table = arrow_csv.read_csv(
-                stream,
-                read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW, encoding=spelling.encoding),
-                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=spelling.delimiter),
-                convert_options=arrow_csv.ConvertOptions(
-                    column_types={name: pa.string() for name in names}, strings_can_be_null=False
-                ),
-            )
+        with ExitStack() as stack:
+            packing = "gzip" if _is_gzip(path) else None
+            batches: Iterable[pa.RecordBatch] = ()
+            if has_rows:
+                stream = stack.enter_context(pa.input_stream(str(path), compression=packing))
+                batches = stack.enter_context(_reader(stream, names, spelling))
+            for batch in batches:
+                if batch.schema.names != names:
+                    break
+                yield pa.Table.from_batches([batch])
+            else:
+                complaint = ""
     except Exception as error:  # its text quotes the row
         if "UTF8" in str(error):
             complaint = _misspelt(path, spelling)
@@ -119,9 +167,19 @@ def read_text(path: Path, spelling: CsvFormat = PLAIN) -> pa.Table:
             complaint = (
                 f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
             )
-    if table is None or table.column_names != names:
+    if complaint:
         raise InputError(complaint)
-    return table
+
+
+def _reader(stream: pa.NativeFile, names: Sequence[str], spelling: CsvFormat) -> arrow_csv.CSVStreamingReader:
+    return arrow_csv.open_csv(
+        stream,
+        read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW, encoding=spelling.encoding),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=spelling.delimiter),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types={name: pa.string() for name in names}, strings_can_be_null=False
+        ),
+    )
 
 
 def marks_in(path: Path) -> tuple[str, ...]:
@@ -200,20 +258,28 @@ def _blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:
     )
 
 
-def _guess(cells: pa.ChunkedArray) -> Guess:
-    """The kind of column that all cells agree with."""
-    if cells.null_count == len(cells):
-        return Categorical()
-    for pattern, column in (
-        (_WHOLE, Numerical(integer=True)),
-        (_REAL, Numerical(integer=False)),
-        (_FLAG, Categorical([False, True])),
-        (_DATE, Datetime(unit="D")),
-        (_TIME, Datetime(unit="s")),
-    ):
-        if pc.all(pc.match_substring_regex(cells, pattern)).as_py():
-            return column
-    return Categorical()
+def _guess(path: Path, marks: Mapping[str, Sequence[str]], spelling: CsvFormat) -> dict[str, Guess]:
+    """For each of some columns the first kind that all its cells agree with."""
+    kinds: dict[str, Guess] = {
+        _WHOLE: Numerical(integer=True),
+        _REAL: Numerical(integer=False),
+        _FLAG: Categorical([False, True]),
+        _DATE: Datetime(unit="D"),
+        _TIME: Datetime(unit="s"),
+    }
+    left, seen = {name: list(kinds) for name in marks}, set()
+    for text in walk_text(path, spelling) if marks else ():
+        for name, patterns in left.items():
+            cells = _blank(text[name], marks[name])
+            if cells.null_count < len(cells):
+                seen.add(name)
+            left[name] = [
+                p for p in patterns if pc.all(pc.match_substring_regex(cells, p)).as_py() is not False
+            ]
+    return {
+        name: kinds[patterns[0]] if patterns and name in seen else Categorical()
+        for name, patterns in left.items()
+    }
 
 
 def _kind(column: Guess) -> str:

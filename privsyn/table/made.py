@@ -18,8 +18,8 @@ class Maker(ABC):
     """A column whose cells depend on no cell of the table."""
 
     @abstractmethod
-    def make(self, n: int, rng: np.random.Generator) -> pd.Series:
-        """The column of `n` rows."""
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """The column of `n` rows, before which `start` others have been made."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,17 @@ class Numbers(Maker):
 
     dtype: Dtype
 
-    def make(self, n: int, rng: np.random.Generator) -> pd.Series:
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
         """The numbers; an `InputError` if the dtype does not reach so far."""
         floats = family(self.dtype) == "real"
         kind = number_type(self.dtype)
         most = 2 ** (np.finfo(kind).nmant + 1) if floats else np.iinfo(kind).max
-        if n > most:
-            raise InputError(f"its dtype is {self.dtype}, which cannot number {n} rows: give it a wider one")
-        return pd.Series(np.arange(1, n + 1)).astype(self.dtype)
+        if start + n > most:
+            rows = start + n
+            raise InputError(
+                f"its dtype is {self.dtype}, which cannot number {rows} rows: give it a wider one"
+            )
+        return pd.Series(np.arange(start + 1, start + n + 1)).astype(self.dtype)
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,11 @@ class Texts(Maker):
     dtype: Dtype
     format: str | None
 
-    def make(self, n: int, rng: np.random.Generator) -> pd.Series:
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
         """The names."""
         if self.format is not None:
-            return pd.Series([self.format.format(number) for number in range(1, n + 1)], dtype=self.dtype)
+            numbers = range(start + 1, start + n + 1)
+            return pd.Series([self.format.format(number) for number in numbers], dtype=self.dtype)
         bits = rng.bytes(16 * n)
         names = [str(UUID(bytes=bits[16 * row : 16 * row + 16], version=4)) for row in range(n)]
         return pd.Series(names, dtype=self.dtype)

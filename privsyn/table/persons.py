@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from numbers import Real
 from unicodedata import normalize
@@ -49,8 +50,23 @@ def persons_of(table: pd.DataFrame, unit: str) -> npt.NDArray[np.int64]:
     cells = table[unit]
     if family(cells.dtype) not in ("text", "integer", "real", "category", "object"):
         raise InputError(f"column {unit!r}: an identifier is text or a whole number, not {cells.dtype}")
-    names = np.array([identifier(cell) for cell in cells.tolist()], dtype=object)
-    return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
+    return persons_in([table], unit)
+
+
+def persons_in(frames: Iterable[pd.DataFrame], unit: str) -> npt.NDArray[np.int64]:
+    """The codes of `persons_of` for rows that come in several frames.
+
+    >>> frames = [pd.DataFrame({"who": ["b", "a", None]}), pd.DataFrame({"who": ["c", " a"]})]
+    >>> persons_in(frames, "who").tolist()
+    [0, 1, -1, 2, 1]
+    """
+    places: dict[str | None, int] = {None: -1}
+    parts = [np.zeros(0, np.int64)]
+    for frame in frames:
+        names = (identifier(cell) for cell in frame[unit].tolist())
+        codes = (places.setdefault(name, len(places) - 1) for name in names)
+        parts.append(np.fromiter(codes, np.int64, len(frame)))
+    return np.concatenate(parts)
 
 
 def drop_rows(table: pd.DataFrame, kept: npt.NDArray[np.bool_], unit: str) -> pd.DataFrame:

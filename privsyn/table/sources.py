@@ -111,7 +111,7 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
         source, polars = source.to_arrow(), source
     if hasattr(source, "__arrow_c_stream__"):  # whatever else speaks Arrow's protocol
         table = pa.table(source)
-        return Source(_from_arrow(table, "the table"), form=Form.of(table, polars))
+        return Source(frame_of(table, "the table"), form=Form.of(table, polars))
     raise InputError(
         f"a table is a pandas or polars DataFrame, a pyarrow Table or a path, not a {type(source).__name__}"
     )
@@ -129,7 +129,7 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
         return read_table(source).frame.iloc[:0]
     path = Path(source)
     ending = ending_of(path)
-    _check_readable(path)
+    check_file(path)
     if ending != ".parquet":
         return no_rows(read_header(path, PLAIN if schema is None else schema.csv), schema)
     columns = None
@@ -137,37 +137,60 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
         columns = pq.read_schema(path)
     if columns is None:
         raise InputError(f"{path}: not a Parquet file, or a damaged one")
-    return _from_arrow(columns.empty_table(), str(path))
+    return frame_of(columns.empty_table(), str(path))
 
 
 def write_table(
     table: Any, path: str | PathLike[str], schema: Schema | None = None, form: Form = PANDAS
 ) -> None:
-    """Write a table to a file, all of it or nothing.
+    """Write a table to a file, all of it or nothing; see `write_blocks`."""
+    write_blocks(iter([table]), path, schema, form)
+
+
+def write_blocks(
+    blocks: Iterator[Any], path: str | PathLike[str], schema: Schema | None = None, form: Form = PANDAS
+) -> tuple[int, int]:
+    """Write a table that comes in blocks of rows, each as it comes, to a file: all of it or nothing.
 
     A missing cell of a CSV file is written as an empty cell. The same table gives the same bytes.
 
     Parameters
     ----------
-    table : pandas, polars or pyarrow table
-        The index of a data frame is left out.
+    blocks : iterator of pandas, polars or pyarrow tables
+        At least one, all of the same columns and types. The index of a data frame is left out.
     path : str or path
         Ends in one of `ENDINGS`.
     schema : Schema, optional
         Says how a CSV is written: dates, decimals, separators.
     form : Form, optional
         Says the types of a Parquet file.
+
+    Returns
+    -------
+    The numbers of rows and of columns.
     """
     ending = ending_of(path)
-    source = read_table(table)
-    frame = source.frame
-    if form is PANDAS:
-        form = source.form
+    rows, columns = 0, 0
+
+    def read() -> Iterator[Source]:
+        nonlocal rows, columns
+        for block in blocks:
+            source = read_table(block)
+            rows, columns = rows + len(source.frame), len(source.frame.columns)
+            yield source if form is PANDAS else replace(source, form=form)
+
     with atomic_path(path) as part:
         if ending == ".parquet":
-            _write_parquet(frame, part, Path(path), schema, form)
+            _write_parquet(read(), part, Path(path), schema)
         else:
-            _write_csv(frame, part, Path(path), schema, packed=ending == ".csv.gz")
+            _write_csv(read(), part, Path(path), schema, packed=ending == ".csv.gz")
+    return rows, columns
+
+
+def stacked(blocks: Iterator[pd.DataFrame]) -> pd.DataFrame:
+    """Blocks of rows as one table."""
+    first, *rest = blocks
+    return pd.concat([first, *rest], ignore_index=True) if rest else first
 
 
 def ending_of(path: str | PathLike[str]) -> str:
@@ -211,17 +234,8 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
             part.unlink()
 
 
-def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
-    ending = ending_of(path)
-    _check_readable(path)
-    if ending == ".parquet":
-        table = _read_parquet(path)
-        form = replace(Form.of(table), kind="pandas")
-        return Source(_from_arrow(table, str(path)), form=form)
-    return Source(*read_csv(path, schema, unit))
-
-
-def _check_readable(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse a path that leads to no file, or to one that cannot be read."""
     complaint = ""
     try:
         if not path.exists():
@@ -237,6 +251,16 @@ def _check_readable(path: Path) -> None:
         raise InputError(f"{path}: {complaint}")
 
 
+def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
+    ending = ending_of(path)
+    check_file(path)
+    if ending == ".parquet":
+        table = _read_parquet(path)
+        form = replace(Form.of(table), kind="pandas")
+        return Source(frame_of(table, str(path)), form=form)
+    return Source(*read_csv(path, schema, unit))
+
+
 def _read_parquet(path: Path) -> pa.Table:
     table = None
     with suppress(Exception), pq.ParquetFile(path) as file:
@@ -246,7 +270,7 @@ def _read_parquet(path: Path) -> pa.Table:
     return table
 
 
-def _from_arrow(table: pa.Table, what: str) -> pd.DataFrame:
+def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
     """An Arrow table as a data frame whose dtypes follow from its types alone.
 
     pandas by itself would make integers floats where a cell is missing, so that one row decides a dtype.
@@ -296,21 +320,38 @@ def _is_sound(cells: pa.Array | pa.ChunkedArray) -> bool:
     return True
 
 
-def _write_parquet(frame: pd.DataFrame, part: Path, path: Path, schema: Schema | None, form: Form) -> None:
-    try:
-        if schema is None or form.types is None:
-            frame.to_parquet(part, engine="pyarrow", index=False)
-        else:
-            pq.write_table(form.arrow(frame, schema), part)
-    except (pa.ArrowException, ValueError, TypeError):
-        raise InputError(f"{path}: some column mixes types, which Parquet cannot hold: write .csv") from None
+def _write_parquet(blocks: Iterator[Source], part: Path, path: Path, schema: Schema | None) -> None:
+    mixed, types = False, None
+    with ExitStack() as stack:
+        for block in blocks:
+            try:
+                if schema is None or block.form.types is None:
+                    table = pa.Table.from_pandas(block.frame, types, preserve_index=False)
+                else:
+                    table = block.form.arrow(block.frame, schema)
+            except (pa.ArrowException, ValueError, TypeError):
+                mixed = True
+                break
+            if types is None:
+                types = _without_nulls(table.schema)
+                writer = stack.enter_context(pq.ParquetWriter(part, types))
+            writer.write_table(table.cast(types))
+    if mixed:
+        raise InputError(f"{path}: some column mixes types, which Parquet cannot hold: write .csv")
 
 
-def _write_csv(frame: pd.DataFrame, part: Path, path: Path, schema: Schema | None, *, packed: bool) -> None:
+def _without_nulls(types: pa.Schema) -> pa.Schema:
+    """The types of a first block; a column of objects that is all missing there may hold text in the next."""
+    for place, field in enumerate(types):
+        if pa.types.is_null(field.type):
+            types = types.set(place, field.with_type(pa.string()))
+    return types
+
+
+def _write_csv(
+    blocks: Iterator[Source], part: Path, path: Path, schema: Schema | None, *, packed: bool
+) -> None:
     spelling = PLAIN if schema is None else schema.csv
-    if schema is not None:
-        frame = spelt(frame, schema)
-    quoting = csv.QUOTE_NONNUMERIC if spelling.quoting == "all" else _quoting(frame)
     unwritable = False
     with part.open("wb") as raw, ExitStack() as stack:
         # No name and no time in the header, so that the same table gives the same bytes.
@@ -318,7 +359,16 @@ def _write_csv(frame: pd.DataFrame, part: Path, path: Path, schema: Schema | Non
         binary = raw if gz is None else stack.enter_context(gz)
         text = stack.enter_context(io.TextIOWrapper(binary, encoding=spelling.encoding, newline=""))
         try:
-            frame.to_csv(text, index=False, sep=spelling.delimiter, lineterminator="\n", quoting=quoting)
+            for place, block in enumerate(blocks):
+                frame = block.frame if schema is None else spelt(block.frame, schema)
+                frame.to_csv(
+                    text,
+                    index=False,
+                    header=place == 0,
+                    sep=spelling.delimiter,
+                    lineterminator="\n",
+                    quoting=csv.QUOTE_NONNUMERIC if spelling.quoting == "all" else _quoting(frame),
+                )
             text.flush()
         except UnicodeEncodeError:  # its text quotes the cell
             unwritable = True

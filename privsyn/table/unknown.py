@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -92,24 +92,40 @@ class Unknown:
         columns = self.schema.columns.items()
         return [name for name, c in columns if not c.is_public and name not in self.schema.computed]
 
-    def hold(self, table: pd.DataFrame) -> dict[str, tuple[Sequence[Any], Codes]]:
-        """For each of `values`: the values that occur, and the place of each row's. Private.
+    def hold(self, tables: Iterable[pd.DataFrame]) -> dict[str, tuple[Sequence[Any], Codes]]:
+        """For each of `values`: the values that occur, sorted, and the place of each row's. Private.
 
         A row's place depends on its cell alone, but for the order of the values. A cell that is missing, or
         no text, number or boolean, has none.
         """
+        found: dict[str, dict[tuple[str, Any], int]] = {name: {} for name in self.values}
+        codes: dict[str, list[Codes]] = {name: [] for name in self.values}
+        for table in tables:
+            for name in self.values:
+                codes[name].append(self._hold(table[name], found[name]))
+        return {name: _sorted(found[name], codes[name]) for name in self.values}
+
+    def _hold(self, cells: pd.Series, found: dict[tuple[str, Any], int]) -> Codes:
+        """The place of each row's value, those that are new being added to `found`."""
         with suppress(Exception):  # no row should raise, and none may speak through what is said of it
-            return {name: _hold(table[name], set(self.schema.markers(name)) - {""}) for name in self.values}
+            values, codes = _hold(cells, set(self.schema.markers(str(cells.name))) - {""})
+            places = np.full(len(values) + 1, STRAY)
+            for code in np.unique(codes[codes != STRAY]).tolist():
+                key = type(values[code]).__name__, values[code]
+                places[code] = found.setdefault(key, len(found))
+            return places[codes].astype(np.int32)
         raise InputError("the values could not be counted: please report this, unless memory ran out")
 
-    def count(self, table: pd.DataFrame) -> dict[str, Counts]:
+    def count(self, tables: Iterable[pd.DataFrame]) -> dict[str, Counts]:
         """For each of `bounds`: how many rows lie in each cell of its ruler. Private.
 
         Each row is in one cell, or in none where it is missing.
         """
-        with suppress(Exception):
-            return {name: self._count(name, table[name]) for name in self.bounds}
-        raise InputError("the numbers could not be counted: please report this, unless memory ran out")
+        counts: dict[str, Any] = dict.fromkeys(self.bounds, 0)
+        for table in tables:
+            for name in self.bounds:
+                counts[name] = counts[name] + self._count(name, table[name])
+        return counts
 
     def fill(
         self, values: Mapping[str, tuple[Any, ...]], cells: Mapping[str, tuple[Counts, float]]
@@ -139,11 +155,15 @@ class Unknown:
 
     def _count(self, name: str, cells: pd.Series) -> Counts:
         column, dtype = cast(Numerical | Datetime | Duration, self.schema.columns[name]), self.dtypes[name]
-        wide = self.fill({}, {}).coded[name]
-        if isinstance(column, Datetime):
-            wide = replace(column, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=_unit(column))
-        coder = cast(Ordered, make_coder(wide, dtype))
-        return _ruler(column, dtype).count(coder.read(cells))
+        with suppress(Exception):
+            wide = self.fill({}, {}).coded[name]
+            if isinstance(column, Datetime):
+                wide = replace(
+                    column, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=_unit(column)
+                )
+            coder = cast(Ordered, make_coder(wide, dtype))
+            return _ruler(column, dtype).count(coder.read(cells))
+        raise InputError("the numbers could not be counted: please report this, unless memory ran out")
 
 
 def column_of(dtype: Dtype) -> Column:
@@ -189,6 +209,15 @@ def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
     values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
     sound = np.array([_is_sound(value, marks) for value in [*values, None]], np.bool_)
     return values, np.where(sound[codes], codes, STRAY)
+
+
+def _sorted(found: dict[tuple[str, Any], int], codes: list[Codes]) -> tuple[Sequence[Any], Codes]:
+    """The values by type and size, so that the order of the rows does not matter; and their places."""
+    keys = sorted(found)
+    places = np.full(len(keys) + 1, STRAY)
+    for place, key in enumerate(keys):
+        places[found[key]] = place
+    return [value for _, value in keys], places[np.concatenate([np.zeros(0, np.int32), *codes])]
 
 
 def _is_sound(value: Any, marks: set[str]) -> bool:

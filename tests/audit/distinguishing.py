@@ -28,11 +28,11 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from audit.games import Game
-from privsyn import synthesizer
+from privsyn import PrivSyn, synthesizer
 from privsyn.private import measure
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
-from privsyn.table.codec import Codec
+from privsyn.table.stream import open_table
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
 
@@ -131,14 +131,15 @@ def _coin() -> bool:
 @contextmanager
 def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator[None]:
     """Every answer of a fit goes, with the exact answers of both tables, to `exchanges`."""
-    encode, twins, pending = Codec.encode, [], []
+    coded, twins, pending = PrivSyn._coded, [], []
 
-    def encode_both(codec: Codec, table: Any) -> Any:
-        twins.append(encode(codec, game.model()._bounded(game.table(inside=not inside))))
-        return encode(codec, table)
+    def code_both(model: PrivSyn, rows: Any, codec: Any) -> Any:
+        others = model._bounded(open_table(game.table(inside=not inside)))
+        twins.append(coded(model, others, codec))
+        return coded(model, rows, codec)
 
-    def table(records: Any, noise: Noise, rows_per_unit: int) -> Any:
-        asked = PrivateTable(records, noise, rows_per_unit)
+    def table(rows: Any, noise: Noise, rows_per_unit: int) -> Any:
+        asked = PrivateTable(rows, noise, rows_per_unit)
         return Witnessed(asked, PrivateTable(twins.pop(), Silence(), rows_per_unit), game.mu**2 / 2)
 
     def spy(exact: Any, sigma: float, noise: Any) -> Any:
@@ -151,7 +152,7 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         return answer
 
     with (
-        patch.object(Codec, "encode", encode_both),
+        patch.object(PrivSyn, "_coded", code_both),
         patch.object(synthesizer, "PrivateTable", table),
         patch.object(measure, "release", spy),
     ):

@@ -59,13 +59,14 @@ BUGS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        frame = self._bounded(source.frame)\n",
-                "        frame = source.frame.drop(columns=self.unit or [])\n",
+                "        rows = self._bounded(source)\n",
+                "        everybody = source.persons(self.unit) >= -1 if self.unit else None\n"
+                "        rows = source.keep(everybody, self.unit) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
                 "        self.release_ = Release(",
-                "        self._bounded(source.frame)\n        self.release_ = Release(",
+                "        self._bounded(source)\n        self.release_ = Release(",
             ),
         ),
         ("tests/test_synthesizer.py", "tests/audit"),
@@ -76,7 +77,8 @@ BUGS = (
             Edit(
                 "privsyn/methods/default.py",
                 "    total = estimate_total(one_ways)\n    margins",
-                "    total = max(1.0, float(len(private._records)))\n    margins",
+                "    exact = next(private._rows.count([private.domain.names[:1]]))\n"
+                "    total = max(1.0, float(exact.sum()))\n    margins",
             ),
         ),
         ("tests/test_synthesizer.py",),
@@ -90,8 +92,9 @@ BUGS = (
                 "        from privsyn.table.schema import Categorical as C\n\n"
                 "        seen_only = {\n"
                 "            name: C(seen, nullable=column.nullable)\n"
-                "            if isinstance(column, C) and name in frame\n"
-                "            and (seen := [v for v in column.values if (frame[name] == v).any()])\n"
+                "            if isinstance(column, C) and name in rows.head\n"
+                "            and (seen := [v for v in column.values\n"
+                "                          if any((f[name] == v).any() for f in rows.frames())])\n"
                 "            else column\n"
                 "            for name, column in unknown.schema.columns.items()\n"
                 "        }\n"
@@ -133,9 +136,9 @@ BUGS = (
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        source = read_table(table, self.schema, unit=self.unit)\n",
+                "        source = open_table(table, self.schema, unit=self.unit)\n",
                 "        self._table = table\n"
-                "        source = read_table(table, self.schema, unit=self.unit)\n",
+                "        source = open_table(table, self.schema, unit=self.unit)\n",
             ),
         ),
         ("tests/test_synthesizer.py", "tests/test_leaks.py"),

@@ -1,0 +1,271 @@
+"""A table that is walked over batch by batch, as often as need be, and is never in memory as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privsyn.answers.counting import Walk, block_of
+from privsyn.errors import InputError
+from privsyn.table.checks import check_names
+from privsyn.table.codec import Codec
+from privsyn.table.csv_file import CsvTable, walk_text
+from privsyn.table.form import Form
+from privsyn.table.persons import drop_rows, persons_in, persons_of
+from privsyn.table.schema import Schema
+from privsyn.table.sources import PANDAS, check_file, ending_of, frame_of, read_table
+
+CELLS = 2**21
+"""Of a batch: some 100,000 rows of a usual table, far fewer of a wide one."""
+
+LEAST_ROWS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A table to be walked over.
+
+    Parameters
+    ----------
+    head : pandas.DataFrame
+        No rows: the names and dtypes of the columns.
+    batches : callable
+        A walk over the rows: frames that have the columns of `head`. The order is the same each time.
+    public_inputs : tuple of str
+        Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
+        each, for the ledger.
+    schema : Schema, optional
+        What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
+    form : Form
+        Which kind of table it is.
+    once : bool
+        The rows can be walked over once only.
+    near : bool
+        The rows pass through this process, which may keep their codes.
+    """
+
+    head: pd.DataFrame
+    batches: Callable[[], Iterator[pd.DataFrame]]
+    public_inputs: tuple[str, ...] = ()
+    schema: Schema | None = None
+    form: Form = PANDAS
+    once: bool = False
+    near: bool = True
+
+    def frames(self) -> Iterator[pd.DataFrame]:
+        """A walk over the rows, at least one frame, for the first has none."""
+        yield self.head
+        yield from self.batches()
+
+    def require_again(self, what: str) -> None:
+        """Refuse rows that pass once where something has to be known of them before they are coded."""
+        if self.once:
+            raise InputError(
+                f"batches that pass once cannot tell first {what}: give a file, a folder or a whole table"
+            )
+
+    def walk(self, codec: Codec) -> Walk:
+        """A walk over the rows in codes: what a function says of all blocks, one after the other."""
+        return lambda ask: ask(block_of(codec.encode(frame)) for frame in self.frames())
+
+    def persons(self, unit: str) -> npt.NDArray[np.int64]:
+        """A code for each row, the same for all rows of one person; see `persons_of`."""
+        persons_of(self.head, unit)  # refuses a column that is not there, or of another kind
+        return persons_in(self.frames(), unit)
+
+    def keep(self, kept: npt.NDArray[np.bool_], unit: str) -> Stream:
+        """The rows that are kept, without the column of identifiers."""
+        return replace(
+            self, head=drop_rows(self.head, kept[:0], unit), batches=partial(_kept, self, kept, unit)
+        )
+
+
+def open_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> Stream:
+    """A way over the rows of a table, wherever it is.
+
+    Parameters
+    ----------
+    source : data frame, Arrow table, path to a file or a folder of Parquet files, Arrow data set, Dask data
+        frame, or batches
+        Batches are whatever iterates over Arrow record batches, tables or data frames; they are walked over
+        once.
+    schema : Schema, optional
+        Says what the cells of a CSV file are. Without it their types are read off the file.
+    unit : str, optional
+        The column of identifiers, of which no type is guessed.
+
+    Examples
+    --------
+    >>> ages = open_table(pd.DataFrame({"age": [17, 44, 90]}))
+    >>> len(ages.head), [len(frame) for frame in ages.frames()]
+    (0, [0, 3])
+    """
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        if is_folder(path):
+            return _folder(path)
+        ending = ending_of(path)
+        check_file(path)
+        return _parquet((path,)) if ending == ".parquet" else _csv(path, schema, unit)
+    if type(source).__module__.startswith("dask."):
+        from privsyn.table.engines import DaskStream
+
+        return DaskStream.of(source)
+    if isinstance(source, Iterator):
+        return _batches(source)
+    if hasattr(source, "scanner") and hasattr(source, "schema"):  # pyarrow.dataset, which few have imported
+        return _arrow(source.schema, partial(_scan, source), "the data set")
+    table = read_table(source, schema, unit=unit)
+    return Stream(table.frame.iloc[:0], partial(slices, table.frame), form=table.form)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; a text that is no path at all is none."""
+    with suppress(OSError, ValueError):
+        return path.is_dir()
+    return False
+
+
+def batch_rows(columns: int) -> int:
+    """How many rows are read at a time.
+
+    >>> batch_rows(15), batch_rows(10_000)
+    (139810, 1024)
+    """
+    return max(LEAST_ROWS, CELLS // max(columns, 1))
+
+
+def _kept(stream: Stream, kept: npt.NDArray[np.bool_], unit: str) -> Iterator[pd.DataFrame]:
+    start = 0
+    for frame in stream.batches():
+        end = start + len(frame)
+        yield drop_rows(frame, kept[start:end], unit)
+        start = end
+
+
+def slices(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of a frame: to code all at once would take several times their memory."""
+    rows = batch_rows(len(frame.columns))
+    for start in range(0, len(frame), rows):
+        yield frame.iloc[start : start + rows]
+
+
+def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
+    table = CsvTable.open(path, schema, unit)
+    empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
+    return Stream(table.frame(empty), partial(_csv_frames, table), table.public_inputs, table.schema)
+
+
+def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
+    rows = batch_rows(len(table.columns))
+    for text in walk_text(table.path, table.spelling):
+        for start in range(0, text.num_rows, rows):
+            yield table.frame(text.slice(start, rows))
+
+
+def _folder(path: Path) -> Stream:
+    """All Parquet files in a folder, by name. What begins with a dot or an underscore is others' notes."""
+    inside = sorted(file for file in path.rglob("*.parquet") if file.is_file())
+    parts = [file.relative_to(path).parts for file in inside]
+    files = [file for file, part in zip(inside, parts, strict=True) if not any(p[0] in "._" for p in part)]
+    if not files:
+        raise InputError(f"{path}: is a folder without a file that ends in .parquet")
+    if any("=" in name for part in parts for name in part[:-1]):
+        raise InputError(
+            f"{path}: its folders name values of a column:"
+            " give pyarrow.dataset.dataset(path, partitioning='hive')"
+        )
+    return _parquet(tuple(files))
+
+
+def _parquet(files: tuple[Path, ...]) -> Stream:
+    """Parquet files of one schema, one after the other."""
+    schemas = [_schema_of(file) for file in files]
+    for file, schema in zip(files, schemas, strict=True):
+        if not schema.equals(schemas[0]):
+            raise InputError(f"{file}: other columns or types than {files[0].name}: write all files alike")
+    return _arrow(schemas[0], partial(_walk_parquet, files), str(files[0]))
+
+
+def _schema_of(path: Path) -> pa.Schema:
+    with suppress(Exception), pq.ParquetFile(path) as file:
+        return file.schema_arrow
+    raise InputError(f"{path}: not a Parquet file, or a damaged one")
+
+
+def _walk_parquet(files: tuple[Path, ...]) -> Iterator[pa.RecordBatch]:
+    for path in files:
+        whole = False
+        with suppress(Exception), pq.ParquetFile(path, buffer_size=2**20) as file:
+            yield from file.iter_batches(batch_rows(len(file.schema_arrow.names)))
+            whole = True
+        if not whole:
+            raise InputError(f"{path}: not a Parquet file, or a damaged one")
+
+
+def _scan(source: Any) -> Iterator[pa.RecordBatch]:
+    complaint = ""
+    try:
+        yield from source.to_batches(batch_size=batch_rows(len(source.schema.names)))
+    except Exception:  # its text may quote a cell
+        complaint = "the data set: cannot be read to its end: is some file damaged, or of another schema?"
+    if complaint:
+        raise InputError(complaint)
+
+
+def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Stream:
+    empty = schema.empty_table()
+    form = replace(Form.of(empty), kind="pandas")
+    return Stream(frame_of(empty, what), partial(_arrow_frames, batches, what), form=form)
+
+
+def _arrow_frames(batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Iterator[pd.DataFrame]:
+    for batch in batches():
+        yield frame_of(pa.Table.from_batches([batch]), what)
+
+
+def _batches(source: Iterator[Any]) -> Stream:
+    """What comes in batches and does not come again. The first is looked at for its columns."""
+    first = _next(source)
+    if first is None:
+        raise InputError("there is no batch to learn from: its columns cannot be known")
+    head = _frame(first, 1).iloc[:0]
+    return Stream(head, partial(_batch_frames, first, source, head), once=True)
+
+
+def _batch_frames(first: Any, rest: Iterator[Any], head: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    place = 1
+    batch: Any = first
+    while batch is not None:
+        frame = _frame(batch, place)
+        if list(frame.columns) != list(head.columns):
+            raise InputError(f"batch {place} has other columns than the first")
+        yield from slices(frame)
+        batch, place = _next(rest), place + 1
+
+
+def _next(source: Iterator[Any]) -> Any:
+    with suppress(pa.ArrowException):  # its text may quote a cell
+        return next(source, None)
+    raise InputError("the batches cannot be read to their end: is some file damaged?")
+
+
+def _frame(batch: Any, place: int) -> pd.DataFrame:
+    if isinstance(batch, pa.RecordBatch):
+        batch = pa.Table.from_batches([batch])
+    with suppress(InputError):
+        frame = read_table(batch).frame
+        check_names(frame.columns, f"batch {place}: ")
+        return frame
+    raise InputError(f"batch {place} is a {type(batch).__name__}: give record batches, tables or data frames")
