@@ -86,7 +86,7 @@ BUGS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        schema = unknown.fill(found.values, found.cells)\n",
+                "        codec = Codec.for_table(opening.schema, frame, fine=",
                 "        from privsyn.table.schema import Categorical as C\n\n"
                 "        seen_only = {\n"
                 "            name: C(seen, nullable=column.nullable)\n"
@@ -95,7 +95,7 @@ BUGS = (
                 "            else column\n"
                 "            for name, column in unknown.schema.columns.items()\n"
                 "        }\n"
-                "        schema = Schema(seen_only)\n",
+                "        codec = Codec.for_table(Schema(seen_only), frame, fine=",
             ),
         ),
         ("tests/test_leaks.py",),
