@@ -16,14 +16,17 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
+from scipy.stats import binomtest
 
 import privsyn
+from audit import unique
 from audit.distinguishing import lower_bound, play, rows_bound, sample
 from audit.games import DELTA, GAMES, MU, Game
 from audit.reconstruction import NO_NOISE, attack
 
 ERROR = 1e-3  # of one bound
 ANSWERS, ROWS, ATTACKS = 20_000, 2_000, 200  # runs
+FITS, TRIES = 2_000, 20_000  # in which a unique value might come out; of the threshold alone
 USED = 0.9  # of what a pair moves: at least so much of it must be seen
 
 PAGE = """\
@@ -48,6 +51,12 @@ the answers must reach {used:.0%} of what a pair is made to move, or budget is w
 |---|---|---|---|---|---|
 {games}
 
+## What one person alone holds
+
+In how many of {fits:,} releases (epsilon 5, delta 1e-9, no schema) was the name that one person alone has, or
+a number a million times as large as all others? In {seen}. With a delta of {large} for the threshold the name
+should come out in {promised:.2%} of {tries:,} runs, and came out in {passed:.2%}.
+
 ## The reconstruction attack
 
 Dinur and Nissim's linear programme, on {attacks} releases of a table of 64 people, half of whom have a
@@ -69,7 +78,10 @@ def main() -> int:
         lines, fine = zip(*(_judge(pool, game) for game in GAMES), strict=True)
         without = np.mean(pool.map(_attack, [NO_NOISE] * ATTACKS))
         noisy = np.mean(pool.map(_attack, [1.0] * ATTACKS))
-    passed = all(fine) and without > 0.9 and noisy < 0.55
+        seen = sum(pool.map(unique.comes_out, range(FITS), chunksize=50))
+        found = sum(pool.map(unique.passes, range(TRIES), chunksize=500))
+    agrees = binomtest(found, TRIES, unique.PROMISED).pvalue > ERROR
+    passed = all(fine) and without > 0.9 and noisy < 0.55 and not seen and agrees
     report = PAGE.format(
         version=privsyn.__version__,
         date=datetime.now(UTC).date(),
@@ -83,6 +95,12 @@ def main() -> int:
         answers=ANSWERS,
         rows=ROWS,
         games="\n".join(lines),
+        fits=FITS,
+        seen=seen or "none",
+        large=unique.SEEN_DELTA,
+        promised=unique.PROMISED,
+        tries=TRIES,
+        passed=found / TRIES,
         attacks=ATTACKS,
         none=NO_NOISE,
         without=without,

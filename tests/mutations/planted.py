@@ -152,6 +152,39 @@ BUGS = (
         ("tests/test_accounting.py", "tests/test_ledger.py"),
     ),
     Bug(
+        "a threshold that lets through what one person alone holds",
+        (
+            Edit(
+                "privsyn/private/discovery.py",
+                "return rows * VOTE + margin",
+                "return rows * VOTE + margin // 2",
+            ),
+        ),
+        ("tests/test_discovery.py", "tests/audit"),
+    ),
+    Bug(
+        "question 0 with the sensitivity of one row for a person of k rows",
+        (
+            Edit(
+                "privsyn/private/discovery.py",
+                "sigma = sigma_for(share * rho, float(rows * VOTE))",
+                "sigma = sigma_for(share * rho, float(VOTE))",
+            ),
+        ),
+        ("tests/test_discovery.py",),
+    ),
+    Bug(
+        "bounds from exact counts",
+        (
+            Edit(
+                "privsyn/private/discovery.py",
+                "return {name: (release(exact, sigma, noise), sigma) for",
+                "return {name: (exact, sigma) for",
+            ),
+        ),
+        ("tests/test_discovery.py", "tests/audit"),
+    ),
+    Bug(
         "part of the budget spent twice, and written down once",
         (
             Edit(
