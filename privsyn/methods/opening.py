@@ -11,7 +11,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from privsyn.private.discovery import Held, count_cells, find_values
-from privsyn.private.ledger import Spend
+from privsyn.private.spend import Spend
 from privsyn.progress import Progress
 from privsyn.table.schema import Schema
 from privsyn.table.unknown import Unknown

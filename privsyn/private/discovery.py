@@ -21,8 +21,9 @@ from scipy.special import ndtri
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import sigma_for
-from privsyn.private.ledger import Ledger, Spend
+from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
+from privsyn.private.spend import Spend
 
 Integers = npt.NDArray[np.int64]
 
