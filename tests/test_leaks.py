@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import Grumpy, junk, tables
 
-from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load, synthesizer
+from privsyn import Categorical, Datetime, Duration, InputError, Numerical, PrivSyn, Schema, load, synthesizer
 from privsyn.private.measure import PrivateTable
 from privsyn.table.dtypes import OBJECT
 from privsyn.table.sources import Source, read_table
@@ -389,8 +389,8 @@ def test_fuzz_neighbours_end_alike(case, method):
 def odd_neighbours_of_an_open_schema(draw):
     """As above, but lists and bounds, or the schema altogether, are left out."""
     schema, table, neighbour = draw(odd_neighbours())
-    bare = {Categorical: Categorical(), Numerical: Numerical(), Datetime: Datetime()}
-    columns = {name: draw(st.sampled_from([bare[type(c)], c])) for name, c in schema.columns.items()}
+    bare = {kind: kind() for kind in (Categorical, Numerical, Datetime, Duration)}
+    columns = {name: draw(st.sampled_from([bare.get(type(c), c), c])) for name, c in schema.columns.items()}
     return draw(st.sampled_from([None, Schema(columns)])), table, neighbour
 
 
