@@ -20,9 +20,9 @@ from privsyn.answers.domain import Domain
 from privsyn.answers.spread import MEAN_OF_ABSOLUTE
 from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError, shown
+from privsyn.methods.opening import least_share, reserved_delta
 from privsyn.methods.split import Split
 from privsyn.private.accounting import rho_for
-from privsyn.private.discovery import SHARE, reserved_delta
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec import Codec
 from privsyn.table.schema import Schema
@@ -180,12 +180,11 @@ def plan(
     if target is not None and target not in domain.names:
         raise InputError(f"target {shown(target)}: there is no such column among those to be synthesised")
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
-    reserved = reserved_delta(delta, values=bool(unknown.values))
+    reserved = reserved_delta(delta, unknown)
     rho = rho_for(epsilon, delta - reserved, "gaussian") / (rows_per_unit or 1) ** 2
     to_find = (*unknown.values, *unknown.bounds)
     expectations = tuple(
-        _expect(domain, rho, n, finding=SHARE if to_find else 0.0, predict=target is not None)
-        for n in numbers
+        _expect(domain, rho, n, finding=least_share(unknown), predict=target is not None) for n in numbers
     )
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
     return Plan(epsilon, delta, rho, sizes, to_find, expectations)

@@ -14,9 +14,9 @@ from privsyn.answers.learnt import Method
 from privsyn.arguments import check_bytes, check_finite, check_whole
 from privsyn.errors import InputError, shown, warn_dropped
 from privsyn.methods import default, published
+from privsyn.methods.opening import open_schema, reserved_delta
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.contribution import kept_rows
-from privsyn.private.discovery import SHARE, Found, Held, discover, reserved_delta
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
@@ -195,24 +195,28 @@ class PrivSyn:
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
         epsilon, delta = self._promise
-        reserved = reserved_delta(delta, values=bool(unknown.values))
+        reserved = reserved_delta(delta, unknown)
         rho = rho_for(epsilon, delta - reserved, accounting)  # of a person, whose k rows cost k^2 of a row's
-        found = Found({}, {}, ())
-        if unknown.values or unknown.bounds:
-            rows.require_again("what values and bounds the schema leaves out")
-            found = self._found(unknown, rows, SHARE * rho, reserved, noise)
-            rho *= 1 - SHARE
-        schema = unknown.fill(found.values, found.cells)
-        codec = Codec.for_table(schema, rows.head, fine=self.method == "default")
+        opening = open_schema(
+            unknown, rows, rho=rho, delta=reserved, noise=noise, rows=self._most_rows, report=self._report
+        )
+        rho *= 1 - opening.share
+        codec = Codec.for_table(opening.schema, rows.head, fine=self.method == "default")
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         learn = published.learn
         if self.method == "default":
-            learn = partial(default.learn, target=self.target, axes=codec.axes, possible_after=codec.possible)
+            learn = partial(
+                default.learn,
+                target=self.target,
+                axes=codec.axes,
+                possible_after=codec.possible,
+                doubtful=(*unknown.values, *unknown.bounds),
+            )
         stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
         learnt = learn(private, rho / self._most_rows**2, np.random.default_rng(stream), self._report)
         one_person = () if self.unit is None else (f"that one person has one identifier in {self.unit!r}",)
         ledger = Ledger(
-            (*found.spends, *private.spends),
+            (*opening.spends, *private.spends),
             promised_epsilon=epsilon,
             promised_delta=delta,
             accounting=accounting,
@@ -282,16 +286,6 @@ class PrivSyn:
     def _most_rows(self) -> int:
         """The most rows of a person: one, where each row is a person."""
         return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
-
-    def _found(self, unknown: Unknown, rows: Stream, rho: float, delta: float, noise: Noise) -> Found:
-        """Question 0: what the schema does not give."""
-        self._report("finding values and bounds", 0, 1)
-        held = {name: Held(*cells) for name, cells in unknown.hold(rows.frames()).items()}
-        found = discover(
-            held, unknown.count(rows.frames()), rho=rho, delta=delta, noise=noise, rows=self._most_rows
-        )
-        self._report("finding values and bounds", 1, 1)
-        return found
 
     def _coded(self, rows: Stream, codec: Codec) -> Rows:
         """The rows in codes. Half of the memory is for these; what passes once is kept whatever it takes."""

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, rho_of, sigma_for
-from privsyn.private.ledger import Ledger, Spend
+from privsyn.private.ledger import Ledger
+from privsyn.private.spend import Spend
 
 ALL: tuple[Accounting, ...] = ("gaussian", "zcdp", "classical")
 ways = st.sampled_from(ALL)

@@ -12,19 +12,19 @@ from scipy.stats import binomtest, norm
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.answers.extent import extent
+from privsyn.methods.opening import BOUNDS, CLOSER_BOUNDS, VALUES, open_schema, reserved_delta
 from privsyn.private import discovery
 from privsyn.private.discovery import (
     VOTE,
     Held,
     count_cells,
-    discover,
     find_values,
-    reserved_delta,
     summary,
     threshold,
 )
 from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.table.ruler import Ruler
+from privsyn.table.stream import open_table
 from privsyn.table.unknown import Unknown
 
 TINY = 1e-9  # chance that a right program fails a randomised test
@@ -71,23 +71,52 @@ def test_a_row_more_moves_the_cells_of_a_ruler_by_the_sensitivity():
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("columns", [1, 4])
 def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
-    held = {f"c{j}": Held(["a"], np.zeros(50, np.int64)) for j in range(columns)}
-    measured = {f"n{j}": np.array([50, 0, 3]) for j in range(3)}
-    found = discover(held, measured, rho=0.01, delta=1e-10, noise=SeededGaussian(0), rows=rows)
-    assert sum(spend.rho for spend in found.spends) == pytest.approx(0.01, rel=1e-9)
-    assert sum(spend.delta for spend in found.spends) == pytest.approx(1e-10)
-    assert [spend.sensitivity for spend in found.spends] == [rows * VOTE] * 2 + [rows * sqrt(3)]
-    assert all("c0" in spend.what for spend in found.spends[:2])
+    table = pd.DataFrame({f"c{j}": ["a"] * 50 for j in range(columns)})
+    for j in range(3):
+        table[f"n{j}"] = 1900 + j
+    unknown = Unknown.of(None, table)
+    opening = open_schema(
+        unknown, open_table(table), rho=10.0, delta=1e-10, noise=Recorder(), rows=rows, report=lambda *_: None
+    )
+    rhos = [spend.rho for spend in opening.spends]
+    assert rhos == pytest.approx([2 * VALUES, 8 * VALUES, 10 * BOUNDS, 10 * CLOSER_BOUNDS])
+    assert opening.share == pytest.approx(sum(rhos) / 10)
+    assert sum(spend.delta for spend in opening.spends) == pytest.approx(1e-10)
+    assert [spend.sensitivity for spend in opening.spends] == [rows * VOTE] * 2 + [rows * sqrt(3)] * 2
+    assert all("c0" in spend.what for spend in opening.spends[:2])
+    assert len({spend.what for spend in opening.spends}) == 4
+
+
+def test_a_second_look_that_nothing_wants_is_not_paid_for():
+    table = pd.DataFrame({"n": np.arange(1000) % 60})
+    opening = open_schema(
+        Unknown.of(None, table),
+        open_table(table),
+        rho=10.0,
+        delta=0.0,
+        noise=Recorder(),
+        rows=1,
+        report=lambda *_: None,
+    )
+    assert (len(opening.spends), opening.share) == (1, BOUNDS)
 
 
 def test_nothing_to_find_costs_nothing():
     assert find_values({}, rho=1.0, delta=0.0, noise=SeededGaussian(0)) == ({}, ())
     assert count_cells({}, rho=1.0, noise=SeededGaussian(0)) == ({}, ())
-    assert reserved_delta(1e-9, values=False) == 0 < reserved_delta(1e-9, values=True) < 1e-9
-    assert (
-        summary(PrivSyn(1.0, schema=Schema({"a": Numerical(0, 1)})).fit(pd.DataFrame({"a": [1]})).ledger_)
-        is None
+    open_, closed = (
+        Unknown.of(Schema({"a": column}), pd.DataFrame({"a": [1]}))
+        for column in (Categorical(), Categorical([1]))
     )
+    assert reserved_delta(1e-9, closed) == 0 < reserved_delta(1e-9, open_) < 1e-9
+    ledger = PrivSyn(1.0, schema=Schema({"a": Numerical(0, 1)})).fit(pd.DataFrame({"a": [1]})).ledger_
+    assert summary(ledger) is None
+
+
+@pytest.mark.parametrize("delta", [1e-323, 5e-324])
+def test_a_delta_of_which_nothing_is_left_is_refused(delta):
+    with pytest.raises(InputError, match="delta is too small to find values by"):
+        PrivSyn(1.0, delta).fit(pd.DataFrame({"a": ["x"] * 5}))
 
 
 @pytest.mark.parametrize("columns", [1, 9])
@@ -163,6 +192,36 @@ def test_a_few_extreme_numbers_do_not_move_the_bounds():
         assert (ruler.lows[first], ruler.highs[last]) == (16, 63)
 
 
+def bounds_found(numbers):
+    """Bounds that are found where there is no noise, but sigma is what it is at epsilon 1."""
+    table = pd.DataFrame({"x": numbers})
+    unknown = Unknown.of(None, table)
+    opening = open_schema(
+        unknown, open_table(table), rho=0.0158, delta=0.0, noise=Recorder(), rows=1, report=lambda *_: None
+    )
+    return opening.schema.columns["x"].low, opening.schema.columns["x"].high
+
+
+def test_numbers_far_from_zero_get_close_bounds():
+    some = np.random.default_rng(0)
+    assert bounds_found(some.integers(1990, 2021, 20_000)) == (1976, 2031)
+    assert bounds_found(47 + some.random(20_000) / 2) == (46.75, 47.75)
+    assert bounds_found(-47 - some.random(20_000) / 2) == (-47.75, -46.75)
+
+
+def test_a_tail_that_few_cells_hold_is_not_cut_off_by_a_second_look():
+    heavy, tail = np.full(20_000, 2000), np.random.default_rng(0).integers(1100, 2000, 6_000)
+    assert bounds_found(np.concatenate([heavy, tail])) == (1024, 2047)
+
+
+def test_bounds_of_a_narrow_dtype_are_always_some():
+    """Noise alone may stand out in any cell of a ruler; none lies beyond the dtype."""
+    ruler = Unknown.of(None, pd.DataFrame({"x": np.zeros(1, "uint8")})).rulers["x"]
+    assert (ruler.lows[0], ruler.highs[-1]) == (0, 255)
+    ruler = Unknown.of(None, pd.DataFrame({"x": np.zeros(1, "int8")})).rulers["x"]
+    assert (ruler.lows[0], ruler.highs[-1]) == (-128, 127)
+
+
 def test_where_nothing_stands_out_there_are_no_bounds():
     assert extent(np.array([3, -9, 12]), np.array([0, 0, 1]), 10.0) is None
 
@@ -180,6 +239,10 @@ RULERS = {
     "half": Ruler.numbers(decimals=None, dtype=np.dtype("float16")),
     "days": Ruler.dates("D"),
     "seconds": Ruler.dates("s"),
+    "byte": Ruler.numbers(decimals=0, dtype=np.dtype("float64"), limits=(-128.0, 127.0)),
+    "closer years": Ruler.numbers(decimals=0, dtype=np.dtype("float64")).between(120, 121, step=1.0),
+    "closer cents": Ruler.numbers(decimals=2, dtype=np.dtype("float64")).between(100, 101, step=0.01),
+    "closer reals": Ruler.numbers(decimals=None, dtype=np.dtype("float64")).between(5, 9, step=None),
 }
 
 
@@ -257,9 +320,10 @@ def test_ordered_categories_stay_in_an_order():
 )
 def test_bounds_fit_the_dtype(column, dtype, extent_of, bounds):
     unknown = Unknown.of(Schema({"a": column}), pd.DataFrame({"a": pd.Series([1], dtype=dtype)}))
-    many = np.repeat(extent_of or [], 1000)
-    counts = unknown.count([pd.DataFrame({"a": many})])["a"] if extent_of else np.zeros(0, np.int64)
-    found = unknown.fill({}, {"a": (counts, 1.0)} if extent_of else {}).columns["a"]
+    cells = {}
+    if extent_of:
+        cells = {"a": (unknown.rulers["a"].count(np.repeat(extent_of, 1000)), 1.0)}
+    found = unknown.fill({}, unknown.bounds_of(cells, {}, {})).columns["a"]
     assert (found.low, found.high) == bounds
     assert type(found.low) is type(bounds[0])
 
@@ -283,13 +347,15 @@ def test_what_is_not_found_becomes_other_and_what_is_missing_stays_so():
     assert set(drawn.index.dropna()) == {"Rome", "Oslo", "elsewhere"}
     assert drawn["elsewhere"] == pytest.approx(0.2, abs=0.05)
     line = summary(model.ledger_)
-    assert line == "found under privacy, for 10% of the budget and 30% of delta: values of town"
+    assert line == "found under privacy, for 15% of the budget and 30% of delta: values of town"
 
 
 def test_errors_while_counting_quote_no_cell(monkeypatch):
     table = pd.DataFrame({"a": ["secret"], "b": [1.0]})
     unknown = Unknown.of(None, table)
-    for name, ask in (("_hold", unknown.hold), ("_ruler", unknown.count)):
+    rulers = unknown.rulers
+    asks = (("_hold", unknown.hold), ("make_coder", lambda table: unknown.count(table, rulers)))
+    for name, ask in asks:
         with monkeypatch.context() as patch:
             patch.setattr(f"privsyn.table.unknown.{name}", lambda *_: 1 / 0)
             with pytest.raises(InputError, match="please report") as raised:
@@ -311,7 +377,7 @@ def test_the_command_line_says_what_was_found(tmp_path, capsys):
     assert main(["synth", str(tmp_path / "t.csv"), str(tmp_path / "o.csv"), "--epsilon", "1"]) == 0
     said = capsys.readouterr().out
     assert (
-        "found under privacy, for 10% of the budget and 30% of delta: values of town; bounds of age" in said
+        "found under privacy, for 25% of the budget and 30% of delta: values of town; bounds of age" in said
     )
     assert set(pd.read_csv(tmp_path / "o.csv")["town"].dropna()) <= {"Rome", "Oslo", "other"}
 

@@ -16,7 +16,8 @@ from scipy.stats import norm
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
-from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger, Spend
+from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger
+from privsyn.private.spend import Spend
 
 PROMISE = (1.0, 1e-9)
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())

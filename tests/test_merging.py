@@ -281,3 +281,11 @@ def test_one_merging_then_another_is_both_in_turn(case, data):
             for value in np.flatnonzero(inside):
                 between = first.groups[j][value]
                 assert share[value] == pytest.approx(first.shares[j][value] * second.shares[j][between])
+
+
+def test_a_doubtful_attribute_is_not_spared():
+    """Where values were found, nobody may hold the one that stands for the others."""
+    counts = Measurement(Marginal(Domain(("a",), (3,)), np.array([90.0, 70.0, 2.0])), 25.0)
+    assert merge_rare((counts,), 162.0, spared=500).merged.sizes == (3,)
+    assert merge_rare((counts,), 162.0, spared=500, doubtful=("a",)).merged.sizes == (2,)
+    assert merge_rare((counts,), 162.0, spared=500, doubtful=("b",)).merged.sizes == (3,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 from fractions import Fraction
 from uuid import UUID
@@ -48,6 +49,14 @@ def test_other_identifiers_are_other_people():
 @pytest.mark.parametrize("cell", NOBODY, ids=lambda cell: type(cell).__name__)
 def test_what_is_no_identifier_is_nobodys(cell):
     assert identifier(cell) is None
+
+
+@pytest.mark.parametrize("cell", ["0" * 10**6 + "x", "1" * 10**6 + "x", Decimal("1e999999999"), "." * 10**6])
+def test_no_identifier_takes_long(cell):
+    """A row that makes a run hang, or use up the memory, would tell that it is there."""
+    begun = time.perf_counter()
+    identifier(cell)
+    assert time.perf_counter() - begun < 1  # by trying every way to split the zeros it would take hours
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from command import SCHEMA, fill, run
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, plan, read_schema
+from privsyn.methods.opening import BOUNDS, VALUES
 
 LETTERS = list("abcdefgh")
 
@@ -103,11 +104,11 @@ def test_more_rows_and_more_budget_bring_less_error():
     assert budgets == sorted(budgets, reverse=True)
 
 
-def test_what_is_to_be_found_costs_a_tenth():
+def test_what_is_to_be_found_costs_its_share():
     schema = Schema({"a": Categorical(), "b": Numerical()})
     found = plan(schema=schema, epsilon=1.0, rows=1000)
     assert found.to_find == ("a", "b")
-    assert found.expectations[0].parts["values and bounds"] == pytest.approx(0.1)
+    assert found.expectations[0].parts["values and bounds"] == pytest.approx(VALUES + BOUNDS)
     assert "to be found" in str(found)
 
 

@@ -579,3 +579,22 @@ def test_the_schema_of_adult_fits_adult():
         )
         == schema
     )
+
+
+ODD = {
+    "a date within a day": (pa.date64(), [0, 86_400_000], 86_400_001),
+    "a time after midnight": (pa.time64("us"), [1, 2], 86_400 * 10**6 + 5),
+}
+
+
+@pytest.mark.parametrize(("kind", "sound", "odd"), ODD.values(), ids=ODD)
+def test_a_cell_that_is_none_of_its_type_changes_no_other_and_no_dtype(kind, sound, odd):
+    """Arrow does not check what a producer or a file says; one such cell once emptied the whole column."""
+
+    def read(numbers):
+        return read_table(pa.table({"a": pa.array(numbers, pa.int64()).view(kind)})).frame["a"]
+
+    with_odd, without = read([sound[0], odd, sound[1]]), read(sound)
+    assert with_odd.dtype == without.dtype
+    assert with_odd.isna().tolist() == [False, True, False]
+    assert with_odd.drop(index=1).tolist() == without.tolist()

@@ -18,6 +18,21 @@ CONTINUES = 2.5
 by a block; to miss one clips some rows."""
 
 
+CLEAR = 4.0
+"""Standard deviations by which a cell shows that rows lie in it."""
+
+GOES_ON = 1.5
+"""Standard deviations of a cell next to those: it is taken for one of them."""
+
+LEFT_OUT = 1.5
+"""Standard deviations: with more rows outside these cells the bounds stay as they are. So they do by noise
+alone in one column of 15, and in the others a tail of so many rows may be clipped."""
+
+NARROW = 1 / 2
+"""Of the cells: bounds are drawn closer where the rows lie in fewer. Else little is to be gained, and a thin
+tail to be lost."""
+
+
 def extent(noisy: Integers, blocks: Integers, sigma: float) -> Extent:
     """First and last cell that matter.
 
@@ -60,3 +75,30 @@ def _edge(noisy: Integers, cells: npt.NDArray[np.intp], sigma: float) -> int:
     """The first of these cells with which those passed amount to something, or that does so alone."""
     sums = np.cumsum(noisy[cells]) > CONTINUES * sigma * np.sqrt(np.arange(1, len(cells) + 1))
     return int(cells[np.argmax(sums | (noisy[cells] > CONTINUES * sigma))])
+
+
+def cluster(noisy: Integers, sigma: float) -> Extent:
+    """First and last cell of a few that hold all rows, and one more on either side; None if they are many.
+
+    Examples
+    --------
+    >>> noisy = np.array([5, -9, 8, 3, -4, 14, 90, 60, 2, 11, -3, 1, 4, 0, -6, 7] + 16 * [0, -1])
+    >>> cluster(noisy, 10.0)
+    (5, 8)
+    >>> cluster(np.array([90, 60, 2, 14, 30, 60]), 10.0) is None
+    True
+    """
+    clear = np.flatnonzero(noisy > CLEAR * sigma)
+    if not clear.size:
+        return None
+    low, high, last = int(clear[0]), int(clear[-1]), len(noisy) - 1
+    while low > 0 and noisy[low - 1] > GOES_ON * sigma:
+        low -= 1
+    while high < last and noisy[high + 1] > GOES_ON * sigma:
+        high += 1
+    low, high = max(low - 1, 0), min(high + 1, last)
+    outside = len(noisy) - (high - low + 1)
+    left_out = noisy.sum() - noisy[low : high + 1].sum()
+    if high - low >= NARROW * len(noisy) or left_out > LEFT_OUT * sigma * np.sqrt(outside):
+        return None
+    return low, high

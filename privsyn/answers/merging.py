@@ -8,7 +8,7 @@ looks at released counts only and costs no privacy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -105,6 +105,7 @@ def merge_rare(
     join_neighbours: bool = True,
     spared: int = 0,
     axes: Mapping[str, Axis] = MappingProxyType({}),
+    doubtful: Collection[str] = (),
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
@@ -117,9 +118,11 @@ def merge_rare(
     join_neighbours : bool
         Join ordered values with their neighbours; otherwise, as published, order is not looked at.
     spared : int
-        Attributes of at most so many values are left as they are.
+        Attributes of at most so many values are left as they are, unless they are doubtful.
     axes : mapping of an attribute to its Axis
         The ordered values of these are joined to groups, if they are more than those; see `join_cells`.
+    doubtful : collection of attributes
+        Nobody says that each of their values occurs.
 
     Examples
     --------
@@ -146,7 +149,7 @@ def merge_rare(
             weights[:count] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
             others = np.arange(1, len(counts) - count + 1, dtype=np.int32) + runs.max()
             group, dropped = np.concatenate([runs, others]), np.zeros(len(counts), np.bool_)
-        elif len(counts) <= spared:
+        elif len(counts) <= spared and one_way.attributes[0] not in doubtful:
             group, dropped = np.arange(len(counts), dtype=np.int32), np.zeros(len(counts), np.bool_)
             runs = group[:count]
         else:

@@ -7,7 +7,7 @@ goes to bigger tables that the pairs do not explain, or to the pairs once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -53,6 +53,7 @@ def learn(
     target: str | None = None,
     axes: Mapping[str, Axis] = MappingProxyType({}),
     possible_after: Callable[[Merging], Possible] = lambda _: NOTHING_KNOWN,
+    doubtful: Collection[str] = (),
 ) -> Learnt:
     """Ask for one-ways, for how far each pair departs from independence, and for the tables that pay.
 
@@ -70,9 +71,11 @@ def learn(
         Those counted in fine cells, which the first look joins to groups.
     possible_after : function of a Merging
         The public zeros among merged codes.
+    doubtful : collection of attributes
+        Those whose values were found: nobody may hold what stands for the others, or lie at the bounds.
     """
     report("counting", 0, 4)
-    private, merging, one_ways, split = _one_ways(private, rho, axes, predict=target is not None)
+    private, merging, one_ways, split = _one_ways(private, rho, axes, doubtful, predict=target is not None)
     sets = candidates(private.domain)
     if not sets:
         split = split.without_scores()
@@ -114,7 +117,7 @@ def learn(
 
 
 def _one_ways(
-    private: PrivateTable, rho: float, axes: Mapping[str, Axis], *, predict: bool
+    private: PrivateTable, rho: float, axes: Mapping[str, Axis], doubtful: Collection[str], *, predict: bool
 ) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split]:
     """The one-ways in two looks, and the private table in merged codes.
 
@@ -130,7 +133,8 @@ def _one_ways(
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
         one_ways = average_looks(one_ways, private.one_ways(split.one_ways))
-    pooled = merge_rare(one_ways, estimate_total(one_ways), spared=MANY_VALUES if split.pairs else ANY)
+    spared = MANY_VALUES if split.pairs else ANY
+    pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=doubtful)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     return private.merge(pooled), joined.then(pooled), one_ways, split
 

@@ -4,8 +4,8 @@ Values. Every row has one vote, a vector of L2 length 1 over the values that it 
 yet, in all columns together. A value whose votes, with noise, reach a threshold is found, and in the second
 round each row's vote goes to what is left: a row whose values were all found but one casts all of it there.
 
-Bounds. Every row lies in one cell of a fixed public ruler. The noisy counts of the cells are released;
-between which of them the numbers lie is arithmetic on that (`privsyn.answers.extent`).
+Bounds. Every row lies in one cell of a public ruler. The noisy counts of the cells are released; between
+which of them the numbers lie is arithmetic on that (`privsyn.answers.extent`), and so is a second ruler.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from privsyn.errors import InputError
 from privsyn.private.accounting import sigma_for
-from privsyn.private.ledger import Ledger, Spend
+from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
+from privsyn.private.spend import Spend
 
 Integers = npt.NDArray[np.int64]
 
-SHARE = 0.1  # of the budget, where anything is to be found
-FOR_BOUNDS = 0.4  # of that, where values are to be found too
-ROUNDS = (0.2, 0.8)  # of what is for values: the first finds the common ones, so that votes go to the rest
-THRESHOLDS = 0.3  # of delta, where values are to be found
+ROUNDS = (0.2, 0.8)  # of the budget for values: the first finds the common ones, so that votes go to the rest
 
 VALUES, BOUNDS = "values of", "bounds of"
 """How the questions begin in the ledger."""
@@ -51,56 +50,6 @@ class Held:
 
     values: Sequence[Any]
     codes: npt.NDArray[np.integer]
-
-
-@dataclass(frozen=True)
-class Found:
-    """What was released.
-
-    Parameters
-    ----------
-    values : mapping of a column to its values, those with most votes first
-    cells : mapping of a column to the noisy counts of its ruler's cells, and their noise's standard deviation
-    spends : tuple of Spend
-    """
-
-    values: Mapping[str, tuple[Any, ...]]
-    cells: Mapping[str, tuple[Integers, float]]
-    spends: tuple[Spend, ...]
-
-
-def reserved_delta(delta: float, *, values: bool) -> float:
-    """The part of `delta` that thresholds take: public, and fixed before the first look."""
-    return THRESHOLDS * delta if values else 0.0
-
-
-def discover(
-    held: Mapping[str, Held],
-    counts: Mapping[str, Integers],
-    *,
-    rho: float,
-    delta: float,
-    noise: Noise,
-    rows: int = 1,
-) -> Found:
-    """The values of some columns and the bounds of others.
-
-    Parameters
-    ----------
-    held : mapping of a column to the values of its rows
-    counts : mapping of a column to how many rows lie in each cell of its ruler
-        Private; a row is counted in one cell at most.
-    rho : float
-        Budget of all of it, in zCDP.
-    delta : float
-        The chance, at most, that a value held by one person alone is found.
-    rows : int
-        The most rows that one person brings.
-    """
-    for_bounds = (FOR_BOUNDS if held else 1.0) * rho if counts else 0.0
-    values, asked = find_values(held, rho=rho - for_bounds, delta=delta, noise=noise, rows=rows)
-    cells, looked = count_cells(counts, rho=for_bounds, noise=noise, rows=rows)
-    return Found(values, cells, asked + looked)
 
 
 def find_values(
@@ -159,6 +108,8 @@ def threshold(sigma: float, delta: float, *, columns: int, rows: int) -> int:
     64.6
     """
     chance = delta / (columns * rows)
+    if not chance:
+        raise InputError("delta is too small to find values by: raise it, or list the values in the schema")
     margin = ceil(-sigma * float(ndtri(chance))) + 2  # a unit more than needed: the inverse's last digits
     return rows * VOTE + margin
 
@@ -183,19 +134,32 @@ def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
 
 
 def count_cells(
-    counts: Mapping[str, Integers], *, rho: float, noise: Noise, rows: int = 1
+    counts: Mapping[str, Integers], *, rho: float, noise: Noise, rows: int = 1, look: str = ""
 ) -> tuple[dict[str, tuple[Integers, float]], tuple[Spend, ...]]:
     """How many rows lie in each cell of each column's ruler, with noise, and what that cost.
 
     A row lies in one cell of each column's ruler at most: a record more changes each count vector in one
-    cell by 1, all columns together by sqrt(columns) in L2; a person of k rows by k times that.
+    cell by 1, all columns together by sqrt(columns) in L2; a person of k rows by k times that. So it is
+    for any rulers that are made of public facts and released counts, as those of a second look are.
+
+    Parameters
+    ----------
+    counts : mapping of a column to how many rows lie in each cell of its ruler
+        Private.
+    rho : float
+        Budget of all of it, in zCDP.
+    noise : Noise
+    rows : int
+        The most rows that one person brings.
+    look : str
+        What the ledger says beside the columns.
     """
     if not counts:
         return {}, ()
     sensitivity = rows * sqrt(len(counts))
     sigma = sigma_for(rho, sensitivity)
     answers = sum(exact.size for exact in counts.values())
-    spend = Spend(f"{BOUNDS} {', '.join(counts)}", answers, sensitivity, sigma)
+    spend = Spend(f"{BOUNDS} {', '.join(counts)}{look}", answers, sensitivity, sigma)
     return {name: (release(exact, sigma, noise), sigma) for name, exact in counts.items()}, (spend,)
 
 

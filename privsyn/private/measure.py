@@ -25,9 +25,9 @@ from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
 from privsyn.private.accounting import sigma_for
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
-from privsyn.private.ledger import Spend
 from privsyn.private.noise import Noise, release
 from privsyn.private.rows import Rows
+from privsyn.private.spend import Spend
 
 Floats = npt.NDArray[np.float64]
 

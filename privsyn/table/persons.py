@@ -21,7 +21,10 @@ from privsyn.table.dtypes import family
 ABSENT = {*MARKS, "NaT"}
 """Texts that are no identifier, as a missing cell is none."""
 
-_WHOLE = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
+MOST_DIGITS = 4000
+"""Of a number that is an identifier: more are refused by Python, after it has worked on them for long."""
+
+_WHOLE = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]*+)(?:\.0*+)?")  # + takes all and never tries with fewer
 
 
 def persons_of(table: pd.DataFrame, unit: str) -> npt.NDArray[np.int64]:
@@ -99,6 +102,8 @@ def identifier(cell: object) -> str | None:
 def _one_form(cell: object) -> str | None:
     if isinstance(cell, bytes):
         cell = cell.decode("utf-8", "backslashreplace")
+    elif isinstance(cell, Decimal) and cell.adjusted() >= MOST_DIGITS:
+        return None
     elif isinstance(cell, Real | Decimal):
         whole = int(cell)  # type: ignore[arg-type]  # the stub of Real lacks it; one that is infinite raises
         cell = str(whole if cell == whole else cell)
@@ -110,6 +115,6 @@ def _one_form(cell: object) -> str | None:
     if text in ABSENT:
         return None
     if number := _WHOLE.fullmatch(text):
-        sign, digits = number.groups()
+        sign, digits = number[1], number[2] or "0"
         return f"-{digits}" if sign == "-" and digits != "0" else digits
     return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor, log2
+from math import floor, inf, log2, log10
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ parts, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the sm
 
 LEAST, MOST = -30, 62
 """Powers of two where a ruler of real numbers begins and ends."""
+
+CLOSER = 64
+"""Cells of a ruler for a second look, between bounds that a first one found."""
 
 FIRST_YEAR, LAST_YEAR = 1900, 2100
 """Of the ruler of dates: what lies outside belongs to its first and last month."""
@@ -38,7 +41,9 @@ class Ruler:
     blocks: Codes
 
     @classmethod
-    def numbers(cls, *, decimals: int | None, dtype: np.dtype) -> Ruler:
+    def numbers(
+        cls, *, decimals: int | None, dtype: np.dtype, limits: tuple[float, float] = (-inf, inf)
+    ) -> Ruler:
         """Zero, and cells that double in width with every power of two, of either sign.
 
         Parameters
@@ -47,6 +52,8 @@ class Ruler:
             Of every number, 0 for whole ones; None for reals.
         dtype : numpy floating-point type
             In which the numbers are coded: the ruler ends where it could not tell them apart.
+        limits : pair of float
+            The least and the greatest that there can be.
 
         Examples
         --------
@@ -64,11 +71,11 @@ class Ruler:
         starts = starts if decimals is None else np.unique(np.ceil(starts))
         ends = np.append(starts[1:], 2.0**last) - (0 if decimals is None else 1)
         octaves = np.floor(np.log2(starts)).astype(np.int64) - first + 1
-        return cls(
-            _tidy(np.concatenate([-ends[::-1], [0.0], starts]) * step, decimals),
-            _tidy(np.concatenate([-starts[::-1], [0.0], ends]) * step, decimals),
-            np.concatenate([-octaves[::-1], [0], octaves]),
-        )
+        lows = _tidy(np.concatenate([-ends[::-1], [0.0], starts]) * step, decimals)
+        highs = _tidy(np.concatenate([-starts[::-1], [0.0], ends]) * step, decimals)
+        blocks = np.concatenate([-octaves[::-1], [0], octaves])
+        kept = (highs >= limits[0]) & (lows <= limits[1])
+        return cls(np.maximum(lows[kept], limits[0]), np.minimum(highs[kept], limits[1]), blocks[kept])
 
     @classmethod
     def dates(cls, unit: str) -> Ruler:
@@ -82,6 +89,36 @@ class Ruler:
         starts = months.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
         years = months.astype("datetime64[Y]").astype(np.int64)
         return cls(starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1, years[:-1])
+
+    def between(self, first: int, last: int, *, step: float | None) -> Ruler:
+        """Up to `CLOSER` cells of equal width from a cell to another.
+
+        Parameters
+        ----------
+        first, last : int
+        step : float or None
+            The cells begin at multiples of it; None for real numbers.
+
+        Examples
+        --------
+        >>> whole = Ruler.numbers(decimals=0, dtype=np.dtype("float64"))
+        >>> years = whole.between(*whole.find(np.array([1900, 2015])).tolist(), step=1.0)
+        >>> years.lows[:3].tolist(), float(years.highs[-1])
+        ([1536.0, 1544.0, 1552.0], 2047.0)
+        """
+        low, high = float(self.lows[first]), float(self.highs[last])
+        if step is None:
+            edges = np.linspace(low, high, CLOSER + 1)
+            return Ruler(edges[:-1], edges[1:], np.arange(CLOSER))
+        points = round((high - low) / step) + 1
+        edges = np.unique(np.linspace(0, points, CLOSER + 1).astype(np.int64))
+        decimals = max(0, -floor(log10(step)))
+        lows, highs = low + edges[:-1] * step, low + (edges[1:] - 1) * step
+        return Ruler(np.round(lows, decimals), np.round(highs, decimals), np.arange(len(lows)))
+
+    def span(self, first: int, last: int) -> tuple[float, float]:
+        """The least number of one cell and the greatest of another."""
+        return float(self.lows[first]), float(self.highs[last])
 
     def find(self, numbers: Floats) -> Codes:
         """The cell of each number; what lies beyond all cells belongs to the last one."""

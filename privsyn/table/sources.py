@@ -300,11 +300,24 @@ def _readable(cells: pa.ChunkedArray) -> pa.ChunkedArray:
         )
     if _is_sound(cells):
         return cells
-    if str(cells.type) not in ("string", "large_string", "string_view"):  # lists, of which none can be coded
-        return pa.chunked_array([pa.nulls(len(cells), cells.type)])
+    if str(cells.type) not in ("string", "large_string", "string_view"):
+        return pa.chunked_array(_without_unsound(cells), cells.type)
     texts = cells.cast(pa.large_binary()).to_pylist()
     read = [None if text is None else text.decode("utf-8", "replace") for text in texts]
     return pa.chunked_array([pa.array(read, pa.large_string())])
+
+
+def _without_unsound(cells: pa.ChunkedArray) -> list[pa.Array]:
+    """The cells in their own type, with null for each that is none of it, as for a date64 within a day.
+
+    Halved until a part is sound: what becomes of a cell, and of the column's type, no other cell decides.
+    """
+    if _is_sound(cells):
+        return cells.chunks
+    if len(cells) == 1:
+        return [pa.nulls(1, cells.type)]
+    half = len(cells) // 2
+    return _without_unsound(cells.slice(0, half)) + _without_unsound(cells.slice(half))
 
 
 def _is_list(values: pa.Array) -> bool:

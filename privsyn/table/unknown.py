@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from privsyn.answers.extent import Extent, extent
+from privsyn.answers.extent import cluster, extent
 from privsyn.errors import InputError
 from privsyn.table.checks import LONGEST, check_names
 from privsyn.table.codec import Codec
@@ -27,12 +27,21 @@ from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schem
 
 Codes = npt.NDArray[np.integer]
 Counts = npt.NDArray[np.int64]
+Released = Mapping[str, tuple[Counts, float]]
+"""For each column the noisy counts of cells, and the standard deviation of their noise."""
 
 OTHER = "other"
 """What a value that is not found becomes where the schema gives no name for it and the dtype holds text."""
 
 _Open = Categorical | Numerical | Datetime | Duration
 """The kinds of column that can be left open."""
+
+_Measured = Numerical | Datetime | Duration
+"""Those of them that have bounds."""
+
+FAR = 3
+"""Cells of the first ruler: numbers that lie in so few, at most, lie close together and far from zero (years,
+degrees, codes), and their bounds are looked at once more."""
 
 LARGEST = 2**63
 """A number beyond is not found."""
@@ -116,26 +125,51 @@ class Unknown:
             return places[codes].astype(np.int32)
         raise InputError("the values could not be counted: please report this, unless memory ran out")
 
-    def count(self, tables: Iterable[pd.DataFrame]) -> dict[str, Counts]:
-        """For each of `bounds`: how many rows lie in each cell of its ruler. Private.
+    @property
+    def rulers(self) -> dict[str, Ruler]:
+        """The cells of the first look, for each of `bounds`."""
+        return {name: _ruler(*self._measured(name)) for name in self.bounds}
+
+    def closer(self, cells: Released) -> dict[str, Ruler]:
+        """The cells of the second look, by what the first released; for columns that need one."""
+        closer, rulers = {}, self.rulers
+        for name, (first, last) in _extents(rulers, cells).items():
+            low, high = rulers[name].span(first, last)
+            if last - first < FAR and low * high > 0:
+                closer[name] = rulers[name].between(first, last, step=_step(*self._measured(name)))
+        return closer
+
+    def bounds_of(
+        self, cells: Released, closer: Mapping[str, Ruler], seen: Released
+    ) -> dict[str, tuple[float, float]]:
+        """Bounds by what both looks released, the second with its rulers; none where nothing was seen."""
+        rulers = self.rulers
+        bounds = {name: rulers[name].span(*found) for name, found in _extents(rulers, cells).items()}
+        for name, (noisy, sigma) in seen.items():
+            if found := cluster(noisy, sigma):
+                bounds[name] = closer[name].span(*found)
+        return bounds
+
+    def count(self, tables: Iterable[pd.DataFrame], rulers: Mapping[str, Ruler]) -> dict[str, Counts]:
+        """For each ruler, how many rows of the column lie in each of its cells. Private.
 
         Each row is in one cell, or in none where it is missing.
         """
-        counts: dict[str, Any] = dict.fromkeys(self.bounds, 0)
-        for table in tables:
-            for name in self.bounds:
-                counts[name] = counts[name] + self._count(name, table[name])
+        counts: dict[str, Any] = dict.fromkeys(rulers, 0)
+        for table in tables if rulers else ():
+            for name, ruler in rulers.items():
+                counts[name] = counts[name] + self._count(name, ruler, table[name])
         return counts
 
     def fill(
-        self, values: Mapping[str, tuple[Any, ...]], cells: Mapping[str, tuple[Counts, float]]
+        self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
     ) -> Schema:
         """The schema with what was found; a column of which nothing was found gets what its dtype allows.
 
         Parameters
         ----------
         values : released values of a column, those with most votes first
-        cells : released counts of the cells of a column's ruler, and the standard deviation of their noise
+        bounds : released bounds of a column's numbers, of its days or its seconds
         """
         columns = dict(self.schema.columns)
         for name in self._open:
@@ -143,27 +177,34 @@ class Unknown:
             if isinstance(column, Categorical):
                 columns[name] = _listed(column, dtype, values.get(name, ()), self.schema.markers(name))
                 continue
-            ruler = _ruler(column, dtype)
-            found = extent(cells[name][0], ruler.blocks, cells[name][1]) if name in cells else None
             if isinstance(column, Numerical):
-                columns[name] = _bounded(column, dtype, ruler, found)
+                columns[name] = _bounded(column, dtype, bounds.get(name, (0.0, 1.0)))
             elif isinstance(column, Duration):
-                columns[name] = _spanned(column, ruler, found)
+                columns[name] = _spanned(column, bounds.get(name, (0.0, 1.0)))
             else:
-                columns[name] = _dated(column, ruler, found)
+                columns[name] = _dated(column, bounds.get(name))
         return replace(self.schema, columns=fit_found(columns, self._open, self.schema.constraints))
 
-    def _count(self, name: str, cells: pd.Series) -> Counts:
-        column, dtype = cast(Numerical | Datetime | Duration, self.schema.columns[name]), self.dtypes[name]
+    def _measured(self, name: str) -> tuple[_Measured, Dtype]:
+        return cast(_Measured, self.schema.columns[name]), self.dtypes[name]
+
+    def _count(self, name: str, ruler: Ruler, cells: pd.Series) -> Counts:
+        """How many of the numbers, days or seconds of a column lie in each cell. Private."""
+        column, dtype = self._measured(name)
         with suppress(Exception):
             wide = self.fill({}, {}).coded[name]
             if isinstance(column, Datetime):
                 wide = replace(
                     column, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=_unit(column)
                 )
-            coder = cast(Ordered, make_coder(wide, dtype))
-            return _ruler(column, dtype).count(coder.read(cells))
+            return ruler.count(cast(Ordered, make_coder(wide, dtype)).read(cells))
         raise InputError("the numbers could not be counted: please report this, unless memory ran out")
+
+
+def _extents(rulers: Mapping[str, Ruler], cells: Released) -> dict[str, tuple[int, int]]:
+    """First and last cell of each column in which something was seen."""
+    found = {name: extent(noisy, rulers[name].blocks, sigma) for name, (noisy, sigma) in cells.items()}
+    return {name: ends for name, ends in found.items() if ends is not None}
 
 
 def column_of(dtype: Dtype) -> Column:
@@ -194,7 +235,7 @@ def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
     """Distinct values and places. Values that are alike are one, whichever row came first."""
     if cells.dtype == OBJECT:
         kinds = {bool: "b", int: "i", float: "f", str: "s"}
-        plain = [cell.item() if issubclass(type(cell), np.generic) else cell for cell in cells]
+        plain = [_plain(cell) for cell in cells]
         # 1, 1.0 and True are equal: told apart here, or the first row would decide what the value is.
         keys = [(kinds[type(cell)], cell) if type(cell) in kinds else None for cell in plain]
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
@@ -218,6 +259,14 @@ def _sorted(found: dict[tuple[str, Any], int], codes: list[Codes]) -> tuple[Sequ
     for place, key in enumerate(keys):
         places[found[key]] = place
     return [value for _, value in keys], places[np.concatenate([np.zeros(0, np.int32), *codes])]
+
+
+def _plain(cell: Any) -> Any:
+    """A scalar of NumPy's as Python's; None for one that raises."""
+    try:
+        return cell.item() if issubclass(type(cell), np.generic) else cell
+    except Exception:  # a subclass may raise what it likes
+        return None
 
 
 def _is_sound(value: Any, marks: set[str]) -> bool:
@@ -244,44 +293,56 @@ def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Se
     return replace(column, values=tuple(values), other=other)
 
 
-def _ruler(column: Numerical | Datetime | Duration, dtype: Dtype) -> Ruler:
+def _step(column: _Measured, dtype: Dtype) -> float | None:
+    """Of what the numbers of a column are multiples; None for reals."""
+    decimals = exact_decimals(column, dtype) if isinstance(column, Numerical) else 0
+    return None if decimals is None else 10.0**-decimals
+
+
+def _ruler(column: _Measured, dtype: Dtype) -> Ruler:
+    """Cells over all that the dtype can hold."""
     if isinstance(column, Datetime):
         return Ruler.dates(_unit(column))
+    doubles = np.dtype(np.float64)
     if isinstance(column, Duration):
-        return Ruler.numbers(decimals=0, dtype=np.dtype(np.float64))
-    floats = number_type(dtype) if family(dtype) == "real" else np.dtype(np.float64)
-    return Ruler.numbers(decimals=exact_decimals(column, dtype), dtype=floats)
+        most = float(LONGEST // timedelta(seconds=SECONDS[column.unit]))
+        return Ruler.numbers(decimals=0, dtype=doubles, limits=(-most, most))
+    decimals = exact_decimals(column, dtype)
+    match family(dtype):
+        case "integer":
+            whole = np.iinfo(number_type(dtype))
+            return Ruler.numbers(
+                decimals=decimals, dtype=doubles, limits=(float(whole.min), float(whole.max))
+            )
+        case "decimal":
+            most = largest_decimal(dtype)
+            return Ruler.numbers(decimals=decimals, dtype=doubles, limits=(-most, most))
+        case "real":
+            return Ruler.numbers(decimals=decimals, dtype=number_type(dtype))
+        case _:
+            return Ruler.numbers(decimals=decimals, dtype=doubles)
 
 
-def _bounded(column: Numerical, dtype: Dtype, ruler: Ruler, found: Extent) -> Numerical:
-    """From the first to the last cell that matters, within what the dtype can hold; else from 0 to 1."""
-    low, high = 0.0, 1.0
-    if found is not None:
-        low, high = float(ruler.lows[found[0]]), float(ruler.highs[found[1]])
-    if family(dtype) == "integer":
-        limits = np.iinfo(number_type(dtype))
-        return replace(column, low=max(int(low), limits.min), high=min(int(high), limits.max))
-    if family(dtype) == "decimal":
-        low, high = np.clip([low, high], -largest_decimal(dtype), largest_decimal(dtype)).tolist()
-    return replace(
-        column, low=int(low) if column.integer else low, high=int(high) if column.integer else high
-    )
+def _bounded(column: Numerical, dtype: Dtype, found: tuple[float, float]) -> Numerical:
+    """From the first to the last cell that matters."""
+    if family(dtype) == "integer" or column.integer:
+        return replace(column, low=int(found[0]), high=int(found[1]))
+    return replace(column, low=found[0], high=found[1])
 
 
-def _dated(column: Datetime, ruler: Ruler, found: Extent) -> Datetime:
-    """From the first to the last month that matters; else January 1970."""
-    unit, january = _unit(column), int(ruler.find(np.zeros(1))[0])
-    first, last = found or (january, january)
-    ends = np.array([ruler.lows[first], ruler.highs[last]]).astype(np.int64).astype(f"datetime64[{unit}]")
-    return replace(column, low=ends[0], high=ends[1], unit=unit)
+def _dated(column: Datetime, found: tuple[float, float] | None) -> Datetime:
+    """From the first to the last cell that matters; else January 1970."""
+    unit = _unit(column)
+    if found is None:
+        return replace(column, low="1970-01-01", high="1970-01-31", unit=unit)
+    low, high = np.array(found).astype(np.int64).astype(f"datetime64[{unit}]")
+    return replace(column, low=low, high=high, unit=unit)
 
 
-def _spanned(column: Duration, ruler: Ruler, found: Extent) -> Duration:
-    """From the first to the last cell that matters, within what the dtype can hold; else one step."""
-    low, high = (0.0, 1.0) if found is None else (float(ruler.lows[found[0]]), float(ruler.highs[found[1]]))
-    most = LONGEST // timedelta(seconds=SECONDS[column.unit])
+def _spanned(column: Duration, found: tuple[float, float]) -> Duration:
+    """From the first to the last cell that matters."""
     step = timedelta(seconds=SECONDS[column.unit])
-    return replace(column, low=step * max(int(low), -most), high=step * min(int(high), most))
+    return replace(column, low=step * int(found[0]), high=step * int(found[1]))
 
 
 def _unit(column: Datetime) -> Literal["D", "s"]:

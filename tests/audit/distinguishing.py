@@ -29,10 +29,14 @@ from scipy.stats import beta
 
 from audit.games import Game
 from privsyn import PrivSyn, synthesizer
-from privsyn.private import measure
+from privsyn.methods import opening
+from privsyn.methods.opening import open_schema
+from privsyn.private import discovery, measure
+from privsyn.private.discovery import Held
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
 from privsyn.table.stream import open_table
+from privsyn.table.unknown import Unknown
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
 
@@ -132,15 +136,41 @@ def _coin() -> bool:
 def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator[None]:
     """Every answer of a fit goes, with the exact answers of both tables, to `exchanges`."""
     coded, twins, pending = PrivSyn._coded, [], []
+    hold, count, looks = Unknown.hold, Unknown.count, []
+    shares = []
+
+    def other() -> Any:
+        return game.model()._bounded(open_table(game.table(inside=not inside)))
+
+    def hold_both(unknown: Unknown, table: Any) -> Any:
+        looks.append({name: Held(*cells) for name, cells in hold(unknown, other().frames()).items()})
+        return hold(unknown, table)
+
+    def count_both(unknown: Unknown, table: Any, rulers: Any) -> Any:
+        looks.append(count(unknown, other().frames(), rulers))
+        return count(unknown, table, rulers)
+
+    def ask_both(ask: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(exact: Any, **settings: Any) -> Any:
+            answer = ask(exact, **settings)
+            ask(looks.pop(), **settings | {"noise": Silence()})
+            return answer
+
+        return asked
+
+    def opened(*arguments: Any, **settings: Any) -> Any:
+        found = open_schema(*arguments, **settings)
+        shares.append(found.share)
+        return found
 
     def code_both(model: PrivSyn, rows: Any, codec: Any) -> Any:
-        others = model._bounded(open_table(game.table(inside=not inside)))
-        twins.append(coded(model, others, codec))
+        twins.append(coded(model, other(), codec))
         return coded(model, rows, codec)
 
     def table(rows: Any, noise: Noise, rows_per_unit: int) -> Any:
         asked = PrivateTable(rows, noise, rows_per_unit)
-        return Witnessed(asked, PrivateTable(twins.pop(), Silence(), rows_per_unit), game.mu**2 / 2)
+        left = (1 - sum(shares)) * game.mu**2 / 2
+        return Witnessed(asked, PrivateTable(twins.pop(), Silence(), rows_per_unit), left)
 
     def spy(exact: Any, sigma: float, noise: Any) -> Any:
         if isinstance(noise, Silence):
@@ -155,6 +185,12 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(PrivSyn, "_coded", code_both),
         patch.object(synthesizer, "PrivateTable", table),
         patch.object(measure, "release", spy),
+        patch.object(discovery, "release", spy),
+        patch.object(Unknown, "hold", hold_both),
+        patch.object(Unknown, "count", count_both),
+        patch.object(opening, "find_values", ask_both(discovery.find_values)),
+        patch.object(opening, "count_cells", ask_both(discovery.count_cells)),
+        patch.object(synthesizer, "open_schema", opened),
     ):
         yield
 

@@ -95,6 +95,13 @@ ALIKE, ODD = _rows("abc", 10, 0), _rows("abc", 1, 1)
 # nobody else has is pooled before InDif is asked. So here 20 others have each value, but never two of them.
 APART = pd.concat([_rows("abc", 20_000, 0), *(_rows("abc", 20, 0).assign(**{name: 1}) for name in "abc")])
 
+# Question 0. Five others share the values of the odd one: too few to be found in the first round, so that
+# votes move in both. And one number that is far from all others, which lie at 0 and 1.
+SHARED = (
+    pd.concat([_rows("abc", 200, 0), _rows("abc", 5, 1)]).astype(str).replace({"0": "usual", "1": "rare"})
+)
+SMALL = pd.DataFrame({name: [0, 1] * 200 for name in "abc"})
+
 GAMES = (
     Game("one who differs in everything", ALIKE, ODD, BINARY),
     # If the noise has a value pooled nevertheless (a run in a hundred), the person moves InDif by nothing.
@@ -116,4 +123,7 @@ GAMES = (
         "published",
         moves=0.94,
     ),
+    # Part of delta is set aside for the threshold, so a little less is claimed of the Gaussian part.
+    Game("values to be found", SHARED, SHARED.tail(1), {}, moves=0.98),
+    Game("bounds to be found, and an extreme number", SMALL, _rows("abc", 1, 10**9), {}),
 )

@@ -10,16 +10,22 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import binom, binomtest, norm
 
 from audit.distinguishing import lower_bound, play, rows_bound, sample
 from audit.games import GAMES, MU
 from audit.reconstruction import NO_NOISE, attack
+from audit.unique import PROMISED, comes_out, passes
 
 ERROR = 1e-7  # of one bound
-RUNS = {"default": 300, "published": 2000}  # a run of the default takes 20 ms, of the published method 4
+RUNS = {"default": 200, "published": 2000}  # a run of the default takes 20 ms, of the published method 4
+OPEN_RUNS = 60  # where question 0 is asked too
 USED = 0.7  # of the claim, at least
 SEEN = 0.95  # of mu is left after InDif's share that a pair does not move, and the rounding of the noise
+
+
+def runs(game):
+    return RUNS[game.method] if game.settings else OPEN_RUNS
 
 
 def test_the_answers_tell_no_more_than_is_claimed_and_most_of_that():
@@ -30,7 +36,7 @@ def test_the_answers_tell_no_more_than_is_claimed_and_most_of_that():
     """
     everything = []
     for game in GAMES:
-        rounds = [play(game) for _ in range(RUNS[game.method])]
+        rounds = [play(game) for _ in range(runs(game))]
         for played in rounds:
             assert game.moves * game.mu < played.moved <= game.mu * (1 + 1e-9)
         right = [played.right for played in rounds]
@@ -41,21 +47,32 @@ def test_the_answers_tell_no_more_than_is_claimed_and_most_of_that():
 
 def test_the_short_audit_hardly_fails_by_chance():
     """Fewer right guesses than make the bound fall short are seen with a probability under 1e-7."""
-    runs = sum(RUNS[game.method] for game in GAMES)
-    few = int(binom.ppf(1e-7, runs, norm.cdf(SEEN * MU / 2)))
-    assert lower_bound(few, runs, error=ERROR) > USED * MU
+    played = sum(map(runs, GAMES))
+    few = int(binom.ppf(1e-7, played, norm.cdf(SEEN * MU / 2)))
+    assert lower_bound(few, played, error=ERROR) > USED * MU
 
 
 def test_the_short_audit_finds_noise_of_half_the_variance():
     """A sigma too small by a factor of sqrt 2 is found out but for a chance of 1e-7."""
-    runs = sum(RUNS[game.method] for game in GAMES)
-    few = int(binom.ppf(1e-7, runs, norm.cdf(SEEN * np.sqrt(2) * MU / 2)))
-    assert lower_bound(few, runs, error=ERROR) > MU
+    played = sum(map(runs, GAMES))
+    few = int(binom.ppf(1e-7, played, norm.cdf(SEEN * np.sqrt(2) * MU / 2)))
+    assert lower_bound(few, played, error=ERROR) > MU
 
 
 @pytest.mark.parametrize("game", GAMES, ids=lambda game: game.name)
 def test_the_sampled_rows_tell_no_more_than_is_claimed(game):
-    assert rows_bound([sample(game) for _ in range(RUNS[game.method] // 10)], error=ERROR) <= game.mu
+    assert rows_bound([sample(game) for _ in range(runs(game) // 10)], error=ERROR) <= game.mu
+
+
+def test_what_one_person_alone_holds_never_comes_out():
+    """With a chance of 1e-9 at most it does; `make audit` looks at 2,000 releases."""
+    assert not any(comes_out() for _ in range(40))
+
+
+def test_a_threshold_lets_through_as_much_as_it_promises():
+    """Half of the noise, or twice as much, or all of delta in each round, is found out."""
+    tried = 1500
+    assert binomtest(sum(passes() for _ in range(tried)), tried, PROMISED).pvalue > ERROR
 
 
 def test_the_bound_grows_with_what_is_guessed_right():

@@ -88,7 +88,7 @@ BUGS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        schema = unknown.fill(found.values, found.cells)\n",
+                "        codec = Codec.for_table(opening.schema, frame, fine=",
                 "        from privsyn.table.schema import Categorical as C\n\n"
                 "        seen_only = {\n"
                 "            name: C(seen, nullable=column.nullable)\n"
@@ -98,7 +98,7 @@ BUGS = (
                 "            else column\n"
                 "            for name, column in unknown.schema.columns.items()\n"
                 "        }\n"
-                "        schema = Schema(seen_only)\n",
+                "        codec = Codec.for_table(Schema(seen_only), frame, fine=",
             ),
         ),
         ("tests/test_leaks.py",),
@@ -153,6 +153,39 @@ BUGS = (
             ),
         ),
         ("tests/test_accounting.py", "tests/test_ledger.py"),
+    ),
+    Bug(
+        "a threshold that lets through what one person alone holds",
+        (
+            Edit(
+                "privsyn/private/discovery.py",
+                "return rows * VOTE + margin",
+                "return rows * VOTE + margin // 2",
+            ),
+        ),
+        ("tests/test_discovery.py", "tests/audit"),
+    ),
+    Bug(
+        "question 0 with the sensitivity of one row for a person of k rows",
+        (
+            Edit(
+                "privsyn/private/discovery.py",
+                "sigma = sigma_for(share * rho, float(rows * VOTE))",
+                "sigma = sigma_for(share * rho, float(VOTE))",
+            ),
+        ),
+        ("tests/test_discovery.py",),
+    ),
+    Bug(
+        "bounds from exact counts",
+        (
+            Edit(
+                "privsyn/private/discovery.py",
+                "return {name: (release(exact, sigma, noise), sigma) for",
+                "return {name: (exact, sigma) for",
+            ),
+        ),
+        ("tests/test_discovery.py", "tests/audit"),
     ),
     Bug(
         "part of the budget spent twice, and written down once",
