@@ -30,6 +30,8 @@ IMPORTED_AS = {
 }
 NEVER_IMPORTED = {  # tools, beside the stubs
     "import-linter",
+    "mkdocs-material",
+    "mkdocstrings",
     "mypy",
     "pytest-cov",
     "pytest-xdist",
