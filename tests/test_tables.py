@@ -89,3 +89,12 @@ def test_a_folder_that_describes_its_columns_is_believed(tmp_path):
     table = tables.read(tmp_path, "own")
     assert table.schema.columns["x"].high == 9
     assert str(table.frame["day"].dtype).startswith("datetime64")
+
+
+def test_identifiers_are_left_out_and_dates_are_dates(monkeypatch):
+    schema = tables.read_schema(ROOT / tables.MANIFEST["kc-house"]["schema"])
+    rows = pd.DataFrame({name: ["2014-10-13", "2015-05-01"] for name in schema.columns})
+    monkeypatch.setattr(tables, "fetched", lambda name, folder: rows)
+    table = tables.read(None, "kc-house")
+    assert set(schema.columns) - set(table.schema.columns) == {"id"}
+    assert table.frame["date"].dt.year.tolist() == [2014, 2015]
