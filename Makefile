@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint audit mutations fuzz clean
+.PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations error-bars robustness constraints clean
 
 demo: $(INSTALLED)
 	$(BIN)/privsyn demo --out demo-output
@@ -22,6 +22,14 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The pages of docs/ as a site, to be read from site/index.html; and the pictures in them, drawn and taken anew.
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pictures: $(INSTALLED)
+	$(BIN)/python docs/tools/pictures.py
+	$(BIN)/python docs/tools/screenshots.py
+
 # Longer forms of what `make test` has too: some 15, 5 and 40 minutes.
 audit: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m audit docs/audit.md
@@ -31,6 +39,20 @@ mutations: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	FUZZ=10000 $(BIN)/pytest tests/test_leaks.py -k fuzz
+
+# The experiments: each writes its page in docs/ and its rows in experiments/, where it goes on if it was stopped.
+# make results BENCH=folder; the others take their tables from PRIVSYN_DATA=folder (datasets/README.md).
+EXPERIMENT := OPENBLAS_NUM_THREADS=1 $(BIN)/python experiments
+
+results: $(INSTALLED)
+	@test -n "$(BENCH)" || { echo 'say where the bench is: make results BENCH=folder' >&2; exit 2; }
+	$(EXPERIMENT)/results.py $(BENCH)
+
+paper ablations robustness constraints: $(INSTALLED)
+	$(EXPERIMENT)/$@.py
+
+error-bars: $(INSTALLED)
+	$(EXPERIMENT)/error_bars.py --data nltcs,hmeq,br2000,adult
 
 # Runs again only when pyproject.toml has changed. pip knows dependency groups from 25.1 on, and Python 3.11
 # brings 23: the one inside .venv is upgraded, the one outside left alone.
@@ -42,4 +64,4 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv demo-output .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -257,7 +257,7 @@ def test_the_json_schema_accepts_every_draft(table):
     sorted(
         path
         for folder in ("privsyn", "datasets")
-        for path in (Path(__file__).parents[1] / folder).glob("**/*.yaml")
+        for path in (Path(__file__).parents[1] / folder).glob("*/*.yaml")
     ),
     ids=lambda path: path.name,
 )

@@ -28,7 +28,15 @@ IMPORTED_AS = {
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
 }
-NEVER_IMPORTED = {"import-linter", "mypy", "pytest-cov", "pytest-xdist", "ruff"}  # tools, beside the stubs
+NEVER_IMPORTED = {  # tools, beside the stubs
+    "import-linter",
+    "mkdocs-material",
+    "mkdocstrings",
+    "mypy",
+    "pytest-cov",
+    "pytest-xdist",
+    "ruff",
+}
 
 
 def requirements(*groups: list[str]) -> set[str]:
@@ -43,7 +51,8 @@ DEV = requirements(PROJECT["dependency-groups"]["dev"])
 def imported(paths: list[Path]) -> set[str]:
     """The packages that files import, by their import names; the standard library and ourselves left out."""
     names = {name for path in paths for name in _imports(ast.parse(path.read_text()))}
-    return names - sys.stdlib_module_names - {"privsyn"} - {path.stem for path in ROOT.glob("tests/*.py")}
+    ours = {path.stem for folder in ("tests", "experiments") for path in ROOT.glob(f"{folder}/*.py")}
+    return names - sys.stdlib_module_names - {"privsyn"} - ours
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:

