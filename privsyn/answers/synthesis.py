@@ -53,7 +53,8 @@ def synthesise(
         return synthesise_as_published(domain, one_ways, tables, n, rng, progress)
     if progress is not None:
         progress("synthesising", 0, 1)
-    records = finish(tree_start(domain, one_ways, tables, n, rng), tables, rng, sweeps, possible)
+    start = tree_start(domain, one_ways, tables, n, rng)
+    records = finish(start, tables, rng, sweeps=sweeps, possible=possible)
     if progress is not None:
         progress("synthesising", 1, 1)
     return records
