@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from datetime import time, timedelta
+from datetime import datetime, time, timedelta
 
 import numpy as np
 import pandas as pd
@@ -275,6 +275,28 @@ def test_a_schema_is_written_and_read_and_copied(name, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ({"age": np.int64(17)}, {"age": 17}),
+        ({"age": [np.int64(17), np.float32(18)]}, {"age": (17, 18)}),
+        ({"age": {"low": np.int64(80), "high": np.float64(85)}}, {"age": {"low": 80, "high": 85}}),
+        ({"age": {"low": None, "high": 17}}, {"age": {"high": 17}}),
+        ({"rooms": {"low": None, "high": np.int8(2)}}, {"rooms": {"high": 2}}),
+        ({"rooms": {"low": 2, "high": None}}, {"rooms": {"low": 2}}),
+        ({"married": np.str_("no")}, {"married": "no"}),
+        ({"start": {"low": np.datetime64("2018-01-01", "ns")}}, {"start": {"low": datetime(2018, 1, 1)}}),
+        ({"trip": np.timedelta64(60 * 10**9, "ns")}, {"trip": timedelta(minutes=1)}),
+    ],
+)
+def test_a_condition_says_the_same_in_types_of_numpy_and_with_an_open_end(said, plain):
+    columns = COLUMNS | {"rooms": Categorical([1, 2, 3])}
+    schema = Schema(columns, constraints=[Forbidden(said)])
+    assert schema == Schema(columns, constraints=[Forbidden(plain)])
+    assert from_plain(json.loads(json.dumps(to_plain(schema)))).constraints
+    assert all(type(value).__module__ != "numpy" for value in schema.constraints[0].when.values())
+
+
+@pytest.mark.parametrize(
     ("constraints", "complaint"),
     [
         ([Forbidden({"town": "Oslo"})], "constraint 1: the schema has no column 'town'"),
@@ -311,6 +333,7 @@ def test_contradictions_are_found_when_the_schema_is_read(constraints, complaint
     [
         (lambda: Forbidden({}), "when: a mapping"),
         (lambda: Forbidden({"a": {"above": 1}}), "a range says low, high or both"),
+        (lambda: Forbidden({"a": {"low": None}}), "a range says low, high or both"),
         (lambda: Allowed("ab", []), "a list of names"),
         (lambda: Allowed(["a", "a"], [[1, 2]]), "no two alike"),
         (lambda: Allowed(["a", "b"], [[1]]), "each row has a value"),
