@@ -186,7 +186,7 @@ class Rulebook:
         tried |= {number + k * step for number in spoken for k in (-1, 0, 1)}
         found = np.array(sorted(number for number in tried if low <= number <= high))
         if cells is not None:  # only points of its grid, and none twice
-            found = np.unique(cells.draw(found, found, np.random.default_rng(0)))
+            found = np.unique(cells.snap(found))
             found = found[~np.isnan(found)]
         nullable = column.nullable if cells is None else cells.nullable
         return [*found.tolist(), *([np.nan] if nullable else [])]
