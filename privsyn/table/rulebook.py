@@ -15,9 +15,10 @@ from math import prod
 import networkx as nx
 import numpy as np
 
+from privsyn.answers.nearest import nearest_rows
 from privsyn.errors import InputError
 from privsyn.table.rows import Cells, Ints, Rows
-from privsyn.table.rules import Numbers, Rule, find_rows, nearest_rows
+from privsyn.table.rules import Numbers, Rule, find_rows
 from privsyn.table.schema import Coded
 from privsyn.table.spans import Floats, Mask, bounds_of, step_of
 
