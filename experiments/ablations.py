@@ -19,6 +19,7 @@ from privsyn.answers.denoising import fit_margins
 from privsyn.answers.domain import Domain
 from privsyn.answers.gum import gradually_update
 from privsyn.answers.marginal import Marginal
+from privsyn.answers.possible import NOTHING_KNOWN
 from privsyn.answers.selection import allocate, dense_marg
 from privsyn.answers.simplex import norm_sub
 
@@ -58,15 +59,15 @@ def no_classes(domain, one_ways, pairs, rng):
     return tuple(np.multiply.outer(a.counts, b.counts) / a.total for a, b in sides)
 
 
-def gum(start, tables, rng, sweeps=None):
+def gum(start, tables, rng, *, sweeps=None, possible=NOTHING_KNOWN, still=()):
     """Gradual updates, in place of annealed moves."""
-    del sweeps
+    del sweeps, possible, still
     return gradually_update(start, tables, rng, rounds=100)
 
 
-def start_alone(start, tables, rng, sweeps=None):
+def start_alone(start, tables, rng, *, sweeps=None, possible=NOTHING_KNOWN, still=()):
     """Nothing after the tree."""
-    del tables, rng, sweeps
+    del tables, rng, sweeps, possible, still
     return start
 
 

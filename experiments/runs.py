@@ -1,7 +1,7 @@
 """What all measuring scripts share: rows that outlive an interruption, and variants of the program.
 
-A variant replaces names of the program in passing, to see what a part of it is worth; nothing else in the
-experiments reaches behind the public names.
+A variant replaces names of the program in passing, to see what a part of it is worth. Scripts use the public
+names alone, but for those that tests/test_experiments.py lists, each with what it looks inside for.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from privsyn.answers.conditional import complete
 from privsyn.answers.domain import Records
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Marginal
-from privsyn.errors import InputError, shown
+from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.given import patterns
 from privsyn.table.rulebook import LookUp
@@ -26,10 +26,8 @@ Numbers = Mapping[str, Floats]
 ENOUGH = 10_000  # rows that are completed together at least: few rows cannot hold many tables
 
 
-def balanced(codec: Codec, learnt: Learnt, name: object, n: int, rng: np.random.Generator) -> Floats:
+def balanced(codec: Codec, learnt: Learnt, name: str, n: int, rng: np.random.Generator) -> Floats:
     """The values of a column that occur by the release, each equally often in `n` rows, to within one."""
-    if not isinstance(name, str) or name not in codec.schema.coded:
-        raise InputError(f"balance {shown(name)}: there is no such column among those to be synthesised")
     weights = np.nan_to_num(_weights(codec, learnt, name))
     if not len(weights):
         raise InputError(f"balance {name!r} wants a column of listed values")

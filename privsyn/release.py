@@ -25,7 +25,7 @@ from privsyn.answers.possible import Possible
 from privsyn.answers.synthesis import synthesise
 from privsyn.arguments import check_whole
 from privsyn.completing import balanced, completed
-from privsyn.errors import InputError
+from privsyn.errors import InputError, shown
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, told
 from privsyn.table.accuracy import Accuracy
@@ -100,6 +100,10 @@ class Release:
         InputError
             If `n` or `seed` is not a whole number of at least 0, or no row can have what is given.
         """
+        if balance is not None and (not isinstance(balance, str) or balance not in self.codec.schema.coded):
+            raise InputError(
+                f"balance {shown(balance)}: there is no such column among those to be synthesised"
+            )
         if given is None and balance is None:
             frame = stacked(self._blocks(n, seed, progress))
         else:

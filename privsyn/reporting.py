@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from privsyn.evaluation.pages import environment
 from privsyn.evaluation.pictures import whiskers
 from privsyn.release import Release
 from privsyn.table.accuracy import Accuracy
 from privsyn.table.sources import atomic_path
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_VALUES = 32
 """Of a column that has an order all are shown; of another the most frequent, so many."""

@@ -296,3 +296,15 @@ def class_evidence(distributions, classes, table):
             first[a, k] += table[a, b] * part / fsum(joint)
             second[b, k] += table[a, b] * part / fsum(joint)
     return first, second
+
+
+def most_alike(listed, wanted):
+    """For each wanted row the places of all listed rows that share its longest beginning that any has."""
+    found = []
+    for row in wanted:
+        shared = [
+            next((j for j, (a, b) in enumerate(zip(other, row, strict=True)) if a != b), len(row))
+            for other in listed
+        ]
+        found.append([place for place, length in enumerate(shared) if length == max(shared)])
+    return found

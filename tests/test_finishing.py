@@ -55,7 +55,7 @@ def run(start, tables, seed, *, sweeps=20, temperature=finishing.TEMPERATURE, to
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finishing, "TOGETHER", together)
         patch.setattr(finishing, "TEMPERATURE", temperature)
-        return finish(start, tables, np.random.default_rng(seed), sweeps)
+        return finish(start, tables, np.random.default_rng(seed), sweeps=sweeps)
 
 
 @compiled

@@ -122,6 +122,15 @@ def test_partial_rows_are_completed_in_their_order(model):
     assert sample.equals(model.sample(given=partial, seed=1))
 
 
+def test_a_real_number_that_is_given_stays_to_the_last_bit():
+    """Not only one that lies on the fine grid that reals are drawn from; the bounds are numbers as well."""
+    schema = Schema({"x": Numerical(-1.0, 1 / 3), "y": Categorical(["a", "b"])})
+    real = pd.DataFrame({"x": np.linspace(-1, 1 / 3, 500), "y": ["a", "b"] * 250})
+    model = PrivSyn(1.0, 1e-9, schema, seed=1).fit(real)
+    wanted = pd.DataFrame({"x": [-1.0, -0.3, 0.1, 0.3, 1 / 3]})
+    assert model.sample(given=wanted, seed=1).x.tolist() == wanted.x.tolist()
+
+
 def test_what_is_looked_up_can_be_given(model):
     sample = model.sample(2000, given={"country": "Norway"}, seed=1)
     assert (sample.country == "Norway").all()
@@ -173,6 +182,9 @@ def test_few_rows(model, rows):
         ({"given": pd.DataFrame({"city": ["Rome"]}), "n": 2}, "leave out n"),
         ({"balance": "pay"}, "wants a column of listed values"),
         ({"balance": "town"}, "there is no such column"),
+        ({"balance": ["job"]}, "a list: there is no such column"),
+        ({"balance": 3, "given": {"city": "Rome"}}, "balance 3: there is no such column"),
+        ({"balance": ["job"], "given": {"city": "Rome"}}, "there is no such column"),
         ({"balance": "city", "given": {"city": "Rome"}}, "this column is given"),
     ],
 )

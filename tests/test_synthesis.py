@@ -132,8 +132,24 @@ def test_the_same_seed_gives_the_same_records(method):
     assert not np.array_equal(runs[0].codes, runs[2].codes)
 
 
-def test_progress_of_the_gradual_update_is_told():
+@both
+@pytest.mark.parametrize("sets", [*SHAPES.values(), ["ab", "bc", "ca", "de"], []])
+@pytest.mark.parametrize("n", [0, 100])
+def test_what_is_done_grows_and_ends_at_the_total(method, sets, n):
     told = []
-    synthesised("published", SHAPES["cycle"], 100, progress=lambda *report: told.append(report))
-    assert {stage for stage, _, _ in told} == {"synthesising"}
-    assert told[-1][1] == told[-1][2] == len(told)
+    synthesised(method, sets, n, progress=lambda *report: told.append(report))
+    stages, done, totals = zip(*told, strict=True)
+    assert set(stages) == {"synthesising"}
+    assert len(set(totals)) == 1
+    assert done[0] == 0
+    assert (np.diff(done) > 0).all()
+    assert done[-1] == totals[-1]
+
+
+def test_rounds_of_all_components_are_counted_together():
+    told = []
+    domain = Domain(tuple("abcdef"), (2,) * 6)
+    records = Records(domain, np.random.default_rng(0).integers(0, 2, (50, 6)))
+    sets = ["ab", "bc", "ca", "de", "ef", "fd"]
+    synthesised("published", sets, 50, records=records, progress=lambda *report: told.append(report[1:]))
+    assert told == [(done, 200) for done in range(201)]

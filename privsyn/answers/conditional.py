@@ -13,6 +13,7 @@ from privsyn.answers.counting import count
 from privsyn.answers.domain import Attributes, Records
 from privsyn.answers.finishing import finish
 from privsyn.answers.marginal import Marginal, lift
+from privsyn.answers.nearest import nearest_rows
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
 
 
@@ -46,31 +47,13 @@ def complete(
     5
     """
     axes = pool.domain.axes(given.domain.names)
-    codes = np.array(pool.codes[_most_alike(given, pool, rng)])
+    alike = nearest_rows(list(pool.codes[:, axes].T), np.ones(len(pool)), list(given.codes.T), rng)
+    codes = np.array(pool.codes[alike])
     codes[:, axes] = given.codes
     start = Records(pool.domain, codes)
     wanted = tuple(_beside(table, given, start) for table in tables)
     wanted = tuple(table for table in wanted if table.total > 0)
     return finish(start, wanted, rng, possible=possible, still=given.domain.names)
-
-
-def _most_alike(given: Records, pool: Records, rng: np.random.Generator) -> np.ndarray:
-    """For each given row one of the pool that has the same, drawn at random; else one that begins alike."""
-    wanted, had = given.codes, pool.project(given.domain.names).codes
-    order = rng.permutation(len(pool))
-    both = np.zeros(len(given) + len(pool), np.int64)
-    picked = np.zeros(len(given), np.int64)
-    for axis in range(-1, wanted.shape[1]):
-        if axis >= 0:
-            column = np.concatenate([wanted[:, axis], had[order, axis]])
-            both = np.unique(both * (int(column.max()) + 1) + column, return_inverse=True)[1]
-        sought, keys = both[: len(given)], both[len(given) :]
-        place = np.argsort(keys, kind="stable")
-        first = np.searchsorted(keys[place], sought)
-        end = np.searchsorted(keys[place], sought, side="right")
-        some = np.minimum(first + (rng.random(len(given)) * (end - first)).astype(np.int64), len(pool) - 1)
-        picked = np.where(first < end, order[place[some]], picked)
-    return picked
 
 
 def _beside(table: Marginal, given: Records, start: Records) -> Marginal:

@@ -30,6 +30,7 @@ def finish(
     start: Records,
     tables: tuple[Marginal, ...],
     rng: np.random.Generator,
+    *,
     sweeps: int | None = None,
     possible: Possible = NOTHING_KNOWN,
     still: Attributes = (),

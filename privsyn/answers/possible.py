@@ -72,7 +72,7 @@ class Possible:
         """One-ways that tables with the public zeros can have.
 
         Where noise, or rows that break a constraint, made margins that no such table has, each is moved half
-        way to those of the table that comes nearest, until one has them.
+        way to those of the table that comes nearest, until one has them. Totals stay.
         """
         found = {table.attributes[0]: table for table in one_ways}
         for _ in range(ROUNDS if self.masks else 0):
@@ -80,8 +80,12 @@ class Possible:
             for domain, _ in self.masks:
                 sides = tuple(found[name] for name in domain.names)
                 table = self.fit(product(domain, sides), sides)
+                if not table.total:  # all that was counted lies in zeros: towards every cell that is none
+                    table = Marginal(domain, self.of(domain).astype(np.float64))
+                if not table.total:  # no cell is possible, and no table to move towards
+                    continue
                 for side in sides:
-                    had = table.project(side.attributes).counts * (side.total / max(table.total, 1e-300))
+                    had = table.project(side.attributes).counts * (side.total / table.total)
                     gap = float(np.abs(had - side.counts).max())
                     if gap > MET * side.total:
                         missed = max(missed, gap)

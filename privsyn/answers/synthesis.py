@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 
 from privsyn.answers._kernels import Codes
-from privsyn.answers.appending import components, peel
+from privsyn.answers.appending import Peeled, components, peel
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.finishing import finish
 from privsyn.answers.gum import gradually_update
@@ -53,7 +55,8 @@ def synthesise(
         return synthesise_as_published(domain, one_ways, tables, n, rng, progress)
     if progress is not None:
         progress("synthesising", 0, 1)
-    records = finish(tree_start(domain, one_ways, tables, n, rng), tables, rng, sweeps, possible)
+    start = tree_start(domain, one_ways, tables, n, rng)
+    records = finish(start, tables, rng, sweeps=sweeps, possible=possible)
     if progress is not None:
         progress("synthesising", 1, 1)
     return records
@@ -73,23 +76,36 @@ def synthesise_as_published(
     ----------
     Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3: separate and join; appending.
     """
+    parts = {
+        names: peel(tuple(table for table in tables if table.attributes[0] in names))
+        for names in components(domain.names, tables)
+    }
+    total = max(PAPER_ROUNDS * sum(bool(peeled.core) for peeled in parts.values()), 1)
+    rounds = count(1)  # of all components: what is done never falls back
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress("synthesising", done, total)
+
+    tell(0)
     columns: dict[str, Codes] = {}
-    for names in components(domain.names, tables):
-        columns |= _component(names, one_ways, tables, n, rng, progress, domain)
+    for names, peeled in parts.items():
+        columns |= _component(names, peeled, one_ways, n, rng, lambda *_: tell(next(rounds)), domain)
+    if next(rounds) <= total:  # of no rows, or without a core, no round was told of
+        tell(total)
     return stack(domain, columns, n)
 
 
 def _component(
     names: Attributes,
+    peeled: Peeled,
     one_ways: tuple[Marginal, ...],
-    tables: tuple[Marginal, ...],
     n: int,
     rng: np.random.Generator,
-    progress: Progress | None,
+    progress: Progress,
     domain: Domain,
 ) -> dict[str, Codes]:
     """The columns of attributes that hang together: GUM on the core, then the leaves, then a shuffle."""
-    peeled = peel(tuple(table for table in tables if table.attributes[0] in names))
     late = {leaf.attributes[1] for leaf in peeled.leaves}
     core = tuple(name for name in names if name not in late)
     start = independent_start(

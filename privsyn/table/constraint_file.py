@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from datetime import date, datetime
 from typing import Any
 
 from privsyn.errors import InputError, shown
@@ -17,6 +16,7 @@ from privsyn.table.constraints import (
     MissingWhen,
     Total,
 )
+from privsyn.table.plain import plain_value
 
 _KINDS: dict[str, type[Constraint]] = {
     "forbidden": Forbidden,
@@ -62,20 +62,4 @@ def plain_constraint(constraint: Constraint) -> dict[str, Any]:
     changed = {f.name for f in fields(constraint) if settings[f.name] != f.default}
     if isinstance(constraint, Determined) and len(constraint.by) == 1:
         settings["by"], settings["mapping"] = constraint.by[0], dict(constraint.rows)
-    return {"kind": kind, **{key: _plain(value) for key, value in settings.items() if key in changed}}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {_plain(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, datetime):
-        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
-    if isinstance(value, date):
-        return value.isoformat()
-    if value is None or type(value) in (str, bool, int, float):
-        return value
-    raise InputError(
-        f"a constraint says {shown(value)}, which cannot be written: use text, numbers or booleans"
-    )
+    return {"kind": kind, **{key: plain_value(kind, settings[key]) for key in settings if key in changed}}

@@ -252,10 +252,20 @@ def _condition(when: object) -> Condition:
 
 def _values(name: str, said: object) -> object:
     if isinstance(said, Mapping):
-        if not said or set(said) - {"low", "high"}:
+        ends = {end: _single(value) for end, value in said.items() if value is not None}
+        if not ends or set(said) - {"low", "high"}:
             raise InputError(f"when: {name!r}: a range says low, high or both")
-        return dict(said)
-    return tuple(said) if isinstance(said, list | set | frozenset | tuple) else said
+        return ends
+    if isinstance(said, list | set | frozenset | tuple):
+        return tuple(_single(value) for value in said)
+    return _single(said)
+
+
+def _single(value: Any) -> Any:
+    """A value of Python's own types, where NumPy has it in one of its own."""
+    if isinstance(value, np.datetime64 | np.timedelta64):  # in nanoseconds their item() is a bare number
+        return value.astype(f"{value.dtype.str[1:3]}[us]").item()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _rows(rows: Any, columns: Sequence[str]) -> tuple[tuple[Any, ...], ...]:
@@ -273,7 +283,7 @@ def _rows(rows: Any, columns: Sequence[str]) -> tuple[tuple[Any, ...], ...]:
 
 def _tuple(row: object) -> tuple[Any, ...]:
     cells = tuple(row) if isinstance(row, Sequence) and not isinstance(row, str) else (row,)
-    cells = tuple(cell.item() if isinstance(cell, np.generic) else cell for cell in cells)
+    cells = tuple(_single(cell) for cell in cells)
     try:
         hash(cells)
     except Exception:  # an object may raise what it likes

@@ -73,11 +73,11 @@ class _Numbers(dict[Any, float]):
                 raise InputError(f"{shown(value)} lies outside its bounds")
             cells = self.codec.cells().get(self.name)
             if cells is not None:
-                number = float(
-                    cells.draw(np.array([number]), np.array([number]), np.random.default_rng(0))[0]
-                )
-            if np.isnan(number):
-                raise InputError(f"{shown(value)} is not one of its numbers")
+                snapped = float(cells.snap(np.array([number]))[0])
+                if np.isnan(snapped):
+                    raise InputError(f"{shown(value)} is not one of its numbers")
+                is_real = cells.grid is not None and cells.grid.decimals is None
+                number = number if is_real else snapped  # what is given stays as it is said
         except InputError as error:
             raise InputError(f"given: column {self.name!r}: {error}") from None
         self[value] = number

@@ -168,6 +168,21 @@ class Grid:
         points[some] = rng.integers(first[some].astype(np.int64), last[some].astype(np.int64) + 1)
         return np.where(some, self._numbers(points), np.nan)
 
+    def snap(self, numbers: Floats) -> Floats:
+        """The point that each number lies on, of a real number the nearest; NaN where there is none.
+
+        Examples
+        --------
+        >>> Grid.exact(0, 1, decimals=1, bins=2).snap(np.array([0.3, 0.61, 1.1])).tolist()
+        [0.3, nan, nan]
+        """
+        places = (numbers - self.low) * self.scale
+        points = np.clip(np.rint(places), 0, self.points - 1)
+        some = np.abs(places - points) <= (
+            ROUNDING if self.decimals is not None else 1
+        )  # not where it is NaN
+        return np.where(some, self._numbers(np.where(some, points, 0).astype(np.int64)), np.nan)
+
     @property
     def step(self) -> float:
         """From one point to the next."""

@@ -77,6 +77,12 @@ class Cells:
         first, last = np.ceil(lows), np.floor(highs)
         return np.where(first <= last, first + np.floor(rng.random(len(first)) * (last - first + 1)), np.nan)
 
+    def snap(self, numbers: Floats) -> Floats:
+        """The numbers of the column that these are; NaN where it has none such."""
+        if self.grid is not None:
+            return self.grid.snap(numbers)
+        return np.where(numbers == np.rint(numbers), numbers, np.nan)
+
 
 @dataclass(eq=False)
 class Rows:

@@ -15,9 +15,10 @@ from math import prod
 import networkx as nx
 import numpy as np
 
+from privsyn.answers.nearest import nearest_rows
 from privsyn.errors import InputError
 from privsyn.table.rows import Cells, Ints, Rows
-from privsyn.table.rules import Numbers, Rule, find_rows, nearest_rows
+from privsyn.table.rules import Numbers, Rule, find_rows
 from privsyn.table.schema import Coded
 from privsyn.table.spans import Floats, Mask, bounds_of, step_of
 
@@ -186,7 +187,7 @@ class Rulebook:
         tried |= {number + k * step for number in spoken for k in (-1, 0, 1)}
         found = np.array(sorted(number for number in tried if low <= number <= high))
         if cells is not None:  # only points of its grid, and none twice
-            found = np.unique(cells.draw(found, found, np.random.default_rng(0)))
+            found = np.unique(cells.snap(found))
             found = found[~np.isnan(found)]
         nullable = column.nullable if cells is None else cells.nullable
         return [*found.tolist(), *([np.nan] if nullable else [])]

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import datetime, time, timedelta
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import pandas as pd
 import yaml
 
 from privsyn.errors import InputError, shown
 from privsyn.table.constraint_file import constraint_of, plain_constraint
 from privsyn.table.csv_format import CsvFormat
 from privsyn.table.kinds import Duration, Identifier, Text, Time
+from privsyn.table.plain import plain_value
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 from privsyn.table.sources import atomic_path
 
@@ -170,27 +169,13 @@ def _plain_column(name: str, column: Column) -> dict[str, Any]:
 def _day(unit: Any) -> dict[str, object]:
     """The bounds of a whole day, which need not be said."""
     day = Time(unit=unit)
-    return {"low": _plain_value("", day.low), "high": _plain_value("", day.high)}
+    return {"low": plain_value("", day.low), "high": plain_value("", day.high)}
 
 
 def _differing(what: str, settings: Any) -> dict[str, Any]:
     """The settings that differ from the defaults."""
     said = {field.name: (getattr(settings, field.name), field.default) for field in fields(settings)}
-    return {key: _plain_value(what, value) for key, (value, default) in said.items() if value != default}
-
-
-def _plain_value(what: str, value: object) -> object:
-    if isinstance(value, tuple):
-        return [_plain_value(what, item) for item in value]
-    if isinstance(value, time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return str(pd.Timedelta(value))  # Python's own text of a negative one is read otherwise
-    if isinstance(value, datetime):
-        return value.isoformat(sep=" ").removesuffix(" 00:00:00")
-    if type(value) in (str, bool, int, float):
-        return value
-    raise InputError(f"{what}: {shown(value)} cannot be written: list text, numbers or booleans")
+    return {key: plain_value(what, value) for key, (value, default) in said.items() if value != default}
 
 
 def parse(text: str) -> object:

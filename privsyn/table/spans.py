@@ -119,8 +119,8 @@ def _range(column: Coded, said: Mapping[str, Any]) -> tuple[Floats, Floats]:
         except TypeError:
             raise InputError("a range wants numbers or dates: list the values") from None
         return places, places
-    low = number_of(column, said["low"]) if said.get("low") is not None else -np.inf
-    high = number_of(column, said["high"]) if said.get("high") is not None else np.inf
+    low = number_of(column, said["low"]) if "low" in said else -np.inf
+    high = number_of(column, said["high"]) if "high" in said else np.inf
     if low > high:
         raise InputError("the low end of a range is above its high end")
     return np.array([low]), np.array([high])

@@ -1,0 +1,84 @@
+"""Scripts that measure: what they put in a stage's place fits there, and few look behind public names."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from importlib import import_module
+from inspect import Parameter, signature
+from pathlib import Path
+
+import pytest
+
+import privsyn
+
+FOLDER = Path(__file__).parents[1] / "experiments"
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py"))
+
+pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the scripts are in the repository alone")
+
+# A script that looks behind the public names, and what for.
+INSIDE = {
+    "ablations": "stages are replaced",
+    "error_bars": "real counts in the codes of a release",
+    "paper": "stages are replaced",
+    "real_tables": "a file written by a schema",
+    "robustness": "independent columns with the whole budget",
+    "runs": "the measures of a sweep, run by run",
+}
+PARTS = {"codec", "learnt"}  # of a release, that say how it is made
+
+
+@pytest.fixture(scope="module")
+def variants():
+    """All variants of both scripts, by the script's name; what importing them brings is forgotten again."""
+    before = set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        found = {name: import_module(name) for name in ("ablations", "paper")}
+    for name in (set(sys.modules) - before) & set(SCRIPTS):
+        del sys.modules[name]
+    return {"ablations": found["ablations"].ABLATIONS, "paper": found["paper"].STAGES}
+
+
+def call(of):
+    """How a function may be called: all positional arguments by place, then all that can be by name."""
+    said = signature(of).parameters.values()
+    named = [p.name for p in said if p.kind is Parameter.KEYWORD_ONLY]
+    placed = [p.name for p in said if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    return placed, named
+
+
+@pytest.mark.parametrize("script", ["ablations", "paper"])
+def test_a_stand_in_can_be_called_as_what_it_stands_for(variants, script):
+    replaced = [item for variant in variants[script] for item in variant.replaced.items()]
+    assert replaced
+    for name, stand_in in replaced:
+        module, _, attribute = name.rpartition(".")
+        real = getattr(import_module(module), attribute)
+        assert callable(real) == callable(stand_in), name
+        if callable(real):
+            placed, named = call(real)
+            signature(stand_in).bind(*placed, **dict.fromkeys(named))
+            signature(stand_in).bind(**dict.fromkeys([*placed, *named]))
+
+
+def looks_inside(tree):
+    """Whether a script imports from below `privsyn`, or a name that is not public, or opens a release."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module="privsyn", names=names):
+                yield not {name.name for name in names} <= set(privsyn.__all__)
+            case ast.ImportFrom(module=str(module)):
+                yield module.startswith("privsyn.")
+            case ast.Import(names=names):
+                yield any(name.name.startswith("privsyn.") for name in names)
+            case ast.Attribute(attr=attribute):
+                yield attribute in PARTS
+
+
+def test_scripts_use_public_names_alone_but_for_those_that_are_listed():
+    inside = {
+        name for name in SCRIPTS if any(looks_inside(ast.parse((FOLDER / f"{name}.py").read_text("utf-8"))))
+    }
+    assert inside == set(INSIDE)
