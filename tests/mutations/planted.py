@@ -88,7 +88,7 @@ BUGS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        codec = Codec.for_table(opening.schema, frame, fine=",
+                "        codec = Codec.for_table(opening.schema, rows.head, fine=",
                 "        from privsyn.table.schema import Categorical as C\n\n"
                 "        seen_only = {\n"
                 "            name: C(seen, nullable=column.nullable)\n"
@@ -98,7 +98,7 @@ BUGS = (
                 "            else column\n"
                 "            for name, column in unknown.schema.columns.items()\n"
                 "        }\n"
-                "        codec = Codec.for_table(Schema(seen_only), frame, fine=",
+                "        codec = Codec.for_table(Schema(seen_only), rows.head, fine=",
             ),
         ),
         ("tests/test_leaks.py",),
