@@ -134,7 +134,7 @@ Mean pair error of the default beside that of independent columns with the whole
 {seeds} seeds; a ratio above 1 is a loss. Where columns depend, half of the cells of a row show one hidden
 value. Seconds are for fit and sample. privsyn {version("privsyn")}; made by
 
-    python experiments/robustness.py
+    python experiments/robustness.py{" --quick" if quick else ""}
 
 """
         + "\n".join(lines)
