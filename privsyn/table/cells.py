@@ -42,6 +42,22 @@ def _double(cell: str | float | Real | Decimal) -> float:
         return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
 
 
+def missing_among(cells: Sequence[object]) -> npt.NDArray[np.bool_]:
+    """Which cells are missing; one that is asked and raises is not.
+
+    >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()
+    [True, True, True, False, False, False, False]
+    """
+    return np.fromiter(map(_is_missing, cells), dtype=np.bool_, count=len(cells))
+
+
+def _is_missing(cell: object) -> bool:
+    try:
+        return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
+    except Exception:  # a number that cannot be compared, or an object that raises what it likes
+        return False
+
+
 def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[np.datetime64]:
     """Each cell as a time in whole seconds on its own clock, NaT where it is none.
 
