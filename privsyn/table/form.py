@@ -99,8 +99,10 @@ class Form:
 
 def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
     """The cells as Arrow's own; in doubt, a type as near as Arrow makes of them."""
-    if pa.types.is_dictionary(kind) and isinstance(cells.dtype, pd.CategoricalDtype):
+    if pa.types.is_dictionary(kind):
         found = pa.Array.from_pandas(cells.array)
+        if not isinstance(cells.dtype, pd.CategoricalDtype):
+            found = found.cast(kind.value_type).dictionary_encode()
         with suppress(pa.ArrowException):  # more values than the indices can count
             indices = found.indices.cast(kind.index_type)
             values = found.dictionary.cast(kind.value_type)
