@@ -408,6 +408,13 @@ def test_days_beyond_the_year_9999_are_clipped(kind, day):
     assert back(column, cells).dtype == pd.ArrowDtype(kind)
 
 
+def test_a_length_of_time_in_a_unit_that_is_old_is_read_without_a_warning():
+    """pandas warns of the H in a cell; here a warning is an error, and the cell would be missing."""
+    frame = pd.DataFrame({"a": pd.Series(["0 days", "1 H", "soon"], dtype=object)})
+    codec = Codec.for_table(Schema({"a": Duration("0 days", "1 day", bins=24)}), frame)
+    assert codec.encode(frame).codes[:, 0].tolist() == [0, 1, 24]
+
+
 def test_a_number_too_big_for_a_double_gives_no_warning():
     cells = np.array(["1", "1e4000", "nan"], dtype=np.longdouble)
     assert codes_of(Numerical(0, 9, integer=False, bins=2), cells) == [0, 1, 2]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from privsyn.errors import unwarned
 from privsyn.table.grid import Floats
 
 
@@ -104,7 +105,8 @@ def span_seconds(cells: Sequence[object]) -> Floats:
     >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
     [86430.0, 120.0, nan, nan]
     """
-    return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
+    with unwarned():  # pandas warns of units that it will drop
+        return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
 
 
 def _alone(read: Callable[[object], float], cell: object) -> float:
