@@ -202,6 +202,7 @@ class Release:
         InputError
             If the file cannot be written.
         """
+        _check_tables(self.learnt)
         arrays: dict[str, npt.NDArray[Any]] = {
             f"groups_{j}": group for j, group in enumerate(self.learnt.merging.groups)
         }
@@ -231,6 +232,13 @@ class Release:
             # Under a fixed date, so that the same release gives the same bytes.
             file.writestr(zipfile.ZipInfo("release.json"), json.dumps(text, indent=1))
             file.writestr(zipfile.ZipInfo("arrays.npz"), packed.getvalue())
+
+
+def _check_tables(learnt: Learnt) -> None:
+    """Refuse to write, and to read, tables from which no records can be made."""
+    for table in (*learnt.one_ways, *learnt.marginals):
+        if not ((table.counts >= 0).all() and isclose(table.total, learnt.total, rel_tol=SAME_TOTAL)):
+            raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")
 
 
 def load(path: str | PathLike[str]) -> Release:
@@ -263,10 +271,7 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
     total = float(text["total"])
 
     def table(attributes: Attributes, key: str) -> Marginal:
-        counts = Marginal(merged.project(attributes), arrays[key])
-        if not ((counts.counts >= 0).all() and isclose(counts.total, total, rel_tol=SAME_TOTAL)):
-            raise ValueError(f"table {key} holds negative counts or another total")
-        return counts
+        return Marginal(merged.project(attributes), arrays[key])
 
     if text["method"] not in get_args(Method):
         raise ValueError(f"method {text['method']}")
@@ -285,9 +290,11 @@ def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Releas
         )
         for j, (released, error) in enumerate(zip((*one_ways, *marginals), text["errors"], strict=True))
     )
+    learnt = Learnt(merging, one_ways, marginals, total, certainties)
+    _check_tables(learnt)
     return Release(
         codec,
-        Learnt(merging, one_ways, marginals, total, certainties),
+        learnt,
         Ledger.from_dict(text["ledger"]),
         text["method"],
         Form.from_plain(text["form"]),

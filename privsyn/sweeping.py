@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from math import nan
@@ -29,6 +28,7 @@ from privsyn.errors import InputError, shown
 from privsyn.evaluation.metrics import evaluate
 from privsyn.progress import Progress
 from privsyn.synthesizer import PrivSyn
+from privsyn.table.dtypes import dtype_text
 from privsyn.table.schema import Schema
 from privsyn.table.schema_file import to_plain
 from privsyn.table.sources import atomic_path, read_table
@@ -103,16 +103,15 @@ class Bench:
         return cls(train, test, schema or source.schema, target, delta, models)
 
     def key(self, run: Run) -> str:
-        """Twelve digits that differ where anything differs that decides the row of a run."""
-        schema = None if self.schema is None else to_plain(self.schema)
-        settings = [float(run.epsilon), run.seed, run.preset, self.delta, self.target, self.models, schema]
-        told = json.dumps([version("privsyn"), *settings], default=str)
-        return hashlib.sha256(told.encode() + self._fingerprint).hexdigest()[:12]
+        """Twelve digits that differ where anything differs that decides the row of a run, but for the rows.
 
-    @cached_property
-    def _fingerprint(self) -> bytes:
-        """Of the rows that are learnt from."""
-        return pd.util.hash_pandas_object(self.train.astype(str), index=False).to_numpy().tobytes()
+        A digest of the rows could be compared with that of any table that somebody guesses.
+        """
+        schema = None if self.schema is None else to_plain(self.schema)
+        columns = [[str(name), dtype_text(dtype)] for name, dtype in self.train.dtypes.items()]
+        asked = [float(run.epsilon), run.seed, run.preset, self.delta, self.target, self.models]
+        told = json.dumps([version("privsyn"), *asked, columns, schema], default=str)
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
 
     def measure(self, run: Run) -> dict[str, Any]:
         """Fit, sample and compare: what was asked for, what it took, and every number of the comparison."""
@@ -138,7 +137,7 @@ class Bench:
             "sample_seconds": round(sampled - fitted, 3),
             "memory_mb": memory,
         }
-        return about | scores.row()
+        return {"private": False} | about | scores.row()
 
 
 def sweep(
@@ -169,7 +168,8 @@ def sweep(
     models : bool
         Whether to train any.
     out : path, optional
-        A CSV that gets each row as soon as its run is done. Runs that it holds already are not repeated.
+        A CSV that gets each row as soon as its run is done. Runs that it holds already are not repeated: one
+        file a table, for it does not know the rows that it is about.
     progress : callable, optional
         Called as ``progress(stage, done, total)``.
 

@@ -227,7 +227,7 @@ class PrivSyn:
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
-        self.release_ = Release(codec, learnt, ledger, self.method, source.form)
+        self.release_ = Release(codec, learnt, ledger, self.method, source.form.without(codec.dropped))
         if codec.dropped:
             warn_dropped(codec.dropped)
         return self

@@ -222,6 +222,17 @@ class GrumpyNumber(float):
         raise RuntimeError("made a number")
 
 
+class Incomparable(float):
+    """A number that cannot be told from itself, as pandas asks when it looks for missing cells."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise ValueError("compared")
+
+    __ne__ = __eq__
+
+
 class Nameless:
     """An object that does not even tell its class."""
 
@@ -255,6 +266,8 @@ junk = st.one_of(
     st.builds(set),
     st.builds(Grumpy),
     st.builds(GrumpyNumber),
+    st.builds(Incomparable, st.just(2)),
+    st.just(Decimal("sNaN")),
     st.builds(Nameless),
     st.builds(datetime, st.just(2000), st.just(1), st.just(1), tzinfo=st.builds(NoZone)),
     st.just(pd.Timestamp(np.datetime64("12016-01-01", "s"))),

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import coded_tables, junk, tables
+from strategies import Incomparable, coded_tables, junk, tables
 
 from privsyn.answers.domain import Records
 from privsyn.errors import InputError
@@ -129,8 +129,9 @@ def test_saved_codec_decodes_without_the_table(table):
 
 
 @given(st.lists(junk, max_size=8), st.booleans())
+@example([Decimal("sNaN"), Incomparable(2)], True)
 def test_no_cell_raises(cells, nullable):
-    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abcdef"})
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abcdefg"})
     schema = Schema(
         {
             "a": Categorical(["", 0, True, 2.5], nullable=nullable),
@@ -139,9 +140,11 @@ def test_no_cell_raises(cells, nullable):
             "d": Time("08:00", "18:00", nullable=nullable),
             "e": Duration("-1 day", "1 day", nullable=nullable),
             "f": Datetime("1999-12-31", "2000-01-01", format="%d.%m.%Y", nullable=nullable),
+            "g": Categorical(["", 0, "other"], other="other", nullable=nullable),
         }
     )
     codec = Codec.for_table(schema, frame)
+    assert set(codec.misfits(frame)) == set("abcdefg")
     whole = codec.encode(frame).codes
     rows = [codec.encode(frame.iloc[[row]]).codes for row in range(len(frame))]
     assert np.array_equal(np.vstack([whole[:0], *rows]), whole)
@@ -403,6 +406,13 @@ def test_days_beyond_the_year_9999_are_clipped(kind, day):
     column = Datetime("1969-12-31", "2015-01-01", bins=2**20)
     assert codes_of(column, cells) == [16_437, 0, 16_437, 16_437, 0, 16_438]
     assert back(column, cells).dtype == pd.ArrowDtype(kind)
+
+
+def test_a_length_of_time_in_a_unit_that_is_old_is_read_without_a_warning():
+    """pandas warns of the H in a cell; here a warning is an error, and the cell would be missing."""
+    frame = pd.DataFrame({"a": pd.Series(["0 days", "1 H", "soon"], dtype=object)})
+    codec = Codec.for_table(Schema({"a": Duration("0 days", "1 day", bins=24)}), frame)
+    assert codec.encode(frame).codes[:, 0].tolist() == [0, 1, 24]
 
 
 def test_a_number_too_big_for_a_double_gives_no_warning():

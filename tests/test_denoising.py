@@ -261,11 +261,13 @@ def test_a_table_that_has_its_margins_stays():
     np.testing.assert_allclose(fit_margins(draw.truth, draw.margins).counts, draw.truth.counts, rtol=1e-12)
 
 
-def test_records_that_no_cell_can_take_are_lost():
-    """A value that no cell allows: nothing to scale, no division by 0."""
+def test_records_that_no_cell_can_take_go_to_the_others():
+    """A value that no cell allows: nothing to scale, no division by 0, and the total stays."""
     start = Marginal(Domain(("a", "b"), (2, 2)), np.array([[0.0, 0.0], [1.0, 3.0]]))
     a = Marginal(start.domain.project(("a",)), np.array([4.0, 4.0]))
-    assert fit_margins(start, (a,)).counts.tolist() == [[0.0, 0.0], [1.0, 3.0]]
+    assert fit_margins(start, (a,)).counts.tolist() == [[0.0, 0.0], [2.0, 6.0]]
+    a = Marginal(start.domain.project(("a",)), np.array([8.0, 0.0]))
+    assert fit_margins(start, (a,)).counts.tolist() == [[0.0, 0.0], [4.0, 4.0]]
 
 
 def test_without_margins_fitting_changes_nothing():

@@ -264,6 +264,7 @@ def test_every_output_says_that_it_is_not_private(of_a_copy):
 
 def test_a_row_is_flat_and_all_its_cells_are_numbers(of_a_copy):
     row = of_a_copy.row()
+    assert row["private"] is False
     assert row["pair_mean"] == 0
     assert row["boosting_auc_real"] > 0.95
     assert all(isinstance(value, int | float) and not np.isnan(value) for value in row.values())

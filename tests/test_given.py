@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 import test_constraints
 from command import run
+from strategies import Incomparable
 
 from privsyn import (
     Categorical,
@@ -191,6 +194,19 @@ def test_few_rows(model, rows):
 def test_what_cannot_be_is_refused(model, asked, complaint):
     with pytest.raises(InputError, match=complaint):
         model.sample(**{"n": 20, **asked} if "n" not in asked else asked)
+
+
+@pytest.mark.parametrize("column", ["city", "pay", "bonus", "from"])
+@pytest.mark.parametrize("value", ["Ann Lee", 918273645, Decimal("sNaN"), Incomparable(2), ["Ann Lee"]])
+def test_no_cell_of_a_data_frame_is_in_a_complaint_nor_behind_it(model, column, value):
+    """Rows to be completed may be of people."""
+    frame = pd.DataFrame({column: pd.Series([value], dtype=object)})
+    with pytest.raises(InputError, match=f"^given: column {column!r}") as raised:
+        model.sample(given=frame)
+    assert "Ann" not in str(raised.value)
+    assert "918273645" not in str(raised.value)
+    assert raised.value.__context__ is None
+    assert raised.value.__cause__ is None
 
 
 def test_on_the_command_line(model, tmp_path, capsys):

@@ -6,6 +6,7 @@ go through, or both fail in the same words. And the rows may be read at the rim 
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import logging
@@ -25,7 +26,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import Grumpy, junk, tables
 
-from privsyn import Categorical, Datetime, Duration, InputError, Numerical, PrivSyn, Schema, load, synthesizer
+from privsyn import (
+    Categorical,
+    Datetime,
+    Duration,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Text,
+    load,
+    synthesizer,
+)
+from privsyn.errors import DroppedWarning
 from privsyn.private.measure import PrivateTable
 from privsyn.table.dtypes import OBJECT
 from privsyn.table.stream import open_table
@@ -124,6 +137,37 @@ def test_no_mark_of_a_row_is_in_what_a_run_leaves(method, tmp_path, capfd, caplo
     )
     said = "".join([*texts, *capfd.readouterr(), caplog.text, repr(vars(model)), repr(kept.codec)])
     assert not marks_in(said + kept.sample(200).to_csv())
+
+
+def test_no_list_of_values_that_a_type_carries_is_in_a_model(tmp_path):
+    """polars notes all values of an Enum beside the type, also of one that lies in a list or a record."""
+    pl = pytest.importorskip("polars")
+    kind = pl.Enum([WORD, "baker"])
+    jobs = pl.Series(["baker"] * 40, dtype=kind)
+    table = pl.DataFrame(
+        {
+            "job": jobs,
+            "jobs": pl.Series([["baker"]] * 40, dtype=pl.List(kind)),
+            "both": pl.DataFrame({"job": jobs}).to_struct(),
+            "note": jobs,
+        }
+    )
+    schema = Schema(
+        {
+            "job": Categorical(["baker"]),
+            "jobs": Categorical(["none"]),
+            "both": Text(),
+            "note": Text(),
+        }
+    )
+    with pytest.warns(DroppedWarning):
+        model = PrivSyn(1.0, 1e-9, schema, method="published").fit(table)
+    model.save(tmp_path / "m.privsyn")
+    with zipfile.ZipFile(tmp_path / "m.privsyn") as file:
+        types = base64.b64decode(json.loads(file.read("release.json"))["form"]["types"])
+    assert not marks_in((tmp_path / "m.privsyn").read_bytes().decode("latin-1") + types.decode("latin-1"))
+    assert load(tmp_path / "m.privsyn").form.types.names == ["job"]
+    assert load(tmp_path / "m.privsyn").sample(3).columns == ["job", "jobs"]
 
 
 MISTAKES = {

@@ -362,6 +362,18 @@ def test_a_departure_is_the_distance_from_the_rounded_expectation(records, expec
     assert answer.tolist() == [sum(abs(exact[c] - round(table.counts[c])) for c in cells_of((2, 2)))]
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 2.0**54, -1e19])
+def test_expected_counts_that_are_no_integers_are_refused_before_the_rows_are_looked_at(odd):
+    table = Marginal(TINY.project(("c", "a")), np.full((2, 2), 0.0))
+    table.counts.flags.writeable = True  # a table refuses some of these itself
+    table.counts[0, 1] = odd
+    private = private_table([])
+    private._rows = None
+    with pytest.raises(ValueError, match="2\\^53"):
+        private.departures((table,), 1.0)
+    assert private.spends == ()
+
+
 # --- merging -----------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import domains
 
+from privsyn.answers.denoising import fit_margins
 from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.possible import Possible
@@ -74,18 +75,39 @@ def test_what_is_impossible_is_counted_exactly_zero_and_nothing_else_is_changed(
     assert (np.broadcast_to(cleaned.variance, mask.shape)[mask] == 4.0).all()
 
 
-@given(zeros(), st.integers(0, 99))
-def test_a_fitted_table_has_nothing_in_its_zeros(known, seed):
+@given(zeros(), st.integers(0, 99), st.floats(0, 0.9))
+def test_a_fitted_table_has_nothing_in_its_zeros_and_the_total_of_its_margins(known, seed, empty):
+    """Also where all that was counted lies in public zeros, and where no table with them has the margins."""
     domain, possible = known
-    table = Marginal(domain, np.abs(counts(domain, seed)))
-    sides = tuple(table.project((name,)) for name in domain.names)
-    assert (possible.fit(table, sides).counts[~possible.of(domain)] == 0).all()
+    sides = _sides(domain, seed, empty)
+    mask = possible.of(domain)
+    start = np.random.default_rng(seed).random(domain.shape) * (
+        np.random.default_rng(seed + 1).random() > empty
+    )
+    fitted = possible.fit(Marginal(domain, start), sides)
+    if possible.masks and mask.any() and not mask.all():
+        assert (fitted.counts[~mask] == 0).all()
+        assert fitted.total == pytest.approx(1000, rel=1e-8)
+    again = fit_margins(fitted, sides)
+    assert again.total == pytest.approx(1000, rel=1e-8)
+    assert (again.counts >= 0).all()
+    for table in possible.missing_from((), sides):
+        assert table.total == pytest.approx(1000, rel=1e-8)
 
 
 @given(zeros(), st.integers(0, 99), st.floats(0, 0.8))
 def test_settled_one_ways_keep_their_total_and_are_non_negative(known, seed, empty):
     """Also where all that was counted lies in public zeros."""
     domain, possible = known
+    settled = possible.settle(_sides(domain, seed, empty))
+    assert [table.attributes for table in settled] == [(name,) for name in domain.names]
+    for table in settled:
+        assert table.total == pytest.approx(1000, rel=1e-9)
+        assert (table.counts >= 0).all()
+
+
+def _sides(domain, seed, empty):
+    """One-ways of a thousand records in all, with so large a part of their values held by nobody."""
     rng = np.random.default_rng(seed)
     one_ways = []
     for name in domain.names:
@@ -93,11 +115,7 @@ def test_settled_one_ways_keep_their_total_and_are_non_negative(known, seed, emp
         shares = np.where(rng.random(side.shape) < empty, 0, rng.random(side.shape))
         shares = shares if shares.any() else np.eye(1, side.cells)[0]
         one_ways.append(Marginal(side, shares * (1000 / shares.sum())))
-    settled = possible.settle(tuple(one_ways))
-    assert [table.attributes for table in settled] == [(name,) for name in domain.names]
-    for table in settled:
-        assert table.total == pytest.approx(1000, rel=1e-9)
-        assert (table.counts >= 0).all()
+    return tuple(one_ways)
 
 
 def test_margins_that_no_table_with_the_zeros_has_are_moved_until_one_has_them():

@@ -7,6 +7,7 @@ import json
 import zipfile
 import zlib
 from contextlib import suppress
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 
@@ -395,3 +396,14 @@ def test_what_may_hold_data_is_not_shown():
     assert shown(table()["city"].to_numpy()) == "a ndarray"
     assert len(shown("x" * 1000)) < 50
     assert "\n" not in shown("a\nb")
+
+
+@both
+def test_what_could_not_be_loaded_is_not_written(method, releases, tmp_path):
+    release = releases[method]
+    first = release.learnt.one_ways[0]
+    halved = replace(first, counts=first.counts / 2)
+    learnt = replace(release.learnt, one_ways=(halved, *release.learnt.one_ways[1:]))
+    with pytest.raises(ValueError, match=r"another total"):
+        replace(release, learnt=learnt).save(tmp_path / "m.privsyn")
+    assert not list(tmp_path.iterdir())

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from strategies import names, tables, texts
 
 from privsyn.errors import InputError
+from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec import Codec
 from privsyn.table.csv_file import WELL_FORMED
 from privsyn.table.draft import draft_schema
@@ -28,7 +29,7 @@ from privsyn.table.kinds import Duration, Identifier, Time
 from privsyn.table.misfits import check_schema
 from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
 from privsyn.table.schema_file import from_plain, read_schema
-from privsyn.table.sources import atomic_path, read_table, write_table
+from privsyn.table.sources import atomic_path, read_columns, read_table, write_table
 
 DATA = Path(os.environ.get("PRIVSYN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 needs_data = pytest.mark.skipif(
@@ -598,3 +599,67 @@ def test_a_cell_that_is_none_of_its_type_changes_no_other_and_no_dtype(kind, sou
     assert with_odd.dtype == without.dtype
     assert with_odd.isna().tolist() == [False, True, False]
     assert with_odd.drop(index=1).tolist() == without.tolist()
+
+
+IN_DICTIONARIES = {
+    "not a number": (pa.float64(), [0.0, 2.5], float("nan")),
+    "a zero below zero": (pa.float32(), [0.0, 2.5], -0.0),
+    "a day after the year 9999": (pa.date32(), [0, 1], 2**31 - 1),
+}
+
+
+@pytest.mark.parametrize(("kind", "usual", "odd"), IN_DICTIONARIES.values(), ids=IN_DICTIONARIES)
+def test_no_cell_decides_whether_a_dictionary_can_be_read_nor_as_what(kind, usual, odd, tmp_path):
+    """Categories of pandas hold neither: such a cell once made the whole table unreadable."""
+
+    def read(numbers):
+        cells = (
+            pa.array(numbers, pa.int32()).view(kind) if pa.types.is_date(kind) else pa.array(numbers, kind)
+        )
+        table = pa.table({"a": cells.dictionary_encode()})
+        pq.write_table(table, tmp_path / "t.parquet")
+        frame = read_table(table).frame
+        assert read_table(tmp_path / "t.parquet").frame.dtypes["a"] == frame.dtypes["a"]
+        for source in (table, tmp_path / "t.parquet"):
+            assert read_columns(source).dtypes["a"] == frame.dtypes["a"]
+        return frame["a"]
+
+    with_odd, without = read([usual[0], odd, usual[1]]), read(usual)
+    assert with_odd.dtype == without.dtype
+    assert pa.array(with_odd.array).take([0, 2]).equals(pa.array(without.array))
+
+
+def test_a_dictionary_of_numbers_comes_out_as_one():
+    table = pa.table({"a": pa.array([0.5, 2.5, None] * 20).dictionary_encode()})
+    model = PrivSyn(1.0, 1e-6, Schema({"a": Categorical([0.5, 2.5])}), method="published").fit(table)
+    assert model.sample(9).schema == table.schema
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "odd"),
+    [
+        (pa.date64(), 0, 86_400_001),
+        (pa.date64(), 0, 5),
+        (pa.time32("s"), 1, 86_405),
+        (pa.time32("ms"), 0, -7),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_rows_are_read_alike_whichever_others_stand_above_or_below(kind, low, odd, place):
+    """What is read of two tables, one above the other, is what is read of each."""
+
+    def cells(numbers):
+        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.chunked_array([pa.array(numbers, whole).view(kind)])
+
+    def read(made):
+        return read_table(pa.table({"a": made})).frame
+
+    numbers = [low, low, low]
+    numbers[place] = odd
+    for a, b in ((numbers, [low]), ([low], numbers), (numbers, [odd]), ([odd], [low])):
+        one, two = cells(a), cells(b)
+        both = pa.chunked_array([*one.chunks, *two.chunks])
+        above = pd.concat([read(one), read(two)], ignore_index=True)
+        pd.testing.assert_frame_equal(read(both), above)
+        pd.testing.assert_frame_equal(read(both.combine_chunks()), above)

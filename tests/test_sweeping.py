@@ -40,6 +40,7 @@ def test_a_row_a_run_with_what_was_asked_what_it_took_and_what_came_out(folder):
     assert (rows["version"] == privsyn.__version__).all()
     assert (rows[["fit_seconds", "sample_seconds"]] > 0).all(axis=None)
     assert (rows["real_rows"] == 320).all()
+    assert not rows["private"].any()
     assert {"pair_mean", "pair_mean_real", "triple_mean", "distinct_rows"} <= set(rows)
     pd.testing.assert_frame_equal(pd.read_csv("r.csv", dtype={"config": str}), rows, check_dtype=False)
 
@@ -86,10 +87,17 @@ def test_the_key_tells_apart_whatever_decides_a_row():
         Bench.of(table(), SCHEMA, delta=1e-6).key(Run(1.0, 0)),
         Bench.of(table(), SCHEMA, models=False).key(Run(1.0, 0)),
         Bench.of(table(), None).key(Run(1.0, 0)),
-        Bench.of(table().replace("y", "x"), SCHEMA).key(Run(1.0, 0)),
+        Bench.of(table().rename(columns={"c": "d"}), None).key(Run(1.0, 0)),
+        Bench.of(table().assign(c=1), None).key(Run(1.0, 0)),
     ]
     assert len(set(keys)) == len(keys)
     assert Bench.of(table(), SCHEMA).key(Run(1, 0)) == keys[0]
+
+
+def test_the_key_tells_nothing_of_the_rows():
+    """It is written down; whoever guesses a table could compare."""
+    of_others = Bench.of(table(300).replace("y", "x"), SCHEMA).key(Run(1.0, 0))
+    assert of_others == Bench.of(table(), SCHEMA).key(Run(1.0, 0))
 
 
 def test_rows_are_held_out_and_learnt_from_by_no_run():

@@ -9,6 +9,8 @@ to 0 in between: the records that this adds are again taken where the variance i
 
 from __future__ import annotations
 
+from math import isclose
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,7 @@ REMOVALS = 30  # rounds of removing what contradicts the margins, and what is ne
 REMOVED = 1e-6  # of the total: a contradiction that is left to proportional fitting
 FITTINGS = 30  # rounds over the margins of proportional fitting, at most
 FITTED = 1e-12  # of the total: a margin that is missed by less is met
+SAME = 1e-9  # of the total: a difference that is rounding
 STALLED = 1e-5  # of what is missed: less gained in a round is nothing gained
 FLOOR = 1e-9  # of the expected count: what keeps a cell open to fitting
 
@@ -82,7 +85,8 @@ def fit_margins(
     """Iterative proportional fitting (Deming and Stephan, 1940): the margins imposed by scaling.
 
     It ends after so many `rounds`, when no margin is missed by more than a part `enough` of the total, or
-    when it gets no nearer: margins that contradict each other, or the table's zeros, cannot all be met.
+    when it gets no nearer: margins that contradict each other, or the table's zeros, cannot all be met. Their
+    total always is: what is left is scaled to it, or lies evenly beside the zeros where nothing is left.
 
     Examples
     --------
@@ -103,7 +107,17 @@ def fit_margins(
             counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
         if missed <= enough * counts.sum() or before - missed <= STALLED * missed:
             break
-    return Marginal(table.domain, counts)
+    return Marginal(
+        table.domain, _with_total(counts, table.counts > 0, margins[0].total) if margins else counts
+    )
+
+
+def _with_total(counts: Floats, room: npt.NDArray[np.bool_], total: float) -> Floats:
+    """The counts with a total that was missed; where there are none, as many in every cell that has room."""
+    if not counts.sum() > 0:
+        counts = (room if room.any() else ~room).astype(np.float64)
+    found = float(counts.sum())
+    return counts if isclose(found, total, rel_tol=SAME) else counts * (total / found)
 
 
 def _sides(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[tuple[int, ...], Floats]]:

@@ -62,11 +62,16 @@ class Possible:
         return Measurement(counts, measured.variance * mask)
 
     def fit(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
-        """A table with its public zeros and, as far as those allow, the margins."""
-        if not self.masks or (mask := self.of(table.domain)).all():
+        """A table with its public zeros, the margins' total and, as far as those allow, the margins.
+
+        Where all that is in it lies in zeros it begins anew, with as much in each cell that is none.
+        """
+        if not self.masks or (mask := self.of(table.domain)).all() or not mask.any():
             return table
         rounds = min(max(FITTINGS // table.domain.cells, LEAST), MOST)
-        return fit_margins(Marginal(table.domain, table.counts * mask), margins, rounds=rounds, enough=FITTED)
+        counts = table.counts * mask
+        start = Marginal(table.domain, counts if counts.any() else mask.astype(np.float64))
+        return fit_margins(start, margins, rounds=rounds, enough=FITTED)
 
     def settle(self, one_ways: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
         """One-ways that tables with the public zeros can have.
@@ -80,10 +85,6 @@ class Possible:
             for domain, _ in self.masks:
                 sides = tuple(found[name] for name in domain.names)
                 table = self.fit(product(domain, sides), sides)
-                if not table.total:  # all that was counted lies in zeros: towards every cell that is none
-                    table = Marginal(domain, self.of(domain).astype(np.float64))
-                if not table.total:  # no cell is possible, and no table to move towards
-                    continue
                 for side in sides:
                     had = table.project(side.attributes).counts * (side.total / table.total)
                     gap = float(np.abs(had - side.counts).max())

@@ -198,8 +198,9 @@ class Scores:
         return float(min(1.0, max(0.0, (pair.independent - pair.synthetic) / room)))
 
     def row(self) -> dict[str, float]:
-        """One tidy row for a table of experiments: flat names, one number each."""
-        row: dict[str, float] = {"real_rows": self.real_rows, "synthetic_rows": self.synthetic_rows}
+        """One tidy row for a table of experiments: flat names, a number each; not private."""
+        row: dict[str, float] = {"private": False, "real_rows": self.real_rows}
+        row["synthetic_rows"] = self.synthetic_rows
         for name, (_, score) in self.table().items():
             row[name] = score.synthetic
             yardsticks = (

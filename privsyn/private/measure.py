@@ -31,6 +31,9 @@ from privsyn.private.spend import Spend
 
 Floats = npt.NDArray[np.float64]
 
+LARGEST = 2.0**53
+"""Of an expected count: up to here doubles hold every whole number, and sums of distances stay in 64 bits."""
+
 
 class PrivateTable:
     """The rows, which answer only with noise, and the list of what has been asked.
@@ -129,11 +132,9 @@ class PrivateTable:
         departures : array of shape (m,), in records
         sigma : float, standard deviation of the noise in each
         """
+        fixed = [_whole(table.counts) for table in expected]  # before any row is looked at
         counted = self._rows.count([table.attributes for table in expected])
-        distances = [
-            np.abs(counts - np.rint(table.counts).astype(np.int64)).sum()
-            for table, counts in zip(expected, counted, strict=True)
-        ]
+        distances = [np.abs(counts - whole).sum() for whole, counts in zip(fixed, counted, strict=True)]
         what = "distance of tables from their expected counts"
         noisy, sigma = self._answer(what, np.array(distances, np.int64), sqrt(len(expected)), rho)
         return noisy.astype(np.float64), sigma
@@ -168,3 +169,10 @@ class PrivateTable:
     def _measurement(self, attributes: Attributes, noisy: npt.NDArray[np.int64], sigma: float) -> Measurement:
         table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))
         return Measurement(table, np.array(sigma**2))
+
+
+def _whole(expected: Floats) -> npt.NDArray[np.int64]:
+    """Expected counts as integers; refused where they have none, for a wrapped one breaks the sensitivity."""
+    if not (np.abs(expected).sum() <= LARGEST):  # nor is NaN
+        raise ValueError("expected counts are finite, and at most 2^53 together")
+    return np.rint(expected).astype(np.int64)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from privsyn.errors import unwarned
 from privsyn.table.grid import Floats
 
 
@@ -40,6 +41,22 @@ def _double(cell: str | float | Real | Decimal) -> float:
         return float(cell)
     except OverflowError:
         return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
+
+
+def missing_among(cells: Sequence[object]) -> npt.NDArray[np.bool_]:
+    """Which cells are missing; one that is asked and raises is not.
+
+    >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()
+    [True, True, True, False, False, False, False]
+    """
+    return np.fromiter(map(_is_missing, cells), dtype=np.bool_, count=len(cells))
+
+
+def _is_missing(cell: object) -> bool:
+    try:
+        return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
+    except Exception:  # a number that cannot be compared, or an object that raises what it likes
+        return False
 
 
 def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[np.datetime64]:
@@ -88,7 +105,8 @@ def span_seconds(cells: Sequence[object]) -> Floats:
     >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
     [86430.0, 120.0, nan, nan]
     """
-    return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
+    with unwarned():  # pandas warns of units that it will drop
+        return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
 
 
 def _alone(read: Callable[[object], float], cell: object) -> float:

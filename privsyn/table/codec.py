@@ -18,7 +18,7 @@ from privsyn.answers.possible import Possible
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.coders import make_coder
-from privsyn.table.columns import STRAY, Coder, Listed, Nothing, Ordered
+from privsyn.table.columns import STRAY, Coder, Listed, Nothing, Ordered, missing_cells
 from privsyn.table.compiling import rulebook_of
 from privsyn.table.dtypes import dtype_text, family, holds_missing, parse_dtype
 from privsyn.table.grid import FINE, Codes, Floats
@@ -251,7 +251,7 @@ class Codec:
         counts = {}
         for name, coder in self._coders.items():
             cells = table[name]
-            fine = coder.fits(cells) | (cells.isna().to_numpy() if self._nullable[name] else False)
+            fine = coder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
             counts[name] = int((~fine).sum())
         return counts
 

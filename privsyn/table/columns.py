@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.table.cells import moments, numbers
+from privsyn.table.cells import missing_among, moments, numbers
 from privsyn.table.dtypes import OBJECT, TICKS, Dtype, family, tick, zone
 from privsyn.table.grid import Codes, Floats, Grid
 
@@ -90,7 +90,7 @@ class Listed(Coder):
         """The place of each cell in the list; one that is not listed has that of `other`, if there is one."""
         found = self._find(cells)
         if self.other is not None:
-            found[(found == STRAY) & ~cells.isna().to_numpy()] = self.other
+            found[(found == STRAY) & ~missing_cells(cells)] = self.other
         return found
 
     def _find(self, cells: pd.Series) -> Codes:
@@ -159,6 +159,11 @@ class Nothing(Coder):
     def fits(self, cells: pd.Series) -> Mask:
         """No cell; but none is there."""
         return np.zeros(len(cells), dtype=np.bool_)
+
+
+def missing_cells(cells: pd.Series) -> Mask:
+    """Which cells are missing. pandas fails as a whole at an object that cannot be compared with itself."""
+    return missing_among(cells.tolist()) if cells.dtype == OBJECT else cells.isna().to_numpy()
 
 
 def _places(cells: Any, pool: Any) -> list[int]:

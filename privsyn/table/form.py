@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,7 +24,8 @@ class Form:
     kind : "pandas", "polars" or "pyarrow"
     types : pyarrow.Schema, optional
         The types of an Arrow table, bare: what programs note beside them (an index, a list of values) is
-        left out, for it was read off the rows.
+        left out, for it was read off the rows. A column whose type has room for such notes is left out too:
+        what comes out is what Arrow makes of its cells.
     enums : tuple of str
         The columns that are polars' Enum. Their values are those of the schema.
 
@@ -42,11 +43,17 @@ class Form:
     @classmethod
     def of(cls, table: pa.Table, polars: Any = None) -> Form:
         """The form of an Arrow table, or of the polars frame that it was made from."""
-        bare = pa.schema([pa.field(field.name, field.type, field.nullable) for field in table.schema])
+        fields = [field for field in table.schema if _is_bare(field.type)]
+        bare = pa.schema([pa.field(field.name, field.type, field.nullable) for field in fields])
         if polars is None:
             return cls("pyarrow", bare)
         enums = (name for name, dtype in polars.schema.items() if str(dtype).startswith("Enum"))
         return cls("polars", bare, tuple(enums))
+
+    def without(self, names: Collection[str]) -> Form:
+        """The form without some columns, which do not come out: of free text not even the type is kept."""
+        types = None if self.types is None else pa.schema([f for f in self.types if f.name not in names])
+        return Form(self.kind, types, tuple(name for name in self.enums if name not in names))
 
     def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
         """A synthetic table in this form."""
@@ -64,6 +71,10 @@ class Form:
             return pa.Table.from_pandas(frame, preserve_index=False)
         columns, fields = [], []
         for name in frame.columns:
+            if name not in self.types.names:
+                columns.append(pa.Array.from_pandas(frame[name]))
+                fields.append(pa.field(name, columns[-1].type))
+                continue
             field = self.types.field(name)
             nullable = field.nullable or getattr(schema.columns[name], "nullable", False)
             fields.append(field.with_nullable(nullable))
@@ -97,10 +108,21 @@ class Form:
         return cls(plain["kind"], types, tuple(plain["enums"]))
 
 
+def _is_bare(kind: pa.DataType) -> bool:
+    """Whether a type is itself and nothing else: what lies in lists and records, and the types that programs
+    add to Arrow's own, carry notes of their own, such as all values of polars' Enum.
+    """
+    if pa.types.is_dictionary(kind):
+        return _is_bare(kind.value_type)
+    return not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType))
+
+
 def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
     """The cells as Arrow's own; in doubt, a type as near as Arrow makes of them."""
-    if pa.types.is_dictionary(kind) and isinstance(cells.dtype, pd.CategoricalDtype):
+    if pa.types.is_dictionary(kind):
         found = pa.Array.from_pandas(cells.array)
+        if not isinstance(cells.dtype, pd.CategoricalDtype):
+            found = found.cast(kind.value_type).dictionary_encode()
         with suppress(pa.ArrowException):  # more values than the indices can count
             indices = found.indices.cast(kind.index_type)
             values = found.dictionary.cast(kind.value_type)

@@ -48,38 +48,45 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> dict[st
     for name, values in cells.items():
         if name not in codec.schema.coded:
             raise InputError(f"given: there is no column {shown(name)} among those to be synthesised")
-        numbers = _Numbers(codec, name)
+        numbers = _Numbers(codec, name, quoting=isinstance(given, Mapping))
         found[name] = np.array([numbers[value] for value in values], np.float64)
     return found
 
 
 class _Numbers(dict[Any, float]):
-    """The number of each value of a column, worked out when it is first asked for."""
+    """The number of each value of a column, worked out when it is first asked for.
 
-    def __init__(self, codec: Codec, name: str) -> None:
+    A complaint quotes the value of a mapping, which somebody wrote; rows of a data frame may be of people.
+    """
+
+    def __init__(self, codec: Codec, name: str, *, quoting: bool) -> None:
         super().__init__()
-        self.column, self.name, self.codec = codec.schema.coded[name], name, codec
+        self.column, self.name, self.codec, self.quoting = codec.schema.coded[name], name, codec, quoting
 
     def __getitem__(self, value: Any) -> float:
         if not pd.api.types.is_scalar(value):
             raise InputError(f"given: column {self.name!r} wants one value a row")
-        return np.nan if pd.isna(value) else super().__getitem__(value)
+        try:
+            return np.nan if pd.isna(value) else super().__getitem__(value)
+        except InputError as error:
+            complaint = str(error)
+        except Exception:  # an object may raise what it likes
+            complaint = f"{shown(value)} cannot be read"
+        complaint = complaint if self.quoting else "it has a value that cannot be there"
+        raise InputError(f"given: column {self.name!r}: {complaint}")
 
     def __missing__(self, value: Any) -> float:
-        try:
-            number = number_of(self.column, value.item() if isinstance(value, np.generic) else value)
-            low, high = bounds_of(self.column)
-            if not low <= number <= high:
-                raise InputError(f"{shown(value)} lies outside its bounds")
-            cells = self.codec.cells().get(self.name)
-            if cells is not None:
-                snapped = float(cells.snap(np.array([number]))[0])
-                if np.isnan(snapped):
-                    raise InputError(f"{shown(value)} is not one of its numbers")
-                is_real = cells.grid is not None and cells.grid.decimals is None
-                number = number if is_real else snapped  # what is given stays as it is said
-        except InputError as error:
-            raise InputError(f"given: column {self.name!r}: {error}") from None
+        number = number_of(self.column, value.item() if isinstance(value, np.generic) else value)
+        low, high = bounds_of(self.column)
+        if not low <= number <= high:
+            raise InputError(f"{shown(value)} lies outside its bounds")
+        cells = self.codec.cells().get(self.name)
+        if cells is not None:
+            snapped = float(cells.snap(np.array([number]))[0])
+            if np.isnan(snapped):
+                raise InputError(f"{shown(value)} is not one of its numbers")
+            is_real = cells.grid is not None and cells.grid.decimals is None
+            number = number if is_real else snapped  # what is given stays as it is said
         self[value] = number
         return number
 

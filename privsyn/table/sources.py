@@ -106,12 +106,17 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
         return Source(source)
     if isinstance(source, str | PathLike):
         return _read_file(Path(source), schema, unit)
-    polars = None
-    if hasattr(source, "to_arrow"):  # polars, in types that every pyarrow knows
-        source, polars = source.to_arrow(), source
-    if hasattr(source, "__arrow_c_stream__"):  # whatever else speaks Arrow's protocol
-        table = pa.table(source)
-        return Source(frame_of(table, "the table"), form=Form.of(table, polars))
+    table = _arrow_of(source)
+    polars = source if hasattr(source, "to_arrow") else None
+    return Source(frame_of(table, "the table"), form=Form.of(table, polars))
+
+
+def _arrow_of(source: Any) -> pa.Table:
+    """The table of polars, in types that every pyarrow knows, or of whatever else speaks Arrow's protocol."""
+    if hasattr(source, "to_arrow"):
+        return source.to_arrow()
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.table(source)
     raise InputError(
         f"a table is a pandas or polars DataFrame, a pyarrow Table or a path, not a {type(source).__name__}"
     )
@@ -125,8 +130,10 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
     """
     if isinstance(source, Schema):
         return no_rows(source.columns, source)
+    if isinstance(source, pd.DataFrame):
+        return source.iloc[:0]
     if not isinstance(source, str | PathLike):
-        return read_table(source).frame.iloc[:0]
+        return frame_of(_arrow_of(source).schema.empty_table(), "the table")
     path = Path(source)
     ending = ending_of(path)
     check_file(path)
@@ -292,6 +299,8 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
 def _readable(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Cells at which pandas does not fail, each made from itself: text that is not UTF-8 gets substitutes."""
     if pa.types.is_dictionary(cells.type):
+        if not _makes_categories(cells.type.value_type):
+            return _readable(_decoded(cells))
         if all(_is_list(chunk.dictionary) for chunk in cells.chunks):
             return cells
         values = _readable(cells.cast(cells.type.value_type)).combine_chunks().dictionary_encode()
@@ -318,6 +327,26 @@ def _without_unsound(cells: pa.ChunkedArray) -> list[pa.Array]:
         return [pa.nulls(1, cells.type)]
     half = len(cells) // 2
     return _without_unsound(cells.slice(0, half)) + _without_unsound(cells.slice(half))
+
+
+def _makes_categories(kind: pa.DataType) -> bool:
+    """Whether categories of pandas can be of this type whatever the cells are.
+
+    Of other types one cell would decide that they cannot: NaN, -0.0, a date after the year 9999.
+    """
+    return bool(
+        str(kind) in ("string", "large_string", "string_view")
+        or pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+def _decoded(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A dictionary's cells in the type of its values."""
+    kind = cells.type.value_type
+    return pa.chunked_array([chunk.dictionary.take(chunk.indices) for chunk in cells.chunks], kind)
 
 
 def _is_list(values: pa.Array) -> bool:

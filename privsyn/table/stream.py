@@ -31,6 +31,9 @@ CELLS = 2**21
 
 LEAST_ROWS = 1024
 
+BATCHES = "the dtypes of every batch, and that all batches can be made"
+"""Public of batches: pandas takes the dtypes of each off its cells, unless it is told them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Stream:
@@ -241,7 +244,8 @@ def _batches(source: Iterator[Any]) -> Stream:
     if first is None:
         raise InputError("there is no batch to learn from: its columns cannot be known")
     head = _frame(first, 1).iloc[:0]
-    return Stream(head, partial(_batch_frames, first, source, head), once=True)
+    told = () if isinstance(source, pa.RecordBatchReader) else (BATCHES,)  # a reader's have one schema
+    return Stream(head, partial(_batch_frames, first, source, head), told, once=True)
 
 
 def _batch_frames(first: Any, rest: Iterator[Any], head: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -256,9 +260,9 @@ def _batch_frames(first: Any, rest: Iterator[Any], head: pd.DataFrame) -> Iterat
 
 
 def _next(source: Iterator[Any]) -> Any:
-    with suppress(pa.ArrowException):  # its text may quote a cell
+    with suppress(Exception):  # whoever makes the batches may quote a cell, as pandas does
         return next(source, None)
-    raise InputError("the batches cannot be read to their end: is some file damaged?")
+    raise InputError("the batches cannot be read to their end: walk over them by themselves to see why")
 
 
 def _frame(batch: Any, place: int) -> pd.DataFrame:
