@@ -30,7 +30,7 @@ pictures: $(INSTALLED)
 	$(BIN)/python docs/tools/pictures.py
 	$(BIN)/python docs/tools/screenshots.py
 
-# Longer forms of what `make test` has too: some 15, 5 and 40 minutes.
+# Longer forms of what `make test` has too: some 30, 10 and 20 minutes.
 audit: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m audit docs/audit.md
 

@@ -306,7 +306,8 @@ class PrivSyn:
         lots: Bits = os_entropy
         if self.seed is not None:
             lots = seeded_bits(np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,))))
-        return rows.keep(kept_rows(rows.persons(self.unit), self._most_rows, lots), self.unit)
+        persons = rows.persons(self.unit)
+        return rows.keep(kept_rows(persons, self._most_rows, lots), self.unit, persons)
 
     def _accounting(self, noise: Noise) -> Accounting:
         """The tightest that holds for the noise; for the published algorithm, the one it came with."""

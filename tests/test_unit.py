@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from math import sqrt
+from unittest.mock import patch
 
 import command
 import numpy as np
@@ -12,9 +13,10 @@ import pandas as pd
 import pytest
 from command import CANARY, run
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load, synthesizer
 from privsyn.private import measure
 from privsyn.private.accounting import rho_for
+from privsyn.table.stream import Stream
 
 DELTA = 1e-9
 METHODS = ["default", "published"]
@@ -290,3 +292,32 @@ def test_identifiers_in_a_csv_are_read_as_the_text_they_are(tmp_path, exact_answ
     ledger = PrivSyn(1.0, DELTA, schema, unit="who", rows_per_unit=1).fit(path).ledger_
     assert exact_answers[0].sum() == 2 * 2
     assert not any("read off" in fact for fact in ledger.public_inputs)
+
+
+def test_rows_that_change_their_order_from_walk_to_walk_are_refused():
+    """Who keeps which rows is decided on one walk and done on others: 249 rows of one person once passed."""
+    table = pd.DataFrame({"who": ["a"] * 50 + [f"p{i}" for i in range(50)], "x": [1] * 50 + [0] * 50})
+    walks = []
+
+    def batches():
+        walks.append(1)
+        yield table.iloc[:: 1 if len(walks) == 1 else -1]
+
+    model = PrivSyn(1.0, schema=Schema({"x": Categorical([0, 1])}), unit="who", rows_per_unit=1)
+    with (
+        patch.object(synthesizer, "open_table", lambda *_, **__: Stream(table.iloc[:0], batches)),
+        pytest.raises(InputError, match="another order each time"),
+    ):
+        model.fit(table)
+
+
+def test_parts_that_change_their_order_from_walk_to_walk_are_refused():
+    dataframe = pytest.importorskip("dask.dataframe")
+    from dask.delayed import delayed
+
+    def part():
+        return VISITS.sample(frac=1)
+
+    shuffled = dataframe.from_delayed([delayed(part, pure=False)()], meta=VISITS.iloc[:0])
+    with pytest.raises(InputError, match="could not be counted"):
+        fitted(shuffled)

@@ -20,7 +20,7 @@ import pandas as pd
 from privsyn.answers.counting import Ask, Ints, Walk, block_of
 from privsyn.errors import InputError
 from privsyn.table.codec import Codec
-from privsyn.table.persons import drop_rows
+from privsyn.table.persons import KEY, drop_rows
 from privsyn.table.stream import Stream, slices
 
 
@@ -46,16 +46,19 @@ class DaskStream(Stream):
         """A walk over the blocks of each part, where it lies; the counts are summed by twos."""
         return partial(_sum, self.parts, codec)
 
-    def keep(self, kept: npt.NDArray[np.bool_], unit: str) -> DaskStream:
-        """The rows that are kept, without the column of identifiers."""
+    def keep(self, kept: npt.NDArray[np.bool_], unit: str, persons: npt.NDArray[np.int64]) -> DaskStream:
+        """The rows that are kept, of those whose `persons` were looked at; without the identifiers."""
         from dask.delayed import delayed
 
         sizes = [_computed(delayed(len)(part)) for part in self.parts]
-        masks = np.split(kept, np.cumsum(sizes)[:-1])
-        parts = [delayed(drop_rows)(part, mask, unit) for part, mask in zip(self.parts, masks, strict=True)]
-        return replace(
-            self, head=drop_rows(self.head, kept[:0], unit), batches=partial(_walk, parts), parts=parts
-        )
+        cuts = np.cumsum(sizes)[:-1]
+        parts = [
+            delayed(drop_rows)(part, mask, unit, codes, KEY)
+            for part, mask, codes in zip(
+                self.parts, np.split(kept, cuts), np.split(persons, cuts), strict=True
+            )
+        ]
+        return replace(self, head=self.head.drop(columns=unit), batches=partial(_walk, parts), parts=parts)
 
 
 def _walk(parts: Sequence[Any]) -> Iterator[pd.DataFrame]:
@@ -86,5 +89,6 @@ def _computed(task: Any) -> Any:
     with suppress(Exception):
         return task.compute()
     raise InputError(
-        "a part of the table could not be counted: does each have the columns and dtypes announced?"
+        "a part of the table could not be counted: does each have the columns and dtypes announced,"
+        " and its rows in the same order each time?"
     )

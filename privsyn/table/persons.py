@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import secrets
 from decimal import Decimal
+from hashlib import blake2b
 from numbers import Real
 from unicodedata import normalize
 from uuid import UUID
@@ -23,6 +24,9 @@ ABSENT = {*MARKS, "NaT"}
 
 MOST_DIGITS = 4000
 """Of a number that is an identifier: more are refused by Python, after it has worked on them for long."""
+
+KEY = secrets.token_bytes(16)
+"""Of this process: fingerprints tell nothing to who does not know it, and none is ever written."""
 
 _WHOLE = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]*+)(?:\.0*+)?")  # + takes all and never tries with fewer
 
@@ -53,27 +57,54 @@ def persons_of(table: pd.DataFrame, unit: str) -> npt.NDArray[np.int64]:
     cells = table[unit]
     if family(cells.dtype) not in ("text", "integer", "real", "category", "object"):
         raise InputError(f"column {unit!r}: an identifier is text or a whole number, not {cells.dtype}")
-    return persons_in([table], unit)
+    names = np.array([identifier(cell) for cell in cells.tolist()], dtype=object)
+    return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
 
 
-def persons_in(frames: Iterable[pd.DataFrame], unit: str) -> npt.NDArray[np.int64]:
-    """The codes of `persons_of` for rows that come in several frames.
+def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> npt.NDArray[np.int64]:
+    """A code for each row that depends on its identifier alone; -1 where there is none.
 
-    >>> frames = [pd.DataFrame({"who": ["b", "a", None]}), pd.DataFrame({"who": ["c", " a"]})]
-    >>> persons_in(frames, "who").tolist()
-    [0, 1, -1, 2, 1]
+    So the rows of a person are known in whatever part of a table, in whatever process. Two people who share a
+    code, by a chance of 2^-63, are taken for one, which is on the safe side (see `identifier`).
     """
-    places: dict[str | None, int] = {None: -1}
-    parts = [np.zeros(0, np.int64)]
-    for frame in frames:
-        names = (identifier(cell) for cell in frame[unit].tolist())
-        codes = (places.setdefault(name, len(places) - 1) for name in names)
-        parts.append(np.fromiter(codes, np.int64, len(frame)))
-    return np.concatenate(parts)
+
+    def code(cell: object) -> int:
+        name = identifier(cell)
+        if name is None:
+            return -1
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
+        return int.from_bytes(digest, "big") >> 1
+
+    cells = table[unit].tolist()
+    return np.fromiter(map(code, cells), np.int64, len(cells))
 
 
-def drop_rows(table: pd.DataFrame, kept: npt.NDArray[np.bool_], unit: str) -> pd.DataFrame:
-    """The rows that are kept, without the column of identifiers, which is never synthesised."""
+def drop_rows(
+    table: pd.DataFrame,
+    kept: npt.NDArray[np.bool_],
+    unit: str,
+    persons: npt.NDArray[np.int64],
+    key: bytes = KEY,
+) -> pd.DataFrame:
+    """The rows that are kept, without the column of identifiers, which is never synthesised.
+
+    Which rows are kept was decided on an earlier walk over the table. If they came in another order now, some
+    person might keep more rows than the promise is for: then nothing is kept, and the run ends.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+    kept : boolean array of shape (rows,)
+    unit : str
+    persons : integer array of shape (rows,)
+        The `fingerprints` of the rows that were decided on.
+    key : bytes
+        With which they were taken.
+    """
+    if not np.array_equal(fingerprints(table, unit, key), persons):
+        raise InputError(
+            "the rows come in another order each time they are read: write the table to a file first"
+        )
     return table.loc[kept].drop(columns=unit)
 
 

@@ -22,7 +22,7 @@ from privsyn.table.checks import check_names
 from privsyn.table.codec import Codec
 from privsyn.table.csv_file import CsvTable, walk_text
 from privsyn.table.form import Form
-from privsyn.table.persons import drop_rows, persons_in, persons_of
+from privsyn.table.persons import drop_rows, fingerprints, persons_of
 from privsyn.table.schema import Schema
 from privsyn.table.sources import PANDAS, check_file, ending_of, frame_of, read_table
 
@@ -83,14 +83,16 @@ class Stream:
         return lambda ask: ask(block_of(codec.encode(frame)) for frame in self.frames())
 
     def persons(self, unit: str) -> npt.NDArray[np.int64]:
-        """A code for each row, the same for all rows of one person; see `persons_of`."""
+        """A code for each row, the same for all rows of one person; see `fingerprints`."""
         persons_of(self.head, unit)  # refuses a column that is not there, or of another kind
-        return persons_in(self.frames(), unit)
+        return np.concatenate([fingerprints(frame, unit) for frame in self.frames()])
 
-    def keep(self, kept: npt.NDArray[np.bool_], unit: str) -> Stream:
-        """The rows that are kept, without the column of identifiers."""
+    def keep(self, kept: npt.NDArray[np.bool_], unit: str, persons: npt.NDArray[np.int64]) -> Stream:
+        """The rows that are kept, of those whose `persons` were looked at; without the identifiers."""
         return replace(
-            self, head=drop_rows(self.head, kept[:0], unit), batches=partial(_kept, self, kept, unit)
+            self,
+            head=self.head.drop(columns=unit),
+            batches=partial(_kept, self, kept, unit, persons),
         )
 
 
@@ -149,11 +151,13 @@ def batch_rows(columns: int) -> int:
     return max(LEAST_ROWS, CELLS // max(columns, 1))
 
 
-def _kept(stream: Stream, kept: npt.NDArray[np.bool_], unit: str) -> Iterator[pd.DataFrame]:
+def _kept(
+    stream: Stream, kept: npt.NDArray[np.bool_], unit: str, persons: npt.NDArray[np.int64]
+) -> Iterator[pd.DataFrame]:
     start = 0
     for frame in stream.batches():
         end = start + len(frame)
-        yield drop_rows(frame, kept[start:end], unit)
+        yield drop_rows(frame, kept[start:end], unit, persons[start:end])
         start = end
 
 

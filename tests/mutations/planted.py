@@ -60,8 +60,8 @@ BUGS = (
             Edit(
                 "privsyn/synthesizer.py",
                 "        rows = self._bounded(source)\n",
-                "        everybody = source.persons(self.unit) >= -1 if self.unit else None\n"
-                "        rows = source.keep(everybody, self.unit) if self.unit else source\n",
+                "        persons = source.persons(self.unit) if self.unit else np.zeros(0)\n"
+                "        rows = source.keep(persons >= -1, self.unit, persons) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
