@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import hypot, sqrt
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +27,9 @@ from privsyn.methods.split import Split
 from privsyn.private.accounting import rho_for
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec import Codec
+from privsyn.table.header import check_header
 from privsyn.table.schema import Schema
-from privsyn.table.sources import read_columns
+from privsyn.table.sources import ending_of, read_columns
 from privsyn.table.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -148,8 +151,8 @@ def plan(
     Parameters
     ----------
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
-        Only the names and dtypes of its columns are looked at; of a CSV file, its header. Left out: those of
-        the schema.
+        Only the names and dtypes of its columns are looked at; of a CSV file, its header. Left out, or a
+        Schema in its place: those of the schema.
     epsilon, delta, schema, unit, rows_per_unit, target : as for PrivSyn
     rows : int, optional
         A rough number of rows, publicly known: do not count them. Left out: from a thousand to a million.
@@ -163,10 +166,14 @@ def plan(
     --------
     >>> from privsyn import Categorical, Numerical
     >>> schema = Schema({"age": Numerical(16, 100, integer=True), "sex": Categorical(["Female", "Male"])})
-    >>> found = plan(schema=schema, epsilon=1.0, rows=10_000)
+    >>> found = plan(schema, 1.0, rows=10_000)
     >>> found.sizes, f"{found.expectations[0].pair_error:.3f}"
     ({'age': 33, 'sex': 3}, '0.021')
     """
+    if isinstance(table, Schema):
+        if schema is not None:
+            raise InputError("two schemas: give a table and a schema, or the schema alone")
+        table, schema = None, table
     if table is None and schema is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
     PrivSyn(
@@ -174,6 +181,9 @@ def plan(
     )  # refuses them here
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     columns = read_columns(schema if table is None else table, schema)
+    if isinstance(table, str | PathLike) and ending_of(table) != ".parquet":
+        known = () if schema is None else schema.columns
+        check_header(Path(table), list(columns), known if unit is None else (*known, unit))
     if unit is not None:
         columns = columns.drop(columns=unit, errors="ignore")
     domain, unknown = _domain(columns, schema)

@@ -33,6 +33,7 @@ from privsyn.table.checks import check_names
 from privsyn.table.csv_format import CsvFormat
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Floats
+from privsyn.table.header import check_header
 from privsyn.table.kinds import Duration, Identifier, Text, Time
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 
@@ -95,6 +96,7 @@ class CsvTable:
             marks |= {name: schema.markers(name) for name in known}
         if unit in names:
             known |= {unit: Categorical()}
+        check_header(path, names, known)
         guessed = _guess(path, {name: marks[name] for name in names if name not in known}, spelling)
         facts = (f"column {n!r}: that it is {_kind(c)} (read off the file)" for n, c in guessed.items())
         columns = {name: known[name] if name in known else guessed[name] for name in names}

@@ -18,6 +18,7 @@ from privsyn.table.cells import moments
 from privsyn.table.coders import make_coder
 from privsyn.table.csv_file import marks_in, read_header
 from privsyn.table.dtypes import Dtype, family, number_type
+from privsyn.table.header import check_header
 from privsyn.table.kinds import Duration, Identifier, Time
 from privsyn.table.persons import persons_of
 from privsyn.table.schema import Categorical, Coded, Column, Datetime, Numerical, Schema
@@ -102,7 +103,9 @@ def _marks(table: object) -> tuple[str, ...]:
 def _empty(table: object) -> pd.DataFrame:
     """The names and dtypes of a table, without a row; of a CSV, which has no dtypes, the names."""
     if is_csv(table):
-        return pd.DataFrame({name: [] for name in read_header(Path(cast(str, table)))}, dtype=object)
+        path = Path(cast(str, table))
+        check_header(path, names := read_header(path))
+        return pd.DataFrame({name: [] for name in names}, dtype=object)
     if isinstance(table, str | PathLike):
         bare = None
         try:
