@@ -183,7 +183,7 @@ def plan(
     columns = read_columns(schema if table is None else table, schema)
     if isinstance(table, str | PathLike) and ending_of(table) != ".parquet":
         known = () if schema is None else schema.columns
-        check_header(Path(table), list(columns), known if unit is None else (*known, unit))
+        check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
         columns = columns.drop(columns=unit, errors="ignore")
     domain, unknown = _domain(columns, schema)
