@@ -27,7 +27,7 @@ from privsyn.release import Release
 from privsyn.table.codec import Codec
 from privsyn.table.schema import Schema
 from privsyn.table.stream import Stream, open_table
-from privsyn.table.unknown import Unknown
+from privsyn.table.unknown import Unknown, by_names
 
 if TYPE_CHECKING:
     from privsyn.table.accuracy import Accuracy
@@ -50,7 +50,8 @@ class PrivSyn:
         Between 0 and 1; smaller than one part in the number of people by far.
     schema : Schema, optional
         What is public about the columns. Lists of values and bounds that it leaves out are found under
-        privacy, for a part of epsilon and delta; without a schema only names and dtypes are public.
+        privacy, for a part of epsilon and delta; without a schema only names and dtypes are public, and a
+        column that is called like an identifier (``customer_id``) is made anew.
     unit : str, optional
         The column that names the person, where a person may have many rows: the promise is then for all rows
         of a person. Neither schema nor synthetic table has it. Left out: each row is a person of its own.
@@ -189,7 +190,7 @@ class PrivSyn:
         """
         source = open_table(table, self.schema, unit=self.unit)
         rows = self._bounded(source)
-        unknown = Unknown.of(self.schema or source.schema, rows.head)
+        unknown = Unknown.of(self.schema or by_names(rows.head, source.schema), rows.head)
         if self.target is not None:
             _check_target(self.target, unknown.schema.coded)
         noise = noise_source(self.noise, self.seed)

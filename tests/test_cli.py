@@ -224,6 +224,19 @@ def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypa
     assert files(tmp_path) == set()
 
 
+def test_without_a_schema_what_is_called_like_an_identifier_is_made_anew_and_said(folder, capsys):
+    frame = pd.read_csv("data.csv").assign(email=lambda table: CANARY + table.index.astype(str))
+    frame.to_csv("people.csv", index=False)
+    done = run(capsys, "synth", "people.csv", "out.csv", "--epsilon", 1)
+    assert (done.code, done.err) == (0, "")
+    assert "made anew, being called like identifiers: email; a schema" in done.out
+    assert "email" not in done.out.split("found under privacy")[1].split("taken as public")[0]
+    assert pd.read_csv("out.csv")["email"].is_unique
+    taken = [said for said in done.out.splitlines() if said.startswith("taken as public")]
+    assert len(taken) == 6  # well-formed; whole numbers, text, real numbers, dates; marks
+    assert "made anew" not in run(capsys, *SYNTH).out
+
+
 # All files or none, and one line
 
 

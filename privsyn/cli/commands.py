@@ -91,7 +91,8 @@ def synth(
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
     from privsyn.cli.files import check_new, check_outputs, check_page, staged
-    from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
+    from privsyn.cli.screen import progress, show_dropped, show_files, show_identifiers, show_privacy
+    from privsyn.table.naming import called_identifiers
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of, read_table, write_blocks
     from privsyn.table.stream import is_folder
@@ -133,6 +134,7 @@ def synth(
     if public_report is not None:
         typer.echo(f"{public_report}: what was released, and how sure it is")
     show_dropped(fitted.release_.codec.dropped)
+    show_identifiers(called_identifiers(fitted.release_.codec.schema) if public is None else ())
     show_privacy(fitted.ledger_)
     if synthetic is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()

@@ -93,6 +93,14 @@ def show_dropped(names: Sequence[str]) -> None:
         typer.echo(f"left out, being free text: {', '.join(names)}")
 
 
+def show_identifiers(names: Sequence[str]) -> None:
+    """Say which columns were taken for identifiers by their names alone."""
+    if names:
+        typer.echo(
+            f"made anew, being called like identifiers: {', '.join(names)}; a schema can say otherwise"
+        )
+
+
 def show_privacy(ledger: Ledger) -> None:
     """Say what is promised, or what spoils the promise, and what was taken as public beyond the usual."""
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -20,6 +19,7 @@ from privsyn.table.csv_file import marks_in, read_header
 from privsyn.table.dtypes import Dtype, family, number_type
 from privsyn.table.header import check_header
 from privsyn.table.kinds import Duration, Identifier, Time
+from privsyn.table.naming import can_name, names_rows, with_identifiers
 from privsyn.table.persons import persons_of
 from privsyn.table.schema import Categorical, Coded, Column, Datetime, Numerical, Schema
 from privsyn.table.sources import ending_of, read_table
@@ -32,12 +32,6 @@ FEW_TEXTS = 200
 """A column of at most so many different texts is listed, unless most of them come once."""
 
 MOST_DECIMALS = 6
-
-_NAMES = (
-    r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
-    r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
-)
-_NAMING = re.compile(rf"(?:^| )(?:{'|'.join(_NAMES)})(?:$| )")
 
 
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
@@ -71,16 +65,6 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     frame = without(unit, read_table(table, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
     return Schema(columns, missing=_marks(table))
-
-
-def names_rows(name: str) -> bool:
-    """Whether a column is called what identifiers are called.
-
-    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "width")]
-    [True, True, True, True, False, False]
-    """
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
-    return _NAMING.search(re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()) is not None
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
@@ -117,19 +101,12 @@ def _empty(table: object) -> pd.DataFrame:
 
 
 def _by_dtype(frame: pd.DataFrame) -> Schema:
-    columns: dict[str, Column] = {}
-    for name, dtype in frame.dtypes.items():
-        named = names_rows(cast(str, name)) and _can_name(dtype)
-        columns[cast(str, name)] = Identifier() if named else column_of(dtype)
-    return Schema(columns)
-
-
-def _can_name(dtype: Dtype) -> bool:
-    return family(dtype) in ("text", "object", "integer", "real")
+    dtypes = {cast(str, name): dtype for name, dtype in frame.dtypes.items()}
+    return with_identifiers(Schema({name: column_of(dtype) for name, dtype in dtypes.items()}), dtypes)
 
 
 def _draft_column(name: str, cells: pd.Series) -> Column:
-    if names_rows(name) and _can_name(cells.dtype):
+    if names_rows(name) and can_name(cells.dtype):
         return Identifier()
     present = cells.dropna()
     nullable = len(present) < len(cells)
