@@ -31,13 +31,17 @@ FEW_NUMBERS = 20
 FEW_TEXTS = 200
 """A column of at most so many different texts is listed, unless most of them come once."""
 
+FEW_WHOLE = 100
+"""Bounds of whole numbers between which so many lie, at most, are not rounded: of days, weeks, ages."""
+
 MOST_DECIMALS = 6
 
 
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
     """A schema that fits a table. It reads the rows: nothing in it is private until a person has reviewed it.
 
-    Few values are listed; numbers and dates get bounds rounded outwards; text of many values is left without
+    Few values are listed; numbers and dates get bounds rounded outwards, but for whole numbers of a short
+    range, as of days in a month; text of many values is left without
     a list. A column whose name is that of an identifier is taken for one, and is not looked at.
 
     Parameters
@@ -54,7 +58,7 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     >>> draft = draft_schema(people)
     >>> age = draft.columns["age"]
     >>> age.low, age.high, age.integer, age.nullable
-    (10, 100, True, False)
+    (17, 92, True, False)
     >>> draft.columns["sex"].values, draft.columns["id"]
     (('F', 'M'), Identifier(format=None))
     >>> draft_schema(people, read=False).columns["age"].low is None
@@ -126,7 +130,7 @@ def _works(column: Coded, dtype: Dtype) -> bool:
 
 
 def _number(present: pd.Series, nullable: bool) -> Coded | None:
-    """A column of many different numbers, with bounds rounded outwards."""
+    """A column of many different numbers, with bounds rounded outwards unless their range is short."""
     kind = family(present.dtype)
     if kind == "object":
         present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
@@ -137,7 +141,9 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
     if (len(np.unique(numbers)) <= FEW_NUMBERS and kind != "decimal") or not len(numbers):
         return None
     decimals = next((d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None)
-    low, high = _outwards(float(numbers.min()), float(numbers.max()))
+    low, high = float(numbers.min()), float(numbers.max())
+    if decimals != 0 or kind == "decimal" or not is_short(low, high):
+        low, high = _outwards(low, high)
     if kind == "integer":
         limits = np.iinfo(number_type(present.dtype))
         low, high = max(low, limits.min), min(high, limits.max)
@@ -149,6 +155,15 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
         return Numerical(low, high, integer=False, decimals=decimals, nullable=nullable)
     except InputError:
         return None  # too many digits to be a quantity
+
+
+def is_short(low: float, high: float) -> bool:
+    """Whether so few whole numbers lie between two that these are not rounded.
+
+    >>> is_short(1, 31), is_short(0, 100)
+    (True, False)
+    """
+    return high - low < FEW_WHOLE
 
 
 def _outwards(low: float, high: float) -> tuple[float, float]:
