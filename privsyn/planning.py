@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import hypot, sqrt
+from math import comb, hypot, sqrt
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from privsyn.answers.bigger import candidates
 from privsyn.answers.domain import Domain
 from privsyn.answers.spread import MEAN_OF_ABSOLUTE
 from privsyn.arguments import check_finite, check_whole
-from privsyn.errors import InputError, shown
+from privsyn.errors import InputError, counted, shown
 from privsyn.methods.opening import least_share, reserved_delta
 from privsyn.methods.split import Split
 from privsyn.private.accounting import rho_for
@@ -114,10 +114,11 @@ class Plan:
         lines.append(("time, about", [_duration(e.seconds) for e in all_rows]))
         lines.append(("memory, about", [f"{e.memory / 1e9:.1f} GB" for e in all_rows]))
         width = max(len(title) for title, _ in lines)
+        columns = len(self.sizes)
         largest = sorted(self.sizes.items(), key=lambda item: -item[1])[:3]
         head = [
             f"epsilon {self.epsilon:g} at delta {self.delta:g}: a budget of {self.rho:.4g} in rho",
-            f"{len(self.sizes)} columns, {len(self.sizes) * (len(self.sizes) - 1) // 2} pairs; the largest: "
+            f"{counted(columns, 'column')}, {counted(comb(columns, 2), 'pair')}; the largest: "
             + ", ".join(f"{name} ({size:,})" for name, size in largest),
         ]
         if self.to_find:

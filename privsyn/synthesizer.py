@@ -12,7 +12,7 @@ import numpy as np
 
 from privsyn.answers.learnt import Method
 from privsyn.arguments import check_bytes, check_finite, check_whole
-from privsyn.errors import InputError, shown, warn_dropped
+from privsyn.errors import InputError, counted, shown, warn_dropped
 from privsyn.methods import default, published
 from privsyn.methods.opening import open_schema, reserved_delta
 from privsyn.private.accounting import Accounting, rho_for
@@ -144,6 +144,20 @@ class PrivSyn:
         if rho / self._most_rows**2 < LEAST_BUDGET:
             lower = "" if unit is None else ", or lower rows_per_unit"
             raise InputError(f"epsilon {shown(epsilon)} wants noise that drowns any count: raise it{lower}")
+
+    def __repr__(self) -> str:
+        """The settings that were given, all of them public, and whether anything is learnt."""
+        said = [f"epsilon={self.epsilon!r}", f"delta={self.delta!r}"]
+        if self.schema is not None:
+            said.append(f"schema of {counted(len(self.schema.columns), 'column')}")
+        for name, usual in (("method", "default"), ("noise", "exact"), ("memory", "2GB")):
+            if (value := getattr(self, name)) != usual:
+                said.append(f"{name}={value!r}")
+        for name in ("unit", "rows_per_unit", "target", "seed"):
+            if (value := getattr(self, name)) is not None:
+                said.append(f"{name}={value!r}")
+        fitted = "fitted" if hasattr(self, "release_") else "not fitted"
+        return f"<PrivSyn: {', '.join(said)}; {fitted}>"
 
     @classmethod
     def paper(

@@ -375,6 +375,7 @@ def sweep(
     from privsyn.cli.files import check_outputs
     from privsyn.cli.plot import check_plot, draw
     from privsyn.cli.screen import countdown
+    from privsyn.errors import counted
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of
 
@@ -395,7 +396,8 @@ def sweep(
             out=out,
             progress=report,
         )
-    typer.echo(f"{out}: {len(rows)} runs, a row each. They READ THE REAL TABLE and are seeded: not private")
+    done = counted(len(rows), "run")
+    typer.echo(f"{out}: {done}, a row each. They READ THE REAL TABLE and are seeded: not private")
     if plot is not None:
         draw(rows, plot)
         typer.echo(f"{plot}: errors against epsilon; not private either")
