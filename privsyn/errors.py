@@ -1,4 +1,4 @@
-"""The one error that is the caller's to mend, and the one warning."""
+"""The one error that is the caller's to mend, the one warning, and how both word what they show."""
 
 from __future__ import annotations
 
@@ -25,6 +25,16 @@ def shown(value: object) -> str:
     ('-1', "'much'", 'a list')
     """
     return reprlib.repr(value) if isinstance(value, Real | str) else f"a {type(value).__name__}"
+
+
+def counted(number: float, thing: str) -> str:
+    """So many of a thing, in words.
+
+    >>> counted(1, "row"), counted(48_842, "row"), counted(0, "pair")
+    ('1 row', '48,842 rows', '0 pairs')
+    """
+    text = f"{number:,.0f}"
+    return f"{text} {thing}" if text == "1" else f"{text} {thing}s"
 
 
 class DroppedWarning(UserWarning):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import hypot, sqrt
+from math import comb, hypot, sqrt
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +21,15 @@ from privsyn.answers.bigger import candidates
 from privsyn.answers.domain import Domain
 from privsyn.answers.spread import MEAN_OF_ABSOLUTE
 from privsyn.arguments import check_finite, check_whole
-from privsyn.errors import InputError, shown
+from privsyn.errors import InputError, counted, shown
 from privsyn.methods.opening import least_share, reserved_delta
 from privsyn.methods.split import Split
 from privsyn.private.accounting import rho_for
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec import Codec
+from privsyn.table.header import check_header
 from privsyn.table.schema import Schema
-from privsyn.table.sources import read_columns
+from privsyn.table.sources import ending_of, read_columns
 from privsyn.table.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -111,10 +114,11 @@ class Plan:
         lines.append(("time, about", [_duration(e.seconds) for e in all_rows]))
         lines.append(("memory, about", [f"{e.memory / 1e9:.1f} GB" for e in all_rows]))
         width = max(len(title) for title, _ in lines)
+        columns = len(self.sizes)
         largest = sorted(self.sizes.items(), key=lambda item: -item[1])[:3]
         head = [
             f"epsilon {self.epsilon:g} at delta {self.delta:g}: a budget of {self.rho:.4g} in rho",
-            f"{len(self.sizes)} columns, {len(self.sizes) * (len(self.sizes) - 1) // 2} pairs; the largest: "
+            f"{counted(columns, 'column')}, {counted(comb(columns, 2), 'pair')}; the largest: "
             + ", ".join(f"{name} ({size:,})" for name, size in largest),
         ]
         if self.to_find:
@@ -148,8 +152,8 @@ def plan(
     Parameters
     ----------
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
-        Only the names and dtypes of its columns are looked at; of a CSV file, its header. Left out: those of
-        the schema.
+        Only the names and dtypes of its columns are looked at; of a CSV file, its header. Left out, or a
+        Schema in its place: those of the schema.
     epsilon, delta, schema, unit, rows_per_unit, target : as for PrivSyn
     rows : int, optional
         A rough number of rows, publicly known: do not count them. Left out: from a thousand to a million.
@@ -163,10 +167,14 @@ def plan(
     --------
     >>> from privsyn import Categorical, Numerical
     >>> schema = Schema({"age": Numerical(16, 100, integer=True), "sex": Categorical(["Female", "Male"])})
-    >>> found = plan(schema=schema, epsilon=1.0, rows=10_000)
+    >>> found = plan(schema, 1.0, rows=10_000)
     >>> found.sizes, f"{found.expectations[0].pair_error:.3f}"
     ({'age': 33, 'sex': 3}, '0.021')
     """
+    if isinstance(table, Schema):
+        if schema is not None:
+            raise InputError("two schemas: give a table and a schema, or the schema alone")
+        table, schema = None, table
     if table is None and schema is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
     PrivSyn(
@@ -174,6 +182,9 @@ def plan(
     )  # refuses them here
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     columns = read_columns(schema if table is None else table, schema)
+    if isinstance(table, str | PathLike) and ending_of(table) != ".parquet":
+        known = () if schema is None else schema.columns
+        check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
         columns = columns.drop(columns=unit, errors="ignore")
     domain, unknown = _domain(columns, schema)

@@ -25,7 +25,7 @@ from privsyn.answers.possible import Possible
 from privsyn.answers.synthesis import synthesise
 from privsyn.arguments import check_whole
 from privsyn.completing import balanced, completed
-from privsyn.errors import InputError, shown
+from privsyn.errors import InputError, counted, shown
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, told
 from privsyn.table.accuracy import Accuracy
@@ -69,7 +69,8 @@ class Release:
     def __repr__(self) -> str:
         promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
         kept = promise if self.ledger.private else "NOT PRIVATE"
-        return f"<Release: {len(self.codec.domain)} columns, about {self.learnt.total:,.0f} rows, {kept}>"
+        shape = f"{counted(len(self.codec.domain), 'column')}, about {counted(self.learnt.total, 'row')}"
+        return f"<Release: {shape}, {kept}>"
 
     def sample(
         self,

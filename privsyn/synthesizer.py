@@ -12,7 +12,7 @@ import numpy as np
 
 from privsyn.answers.learnt import Method
 from privsyn.arguments import check_bytes, check_finite, check_whole
-from privsyn.errors import InputError, shown, warn_dropped
+from privsyn.errors import InputError, counted, shown, warn_dropped
 from privsyn.methods import default, published
 from privsyn.methods.opening import open_schema, reserved_delta
 from privsyn.private.accounting import Accounting, rho_for
@@ -27,7 +27,7 @@ from privsyn.release import Release
 from privsyn.table.codec import Codec
 from privsyn.table.schema import Schema
 from privsyn.table.stream import Stream, open_table
-from privsyn.table.unknown import Unknown
+from privsyn.table.unknown import Unknown, by_names
 
 if TYPE_CHECKING:
     from privsyn.table.accuracy import Accuracy
@@ -50,7 +50,8 @@ class PrivSyn:
         Between 0 and 1; smaller than one part in the number of people by far.
     schema : Schema, optional
         What is public about the columns. Lists of values and bounds that it leaves out are found under
-        privacy, for a part of epsilon and delta; without a schema only names and dtypes are public.
+        privacy, for a part of epsilon and delta; without a schema only names and dtypes are public, and a
+        column that is called like an identifier (``customer_id``) is made anew.
     unit : str, optional
         The column that names the person, where a person may have many rows: the promise is then for all rows
         of a person. Neither schema nor synthetic table has it. Left out: each row is a person of its own.
@@ -144,6 +145,20 @@ class PrivSyn:
             lower = "" if unit is None else ", or lower rows_per_unit"
             raise InputError(f"epsilon {shown(epsilon)} wants noise that drowns any count: raise it{lower}")
 
+    def __repr__(self) -> str:
+        """The settings that were given, all of them public, and whether anything is learnt."""
+        said = [f"epsilon={self.epsilon!r}", f"delta={self.delta!r}"]
+        if self.schema is not None:
+            said.append(f"schema of {counted(len(self.schema.columns), 'column')}")
+        for name, usual in (("method", "default"), ("noise", "exact"), ("memory", "2GB")):
+            if (value := getattr(self, name)) != usual:
+                said.append(f"{name}={value!r}")
+        for name in ("unit", "rows_per_unit", "target", "seed"):
+            if (value := getattr(self, name)) is not None:
+                said.append(f"{name}={value!r}")
+        fitted = "fitted" if hasattr(self, "release_") else "not fitted"
+        return f"<PrivSyn: {', '.join(said)}; {fitted}>"
+
     @classmethod
     def paper(
         cls,
@@ -189,7 +204,7 @@ class PrivSyn:
         """
         source = open_table(table, self.schema, unit=self.unit)
         rows = self._bounded(source)
-        unknown = Unknown.of(self.schema or source.schema, rows.head)
+        unknown = Unknown.of(self.schema or by_names(rows.head, source.schema), rows.head)
         if self.target is not None:
             _check_target(self.target, unknown.schema.coded)
         noise = noise_source(self.noise, self.seed)

@@ -101,7 +101,9 @@ WRONG = (
     Case("no columns", synth("bad.parquet"), "column", lambda: pd.DataFrame().to_parquet("bad.parquet")),
     Case("two columns of one name", synth("bad.csv"), "columns 1 and 3", csv("age,job,age,start", ROW)),
     Case("two columns of one name, Parquet", synth("bad.parquet"), "columns 1 and 3", two_alike),
-    Case("a record in place of the header", synth("bad.csv"), "columns 1, 2, 3, 4", csv(ROW, ROW)),
+    Case(
+        "a record in place of the header", synth("bad.csv"), "its first line looks like a row", csv(ROW, ROW)
+    ),
     Case("a quote left open", synth("bad.csv"), "quote", csv(HEADER, ROW, f'44,"{CANARY},1,2019-01-01', ROW)),
     Case("a row too short", synth("bad.csv"), "bad.csv", csv(HEADER, ROW, f"44,{CANARY}")),
     Case("a row too long", synth("bad.csv"), "bad.csv", csv(HEADER, ROW, ROW + f",{CANARY}")),

@@ -224,7 +224,65 @@ def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypa
     assert files(tmp_path) == set()
 
 
+def test_without_a_schema_what_is_called_like_an_identifier_is_made_anew_and_said(folder, capsys):
+    frame = pd.read_csv("data.csv").assign(email=lambda table: CANARY + table.index.astype(str))
+    frame.to_csv("people.csv", index=False)
+    done = run(capsys, "synth", "people.csv", "out.csv", "--epsilon", 1)
+    assert (done.code, done.err) == (0, "")
+    assert "made anew, being called like identifiers: email; a schema" in done.out
+    assert "email" not in done.out.split("found under privacy")[1].split("taken as public")[0]
+    assert pd.read_csv("out.csv")["email"].is_unique
+    taken = [said for said in done.out.splitlines() if said.startswith("taken as public")]
+    assert len(taken) == 6  # well-formed; whole numbers, text, real numbers, dates; marks
+    assert "made anew" not in run(capsys, *SYNTH).out
+
+
 # All files or none, and one line
+
+
+def test_a_model_and_a_reviewed_schema_are_overwritten_by_force_alone(folder, capsys):
+    synth = (*SYNTH, "--model", "m.privsyn")
+    draft = ("schema", "data.csv", "-o", "mine.yaml")
+    for command, kept in ((synth, "m.privsyn"), (draft, "mine.yaml")):
+        Path(kept).write_text("kept")
+        assert "is there already" in line(run(capsys, *command), 2)
+        assert Path(kept).read_text() == "kept"
+        assert run(capsys, *command, "--force").code == 0
+        assert Path(kept).read_bytes() != b"kept"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ((*SYNTH, "--report", "page.pdf"), "--report page.pdf"),
+        ((*SYNTH, "--public-report", "page.csv"), "--public-report page.csv"),
+        (("evaluate", "data.csv", "data.csv", "--report", "page"), "--report page"),
+        (("report", "data.csv", "page.pdf"), "OUT page.pdf"),
+    ],
+)
+def test_a_web_page_is_called_one(command, name, folder, capsys):
+    assert f"{name}: is a web page: let its name end in .html" in line(run(capsys, *command), 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("gender=Female",), "--given 'gender': there is no such column"),
+        (("job=baker", "job=clerk"), "--given 'job': is said twice"),
+    ],
+)
+def test_what_is_given_is_said_once_of_a_column_that_is_there(given, words, folder, capsys):
+    run(capsys, *SYNTH, "--model", "m.privsyn")
+    options = [part for text in given for part in ("--given", text)]
+    assert words in line(run(capsys, "sample", "m.privsyn", "more.csv", *options), 2)
+
+
+def test_samples_with_something_given_do_not_claim_to_number_the_table(folder, capsys):
+    run(capsys, *SYNTH, "--model", "m.privsyn")
+    for options in (("--given", "job=baker"), ("--balance", "job")):
+        done = run(capsys, "sample", "m.privsyn", "more.csv", *options)
+        assert done.code == 0
+        assert "a private estimate" not in done.out
 
 
 @pytest.mark.parametrize("out", ["/proc/out.csv", "absent/out.csv", "out.txt", "data.csv", ".", "pipe.csv"])

@@ -64,12 +64,35 @@ def remarks(text):
     return found
 
 
+def test_bounds_of_a_short_range_of_whole_numbers_are_exact_and_said_to_be():
+    rows = pd.DataFrame({"day": range(1, 32), "week": range(22, 53), "income": range(3, 3100, 100)})
+    draft = draft_schema(rows).columns
+    assert [(c.low, c.high) for c in draft.values()] == [(1, 31), (22, 52), (0, 3500)]
+    notes = remarks(draft_text(rows))
+    assert [notes[name].split(",")[0] for name in rows] == [*["READ: exact bounds"] * 2, "READ: bounds"]
+
+
+def test_texts_that_stand_for_missing_are_asked_about_above_their_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("job,age\nbaker,NA\nNone,7\n")
+    lines = draft_text(path).splitlines()
+    at = next(place for place, line in enumerate(lines) if line.startswith("missing:"))
+    assert "READ: texts in the file that as a rule stand for a missing cell;" in lines[at - 2]
+    assert "texts in the file" not in draft_text(ROWS)
+
+
+def test_a_draft_of_a_csv_by_types_says_that_it_has_none(tmp_path):
+    ROWS.to_csv(tmp_path / "t.csv", index=False)
+    assert "A CSV has no types" in draft_text(tmp_path / "t.csv", read=False)
+    assert "A CSV has no types" not in draft_text(ROWS, read=False)
+
+
 def test_each_column_is_asked_about_in_a_line():
     text = draft_text(ROWS)
     assert remarks(text) == {
         "customer_id": "CALLED LIKE AN IDENTIFIER: not looked at; new ones are made."
         " If it is none, say what it is.",
-        "age": "READ: bounds, all whole, no cell missing.",
+        "age": "READ: exact bounds, all whole, no cell missing.",
         "sex": "READ: 2 values, no cell missing.",
         "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds tell less:"
         " {kind: numerical, low: , high: }.",

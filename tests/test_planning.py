@@ -121,6 +121,13 @@ def test_a_person_of_many_rows_costs_noise():
     assert noise[1] == pytest.approx(4 * noise[0], rel=0.3)
 
 
+def test_a_schema_in_the_place_of_the_table_is_the_schema():
+    schema = Schema({"age": Numerical(0, 9), "sex": Categorical(["F", "M"])})
+    assert plan(schema, 1.0, rows=100) == plan(schema=schema, epsilon=1.0, rows=100)
+    with pytest.raises(InputError, match="two schemas"):
+        plan(schema, 1.0, schema=schema)
+
+
 def test_one_column_has_no_pairs():
     (expected,) = plan(schema=Schema({"a": Categorical(["x", "y"])}), epsilon=1.0, rows=100).expectations
     assert np.isnan(expected.pair_error)

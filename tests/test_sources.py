@@ -170,7 +170,9 @@ def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
     ]
     assert source.frame.iloc[1].isna().tolist() == [True, True, True, True, False, True]
     assert source.public_inputs[0] == WELL_FORMED
-    assert len(source.public_inputs) == 7
+    assert len(source.public_inputs) == 7  # five kinds, of which one is of two columns, and the marks
+    assert "that these columns are of text (read off the file): 'e', 'f'" in source.public_inputs
+    assert source.public_inputs[-1].endswith(": ? NA N/A n/a #N/A <NA> NaN nan NULL null None none")
     assert not any(cell in " ".join(source.public_inputs) for cell in ("0.5", "2015", "01234"))
 
 

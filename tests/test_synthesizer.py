@@ -78,6 +78,15 @@ def coded(d, rows=500, seed=0):
 # --- settings ----------------------------------------------------------------------------------------------
 
 
+def test_it_says_what_it_is():
+    assert repr(PrivSyn(1.0)) == "<PrivSyn: epsilon=1.0, delta=1e-09; not fitted>"
+    schema = Schema({"a": Categorical(["x", "y"])})
+    model = PrivSyn.paper(2, 1e-6, schema, seed=3).fit(pd.DataFrame({"a": ["x", "y"] * 50}))
+    said = "epsilon=2, delta=1e-06, schema of 1 column, method='published', seed=3; fitted"
+    assert repr(model) == f"<PrivSyn: {said}>"
+    assert repr(model.release_).startswith("<Release: 1 column, about ")
+
+
 def test_settings_are_stored_and_never_changed():
     def progress(stage, done, total):
         pass

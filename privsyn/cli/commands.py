@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +35,8 @@ Unit = Annotated[
 RowsPerUnit = Annotated[
     int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
 ]
+
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what may not be made again.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -83,11 +86,13 @@ def synth(
         str, typer.Option(help="For rows and counts; a table that takes more is read several times.")
     ] = "2GB",
     paper: Annotated[bool, typer.Option("--paper", help="The published algorithm, step for step.")] = False,
+    force: Force = False,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.files import check_outputs, staged
-    from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
+    from privsyn.cli.files import check_new, check_outputs, check_page, staged
+    from privsyn.cli.screen import progress, show_dropped, show_files, show_identifiers, show_privacy
+    from privsyn.table.naming import called_identifiers
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of, read_table, write_blocks
     from privsyn.table.stream import is_folder
@@ -98,6 +103,9 @@ def synth(
         ending_of(data)
     ending_of(out)
     check_outputs(outputs | {"--report": report}, inputs=(data, schema))
+    check_page("--report", report)
+    check_page("--public-report", public_report)
+    check_new("--model", model, force=force)
     public = None if schema is None else read_schema(schema)
     with progress() as bars:
         fitted = privsyn.PrivSyn(
@@ -126,6 +134,7 @@ def synth(
     if public_report is not None:
         typer.echo(f"{public_report}: what was released, and how sure it is")
     show_dropped(fitted.release_.codec.dropped)
+    show_identifiers(called_identifiers(fitted.release_.codec.schema) if public is None else ())
     show_privacy(fitted.ledger_)
     if synthetic is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
         spent = fitted.ledger_.to_dict()
@@ -162,6 +171,7 @@ def sample(
     ending_of(out)
     check_outputs(outputs, inputs=(model,))
     release = load(model)
+    _check_given(release.codec.schema.coded, given or ())
     asked = parse_given(release.codec.schema, given) if given else None
     with staged(outputs) as places, progress() as report:
         if asked is None and balance is None:
@@ -169,9 +179,21 @@ def sample(
         else:
             blocks = iter([release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)])
         shape = write_blocks(blocks, places["OUT"], release.codec.schema, release.form)
-    show_files(shape, out, release.ledger, estimated=rows is None)
+    show_files(shape, out, release.ledger, estimated=rows is None and asked is None and balance is None)
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
+
+
+def _check_given(names: Collection[str], given: Sequence[str]) -> None:
+    """Refuse a column that is not there, and one that is to have two values."""
+    from privsyn.errors import InputError, shown
+
+    said = [text.partition("=")[0] for text in given if "=" in text]
+    for name in said:
+        if name not in names:
+            raise InputError(f"--given {shown(name)}: there is no such column among those to be synthesised")
+        if said.count(name) > 1:
+            raise InputError(f"--given {shown(name)}: is said twice, and a row has one value: give it once")
 
 
 @app.command()
@@ -181,10 +203,11 @@ def report(
 ) -> None:
     """Write what was released, its error bars and its cost on a web page: as public as MODEL is."""
     import privsyn
-    from privsyn.cli.files import check_outputs
+    from privsyn.cli.files import check_outputs, check_page
     from privsyn.cli.screen import show_privacy
 
     check_outputs({"OUT": out}, inputs=(model,))
+    check_page("OUT", out)
     release = privsyn.load(model)
     privsyn.report(release, out)
     typer.echo(f"{out}: what was released, and how sure it is")
@@ -211,9 +234,10 @@ def schema(
         typer.Option("--import", help="Draft from SDV's metadata (JSON) or a domain (YAML); reads no DATA."),
     ] = None,
     unit: Unit = None,
+    force: Force = False,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it until reviewed."""
-    from privsyn.cli.files import check_outputs, staged
+    from privsyn.cli.files import check_new, check_outputs, staged
     from privsyn.errors import InputError
     from privsyn.table.draft_text import IMPORTED, commented, draft_text
     from privsyn.table.imported import import_schema
@@ -227,6 +251,7 @@ def schema(
         return
     outputs = {"--output": output}
     check_outputs(outputs, inputs=(data, other))
+    check_new("--output", output, force=force)
     if other is not None:
         draft = commented(import_schema(other), IMPORTED, read=False)
     else:
@@ -268,13 +293,14 @@ def evaluate(
 ) -> None:
     """Say how far SYNTHETIC is from REAL. It READS REAL: what it says is not private."""
     import privsyn
-    from privsyn.cli.files import check_outputs, staged
+    from privsyn.cli.files import check_outputs, check_page, staged
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of
 
     outputs = {"--json": json_file, "--report": report}
     ending_of(real), ending_of(synthetic)
     check_outputs(outputs, inputs=(real, synthetic, schema))
+    check_page("--report", report)
     public = None if schema is None else read_schema(schema)
     with staged(outputs) as places:
         scores = privsyn.evaluate(real, synthetic, public, target, report=places.get("--report"))
@@ -349,6 +375,7 @@ def sweep(
     from privsyn.cli.files import check_outputs
     from privsyn.cli.plot import check_plot, draw
     from privsyn.cli.screen import countdown
+    from privsyn.errors import counted
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of
 
@@ -369,7 +396,8 @@ def sweep(
             out=out,
             progress=report,
         )
-    typer.echo(f"{out}: {len(rows)} runs, a row each. They READ THE REAL TABLE and are seeded: not private")
+    done = counted(len(rows), "run")
+    typer.echo(f"{out}: {done}, a row each. They READ THE REAL TABLE and are seeded: not private")
     if plot is not None:
         draw(rows, plot)
         typer.echo(f"{plot}: errors against epsilon; not private either")

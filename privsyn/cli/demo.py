@@ -49,7 +49,7 @@ def run(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as private:
         data = Path(private) / "survey.csv"
         real.to_csv(data, index=False)
-        synth(data, out, epsilon=1.0, schema=SCHEMA, model=model, ledger=ledger)
+        synth(data, out, epsilon=1.0, schema=SCHEMA, model=model, ledger=ledger, force=True)
     shutil.copyfile(SCHEMA, schema)
     typer.echo(f"\n{load(model).ledger}\n")
     synthetic = read_table(out, read_schema(schema)).frame

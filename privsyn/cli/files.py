@@ -42,6 +42,18 @@ def _check_output(name: str, path: Path) -> None:
         ) from None
 
 
+def check_page(name: str, path: Path | None) -> None:
+    """Refuse a web page that no browser would open."""
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{name} {path}: is a web page: let its name end in .html")
+
+
+def check_new(name: str, path: Path | None, *, force: bool) -> None:
+    """Refuse to overwrite what cannot be made again: a person's review, or what privacy was spent on."""
+    if path is not None and path.exists() and not force:
+        raise InputError(f"{name} {path}: is there already: give another name, or --force to overwrite it")
+
+
 @contextmanager
 def staged(outputs: Outputs) -> Iterator[dict[str, Path]]:
     """A temporary place for each output; they get their names together when all is well, and else vanish."""

@@ -12,6 +12,7 @@ import typer
 from rich import progress as rich_progress
 from rich.console import Console
 
+from privsyn.errors import counted
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
 from privsyn.progress import Progress
@@ -80,7 +81,7 @@ def show_files(
     rows, columns = shape
     number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
     note = f" (a private estimate of {number})" if estimated else ""
-    typer.echo(f"{out}: {rows:,} rows{note}, {columns} columns")
+    typer.echo(f"{out}: {counted(rows, 'row')}{note}, {counted(columns, 'column')}")
     if model is not None:
         typer.echo(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
     if ledger is not None:
@@ -91,6 +92,14 @@ def show_dropped(names: Sequence[str]) -> None:
     """Say which columns were left out."""
     if names:
         typer.echo(f"left out, being free text: {', '.join(names)}")
+
+
+def show_identifiers(names: Sequence[str]) -> None:
+    """Say which columns were taken for identifiers by their names alone."""
+    if names:
+        typer.echo(
+            f"made anew, being called like identifiers: {', '.join(names)}; a schema can say otherwise"
+        )
 
 
 def show_privacy(ledger: Ledger) -> None:

@@ -33,6 +33,7 @@ from privsyn.table.checks import check_names
 from privsyn.table.csv_format import CsvFormat
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Floats
+from privsyn.table.header import check_header
 from privsyn.table.kinds import Duration, Identifier, Text, Time
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 
@@ -95,10 +96,10 @@ class CsvTable:
             marks |= {name: schema.markers(name) for name in known}
         if unit in names:
             known |= {unit: Categorical()}
+        check_header(path, names, known)
         guessed = _guess(path, {name: marks[name] for name in names if name not in known}, spelling)
-        facts = (f"column {n!r}: that it is {_kind(c)} (read off the file)" for n, c in guessed.items())
         columns = {name: known[name] if name in known else guessed[name] for name in names}
-        return cls(path, columns, marks, (WELL_FORMED, *facts), unit, spelling)
+        return cls(path, columns, marks, (WELL_FORMED, *_facts(guessed)), unit, spelling)
 
     @property
     def schema(self) -> Schema | None:
@@ -282,12 +283,23 @@ def _guess(path: Path, marks: Mapping[str, Sequence[str]], spelling: CsvFormat) 
     }
 
 
+def _facts(guessed: Mapping[str, Guess]) -> Iterator[str]:
+    """A sentence for each kind that was read off the file, and one for what stood for a missing cell."""
+    kinds: dict[str, list[str]] = {}
+    for name, column in guessed.items():
+        kinds.setdefault(_kind(column), []).append(repr(name))
+    for kind, names in kinds.items():
+        yield f"that these columns are of {kind} (read off the file): {', '.join(names)}"
+    if guessed:
+        yield f"that these texts stand for a missing cell, as the empty one does: {' '.join(MARKS[1:])}"
+
+
 def _kind(column: Guess) -> str:
     if isinstance(column, Numerical):
-        return "a column of whole numbers" if column.integer else "a column of real numbers"
+        return "whole numbers" if column.integer else "real numbers"
     if isinstance(column, Datetime):
-        return "a column of times" if column.unit == "s" else "a column of dates"
-    return "a column of text" if column.values is None else "a column of true and false"
+        return "times" if column.unit == "s" else "dates"
+    return "text" if column.values is None else "true and false"
 
 
 def _typed(cells: pa.ChunkedArray, column: Column, spelling: CsvFormat) -> pd.Series:

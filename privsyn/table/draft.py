@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -18,7 +17,9 @@ from privsyn.table.cells import moments
 from privsyn.table.coders import make_coder
 from privsyn.table.csv_file import marks_in, read_header
 from privsyn.table.dtypes import Dtype, family, number_type
+from privsyn.table.header import check_header
 from privsyn.table.kinds import Duration, Identifier, Time
+from privsyn.table.naming import can_name, names_rows, with_identifiers
 from privsyn.table.persons import persons_of
 from privsyn.table.schema import Categorical, Coded, Column, Datetime, Numerical, Schema
 from privsyn.table.sources import ending_of, read_table
@@ -30,19 +31,17 @@ FEW_NUMBERS = 20
 FEW_TEXTS = 200
 """A column of at most so many different texts is listed, unless most of them come once."""
 
-MOST_DECIMALS = 6
+FEW_WHOLE = 100
+"""Bounds of whole numbers between which so many lie, at most, are not rounded: of days, weeks, ages."""
 
-_NAMES = (
-    r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
-    r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
-)
-_NAMING = re.compile(rf"(?:^| )(?:{'|'.join(_NAMES)})(?:$| )")
+MOST_DECIMALS = 6
 
 
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
     """A schema that fits a table. It reads the rows: nothing in it is private until a person has reviewed it.
 
-    Few values are listed; numbers and dates get bounds rounded outwards; text of many values is left without
+    Few values are listed; numbers and dates get bounds rounded outwards, but for whole numbers of a short
+    range, as of days in a month; text of many values is left without
     a list. A column whose name is that of an identifier is taken for one, and is not looked at.
 
     Parameters
@@ -59,7 +58,7 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     >>> draft = draft_schema(people)
     >>> age = draft.columns["age"]
     >>> age.low, age.high, age.integer, age.nullable
-    (10, 100, True, False)
+    (17, 92, True, False)
     >>> draft.columns["sex"].values, draft.columns["id"]
     (('F', 'M'), Identifier(format=None))
     >>> draft_schema(people, read=False).columns["age"].low is None
@@ -70,16 +69,6 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     frame = without(unit, read_table(table, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
     return Schema(columns, missing=_marks(table))
-
-
-def names_rows(name: str) -> bool:
-    """Whether a column is called what identifiers are called.
-
-    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "width")]
-    [True, True, True, True, False, False]
-    """
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
-    return _NAMING.search(re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()) is not None
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
@@ -102,7 +91,9 @@ def _marks(table: object) -> tuple[str, ...]:
 def _empty(table: object) -> pd.DataFrame:
     """The names and dtypes of a table, without a row; of a CSV, which has no dtypes, the names."""
     if is_csv(table):
-        return pd.DataFrame({name: [] for name in read_header(Path(cast(str, table)))}, dtype=object)
+        path = Path(cast(str, table))
+        check_header(path, names := read_header(path))
+        return pd.DataFrame({name: [] for name in names}, dtype=object)
     if isinstance(table, str | PathLike):
         bare = None
         try:
@@ -114,19 +105,12 @@ def _empty(table: object) -> pd.DataFrame:
 
 
 def _by_dtype(frame: pd.DataFrame) -> Schema:
-    columns: dict[str, Column] = {}
-    for name, dtype in frame.dtypes.items():
-        named = names_rows(cast(str, name)) and _can_name(dtype)
-        columns[cast(str, name)] = Identifier() if named else column_of(dtype)
-    return Schema(columns)
-
-
-def _can_name(dtype: Dtype) -> bool:
-    return family(dtype) in ("text", "object", "integer", "real")
+    dtypes = {cast(str, name): dtype for name, dtype in frame.dtypes.items()}
+    return with_identifiers(Schema({name: column_of(dtype) for name, dtype in dtypes.items()}), dtypes)
 
 
 def _draft_column(name: str, cells: pd.Series) -> Column:
-    if names_rows(name) and _can_name(cells.dtype):
+    if names_rows(name) and can_name(cells.dtype):
         return Identifier()
     present = cells.dropna()
     nullable = len(present) < len(cells)
@@ -146,7 +130,7 @@ def _works(column: Coded, dtype: Dtype) -> bool:
 
 
 def _number(present: pd.Series, nullable: bool) -> Coded | None:
-    """A column of many different numbers, with bounds rounded outwards."""
+    """A column of many different numbers, with bounds rounded outwards unless their range is short."""
     kind = family(present.dtype)
     if kind == "object":
         present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
@@ -157,7 +141,9 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
     if (len(np.unique(numbers)) <= FEW_NUMBERS and kind != "decimal") or not len(numbers):
         return None
     decimals = next((d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None)
-    low, high = _outwards(float(numbers.min()), float(numbers.max()))
+    low, high = float(numbers.min()), float(numbers.max())
+    if decimals != 0 or kind == "decimal" or not is_short(low, high):
+        low, high = _outwards(low, high)
     if kind == "integer":
         limits = np.iinfo(number_type(present.dtype))
         low, high = max(low, limits.min), min(high, limits.max)
@@ -169,6 +155,15 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
         return Numerical(low, high, integer=False, decimals=decimals, nullable=nullable)
     except InputError:
         return None  # too many digits to be a quantity
+
+
+def is_short(low: float, high: float) -> bool:
+    """Whether so few whole numbers lie between two that these are not rounded.
+
+    >>> is_short(1, 31), is_short(0, 100)
+    (True, False)
+    """
+    return high - low < FEW_WHOLE
 
 
 def _outwards(low: float, high: float) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privsyn.table.draft import draft_schema
+from privsyn.table.draft import draft_schema, is_csv, is_short
 from privsyn.table.kinds import Duration, Identifier, Text, Time
 from privsyn.table.schema import Categorical, Coded, Column, Datetime, Numerical, Schema
 from privsyn.table.schema_file import to_yaml
@@ -12,11 +12,21 @@ READ = """\
 # "READ" names what was read off the rows. Review each: whatever stands here is treated as known to everybody.
 # Replace what only the rows could tell by what anybody may know (from a codebook, a form, a law), or leave it
 # out: values, low and high are then found under privacy. At last delete these comments.
+# Bounds are rounded outwards unless it says "exact": those are the least and the largest cell.
+"""
+
+MARKS_READ = """\
+# READ: texts in the file that as a rule stand for a missing cell; they come out as empty cells.
+# Take out one that is a value, as "None" may be an answer.
 """
 
 UNREAD = """\
 # DRAFT, made from names and types alone: no row was looked at. Review each line, and add what anybody may
 # know: it saves budget. What is left out (values, low and high) is found under privacy.
+"""
+
+NO_TYPES = """\
+# A CSV has no types: all that is known are the names in its header. Say of each column what kind it is.
 """
 
 IMPORTED = """\
@@ -32,7 +42,8 @@ MANY_NUMBERS = 5
 def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> str:
     """The draft as the text of a schema file, which begins by saying what it is."""
     draft = draft_schema(table, unit=unit, read=read)
-    return commented(draft, READ if read else UNREAD, read=read)
+    header = READ if read else UNREAD + (NO_TYPES if is_csv(table) else "")
+    return commented(draft, header + (MARKS_READ if draft.missing else ""), read=read)
 
 
 def commented(draft: Schema, header: str, *, read: bool) -> str:
@@ -62,9 +73,13 @@ def _facts(column: Coded) -> tuple[list[str], list[str]]:
             numbers = [value for value in values or () if type(value) in (int, float)]
             thought = "Counts or amounts? Then bounds tell less: {kind: numerical, low: , high: }."
             return [f"{len(values or ())} values"], [thought] if len(numbers) >= MANY_NUMBERS else []
-        case Numerical():
+        case Numerical(low=low, high=high):
+            exact = column.integer and low is not None and high is not None and is_short(low, high)
             digits = "all whole" if column.integer else f"{column.decimals} decimals"
-            return ["bounds", *([digits] if column.integer or column.decimals else [])], []
+            return [
+                "exact bounds" if exact else "bounds",
+                *([digits] if column.integer or column.decimals else []),
+            ], []
         case Datetime():
             return ["first and last year"], []
         case Duration():

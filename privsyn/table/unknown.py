@@ -22,6 +22,7 @@ from privsyn.table.columns import STRAY, Ordered
 from privsyn.table.compiling import fit_found
 from privsyn.table.dtypes import OBJECT, Dtype, family, number_type
 from privsyn.table.kinds import SECONDS, Duration, Identifier, Time
+from privsyn.table.naming import with_identifiers
 from privsyn.table.ruler import FIRST_YEAR, LAST_YEAR, Ruler
 from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
 
@@ -77,7 +78,7 @@ class Unknown:
         check_names(table.columns)
         dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
         if schema is None:
-            schema = Schema({name: column_of(dtype) for name, dtype in dtypes.items()})
+            schema = by_names(table)
         columns = {
             name: _known_by_dtype(column, dtypes[name]) if name in dtypes else column
             for name, column in schema.columns.items()
@@ -205,6 +206,14 @@ def _extents(rulers: Mapping[str, Ruler], cells: Released) -> dict[str, tuple[in
     """First and last cell of each column in which something was seen."""
     found = {name: extent(noisy, rulers[name].blocks, sigma) for name, (noisy, sigma) in cells.items()}
     return {name: ends for name, ends in found.items() if ends is not None}
+
+
+def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
+    """The schema that names and dtypes speak for; of a file without dtypes, its names and `kinds`."""
+    check_names(table.columns)
+    dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
+    columns = {name: column_of(dtype) for name, dtype in dtypes.items()}
+    return with_identifiers(kinds or Schema(columns), dtypes)
 
 
 def column_of(dtype: Dtype) -> Column:
