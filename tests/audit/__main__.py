@@ -48,7 +48,7 @@ person moves the exact answers together, in standard deviations of the noise, in
 in no run may it exceed the claim. *Answers* and *rows* are lower bounds on the true mu, by
 the number of right guesses, each with {sure:.1%} confidence. They must not exceed the claim; and those from
 the answers must reach *at least*, {used:.0%} of what the pair is made to move, or budget is wasted. Where
-values or bounds are to be found too, there are a quarter as many runs.
+values or bounds are to be found too, a quarter as many runs go to the end, to their rows.
 
 | question | method | claimed | moved | at least | answers of {answers:,} runs | rows of {rows:,} runs |
 |---|---|---|---|---|---|---|
