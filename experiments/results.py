@@ -28,7 +28,7 @@ triples, AUC of gradient boosting trained on synthetic rows and tested on real o
 sample. delta 1e-9, neighbours by adding or removing one record, categorical columns and numbers in 32 equal
 bins; the mean of {seeds} seeds, for PrivSyn.paper of {paper_seeds}. `floor-resample` draws as many rows
 afresh from the real table and `floor-indep` draws its columns alone: yardsticks, not private. The peers'
-numbers are as recorded with the bench, their seconds on another machine; a `-` was not recorded.
+numbers are as recorded with the bench, their seconds on another machine; a `-` was not recorded.{note}
 
 privsyn {version}; made by
 
@@ -46,14 +46,18 @@ def main() -> None:
     parser.add_argument("--eps", default="0.2,1,5")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--paper-seeds", default="0", help="for PrivSyn.paper")
+    parser.add_argument("--note", default="", help="what else the page is to say, of the machine's load say")
     settings = parser.parse_args()
     peers = json.loads((settings.bench / "peers.json").read_text())
     runs = pd.concat([run(settings, "default", settings.seeds), run(settings, "paper", settings.paper_seeds)])
     runs.drop(columns="peak_rss_mb").to_csv(ROWS, index=False, float_format="%.5f")
     seeds, paper_seeds = (len(text.split(",")) for text in (settings.seeds, settings.paper_seeds))
     command = " ".join(["python experiments/results.py BENCH", *sys.argv[2:]])
+    note = f" {settings.note}" if settings.note else ""
     sections = [
-        HEAD.format(seeds=seeds, paper_seeds=paper_seeds, version=version("privsyn"), command=command)
+        HEAD.format(
+            seeds=seeds, paper_seeds=paper_seeds, note=note, version=version("privsyn"), command=command
+        )
     ]
     for (data, epsilon), group in runs.groupby(["data", "eps"], sort=False):
         rows = {f"**privsyn** ({preset})": r[list(METRICS)].mean() for preset, r in group.groupby("preset")}
