@@ -473,7 +473,7 @@ def test_a_draft_says_what_it_read(tmp_path):
     schema = read_schema(tmp_path / "s.yaml")
     assert schema == Schema(
         {
-            "age": Numerical(10, 90, integer=True, nullable=False),
+            "age": Numerical(17, 86, integer=True, nullable=False),
             "kids": Categorical([0, 1, 2], nullable=False),
             "sex": Categorical(["F", "M"]),
             "name": Categorical(nullable=False),
