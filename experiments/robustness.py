@@ -1,6 +1,6 @@
 """Is the default ever worse than columns drawn alone, for the same promise? Tables of every shape.
 
-    python experiments/robustness.py [--quick]
+    python experiments/robustness.py [--quick] [--seeds 3]
 
 Each table has one hidden value behind all its columns, or none; sizes go from 100 to 1,000,000 rows, 1 to 60
 columns, 2 to 1,000 values. Beside the default stand independent columns, with the whole budget spent on the
@@ -10,6 +10,7 @@ one-ways. The means go to docs/robustness.md.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -115,10 +116,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="small tables only, one seed")
-    quick = parser.parse_args().quick
-    shapes = tuple(s for s in SHAPES if s[0] * s[1] <= 100_000) if quick else SHAPES
-    seeds = 1 if quick else 3
+    parser.add_argument("--quick", action="store_true", help="small tables only")
+    parser.add_argument("--seeds", type=int, default=3, help="how many")
+    settings = parser.parse_args()
+    shapes = tuple(s for s in SHAPES if s[0] * s[1] <= 100_000) if settings.quick else SHAPES
+    seeds = settings.seeds
     found = pd.DataFrame(runs(shapes, seeds))
     lines = ["| " + " | ".join(found.columns) + " |", "|---" * len(found.columns) + "|"]
     for row in found.itertuples(index=False):
@@ -134,7 +136,7 @@ Mean pair error of the default beside that of independent columns with the whole
 {seeds} seeds; a ratio above 1 is a loss. Where columns depend, half of the cells of a row show one hidden
 value. Seconds are for fit and sample. privsyn {version("privsyn")}; made by
 
-    python experiments/robustness.py{" --quick" if quick else ""}
+    {" ".join(["python experiments/robustness.py", *sys.argv[1:]])}
 
 """
         + "\n".join(lines)
