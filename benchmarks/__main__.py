@@ -42,15 +42,18 @@ def wide(columns: int, n: int, out: Path) -> None:
     sizes = rng.choice([2, 3, 4, 6, 8, 12, 16], columns)
     odds = [rng.dirichlet(np.full(size, 0.7), 6).cumsum(axis=1) for size in sizes]
 
-    def block(size: int) -> pd.DataFrame:
-        hidden = rng.integers(0, 6, size)
-        drawn = [(rng.random(size)[:, None] > edges[hidden]).sum(axis=1) for edges in odds]
-        return pd.DataFrame(
-            {
-                f"c{j}": np.minimum(c, s - 1).astype(str)
-                for j, (c, s) in enumerate(zip(drawn, sizes, strict=True))
-            }
+    def column(hidden: np.ndarray, edges: np.ndarray) -> pa.Array:
+        drawn = np.zeros(len(hidden), np.int8)
+        where = rng.random(len(hidden), np.float32)
+        for edge in edges[:, :-1].T.astype(np.float32):
+            drawn += where > edge[hidden]
+        return pa.DictionaryArray.from_arrays(drawn, [str(v) for v in range(edges.shape[1])]).cast(
+            pa.string()
         )
+
+    def block(size: int) -> pa.Table:
+        hidden = rng.integers(0, 6, size)
+        return pa.table({f"c{j}": column(hidden, edges) for j, edges in enumerate(odds)})
 
     _write(out, n, block)
 
@@ -137,7 +140,8 @@ class Watch:
 def _write(out: Path, n: int, block) -> None:
     writer = None
     for start in range(0, n, STRETCH):
-        table = pa.Table.from_pandas(block(min(STRETCH, n - start)), preserve_index=False)
+        made = block(min(STRETCH, n - start))
+        table = made if isinstance(made, pa.Table) else pa.Table.from_pandas(made, preserve_index=False)
         writer = writer or pq.ParquetWriter(out, table.schema)
         writer.write_table(table)
     if writer is not None:

@@ -258,6 +258,11 @@ def error_left(variances, rhos):
     )
 
 
+def slope(variances, rho):
+    """How fast the error of one table falls."""
+    return np.sqrt(2 / np.pi) * ((variances / (1 + 2 * rho * variances)) ** 1.5).sum()
+
+
 def fit_margins(table, margins, rounds):
     """Iterative proportional fitting, cell by cell."""
     counts = table.counts.copy()

@@ -311,3 +311,13 @@ def test_what_is_certain_is_not_looked_at_again():
     )
     assert again[0] is pairs[0]
     assert again[1] is not pairs[1]
+
+
+def test_of_very_many_pairs_those_that_pay_most_are_measured(monkeypatch):
+    """With a cap of three of fifteen: the pair that is one attribute twice is among them; all is spent."""
+    monkeypatch.setattr(default, "MOST_PAIRS", 3)
+    learnt, private = run(default.learn, dependent(), 0.1)
+    pairs = [table.attributes for table in learnt.marginals if len(table.attributes) == 2]
+    assert len(pairs) <= 3
+    assert ("a", "b") in pairs
+    assert fsum(spend.rho for spend in private.spends) == pytest.approx(0.1, rel=1e-12)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.answers.spread import MEAN_OF_ABSOLUTE
+from privsyn.answers import _kernels
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +52,9 @@ def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | 
     """
     if not variances:
         return np.zeros(0)
-    gains = np.array([_slopes(table, rho * STEPS) for table in variances])
+    cells = np.concatenate([table.ravel() for table in variances])
+    ends = np.cumsum([table.size for table in variances])
+    gains = _kernels.slopes(cells, ends, rho * STEPS)
     if weights is not None:
         gains *= weights[:, np.newaxis]
     low, high = 0.0, float(gains[:, 0].max())
@@ -66,12 +68,13 @@ def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | 
     return budgets * (rho / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), rho / len(gains))
 
 
-def _slopes(variance: Floats, rhos: Floats) -> Floats:
-    """-e'(rho), falling in rho."""
-    cells = variance.ravel()
-    return MEAN_OF_ABSOLUTE * np.array([np.sum((cells / (1 + 2 * rho * cells)) ** 1.5) for rho in rhos])
-
-
 def _budgets(gains: Floats, slope: float, rho: float) -> Floats:
     """The budget at which each table's gain has fallen to `slope`, by interpolation between the steps."""
-    return np.array([rho * np.interp(-slope, -gain, STEPS) for gain in gains])
+    rows = np.arange(len(gains))
+    after = np.clip(
+        (gains > slope).sum(axis=1), 1, len(STEPS) - 1
+    )  # gains fall: the first step that is below
+    above, below = gains[rows, after - 1], gains[rows, after]
+    fall = above - below
+    part = np.divide(above - slope, fall, out=np.zeros_like(fall), where=fall > 0).clip(0.0, 1.0)
+    return rho * (STEPS[after - 1] + part * (STEPS[after] - STEPS[after - 1]))

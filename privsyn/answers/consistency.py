@@ -70,9 +70,12 @@ def hear_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> tupl
     -------
     tuple of Measurement, one for each attribute, in the domain's order.
     """
+    about: dict[str, list[Measurement]] = {name: [] for name in domain.names}
+    for measurement in measurements:
+        for name in measurement.attributes:
+            about[name].append(measurement.project((name,)))
     heard = []
-    for name in domain.names:
-        tables = [m.project((name,)) for m in measurements if name in m.attributes]
+    for name, tables in about.items():
         # Cell by cell: a pool of many values is far less certain than the values that stand alone.
         precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in tables])
         mean = np.average([table.marginal.counts for table in tables], axis=0, weights=precisions)

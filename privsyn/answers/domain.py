@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -81,8 +82,11 @@ class Domain:
 
     def axes(self, attributes: Attributes) -> tuple[int, ...]:
         """Positions of `attributes`; ``KeyError`` names one that is not there."""
-        places = {name: place for place, name in enumerate(self.names)}
-        return tuple(places[name] for name in attributes)
+        return tuple(self._places[name] for name in attributes)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     def project(self, attributes: Attributes) -> Domain:
         """The domain of `attributes` alone, in the order given."""

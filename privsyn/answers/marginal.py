@@ -53,6 +53,8 @@ class Marginal:
 
     def project(self, attributes: Attributes) -> Marginal:
         """Counts over `attributes` alone, in the order given, all others summed out."""
+        if attributes == self.attributes:
+            return self
         axes = self.domain.axes(attributes)
         others = tuple(axis for axis in range(len(self.domain)) if axis not in axes)
         summed = self.counts.sum(axis=others)

@@ -39,6 +39,7 @@ MOST_LOOKS = (
     2 * 10**9
 )  # at cells of tables, to make them: of very many tables there is time for fewer records
 ROUGH = 4  # sweeps over them: what is left unexplained shows long before they fit to the last
+MOST_PAIRS = 50_000  # measured: those of 300 attributes. With more no sample could be made
 SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
 BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
 TARGET = 4.0  # weight of an error in a table that holds the target, beside one in another
@@ -94,7 +95,7 @@ def learn(
     spreads = np.maximum(pooled_spreads(scores), SAMPLING_SPREAD)
     variances = [spread * pair.counts for spread, pair in zip(spreads, expected, strict=True)]
     attributes = tuple(pair.attributes for pair in expected)
-    rhos = allocate_by_error(variances, split.pairs, weights=_weights(private.domain, attributes, target))
+    rhos = _most(variances, split.pairs, _weights(private.domain, attributes, target))
     chosen = np.flatnonzero(rhos)
     measured = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
     measured = tuple(map(possible.clean, measured))
@@ -137,6 +138,17 @@ def _one_ways(
     pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=doubtful)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     return private.merge(pooled), joined.then(pooled), one_ways, split
+
+
+def _most(variances: list[Floats], rho: float, weights: Floats) -> Floats:
+    """The budget of each pair, of which at most `MOST_PAIRS` get any: those that would get most of all."""
+    rhos = allocate_by_error(variances, rho, weights=weights)
+    if np.count_nonzero(rhos) <= MOST_PAIRS:
+        return rhos
+    kept = np.sort(np.argsort(-rhos, kind="stable")[:MOST_PAIRS])
+    most = np.zeros(len(rhos))
+    most[kept] = allocate_by_error([variances[i] for i in kept], rho, weights=weights[kept])
+    return most
 
 
 def _unexplained(
