@@ -71,9 +71,7 @@ def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | 
 def _budgets(gains: Floats, slope: float, rho: float) -> Floats:
     """The budget at which each table's gain has fallen to `slope`, by interpolation between the steps."""
     rows = np.arange(len(gains))
-    after = np.clip(
-        (gains > slope).sum(axis=1), 1, len(STEPS) - 1
-    )  # gains fall: the first step that is below
+    after = np.clip((gains > slope).sum(axis=1), 1, len(STEPS) - 1)  # gains fall
     above, below = gains[rows, after - 1], gains[rows, after]
     fall = above - below
     part = np.divide(above - slope, fall, out=np.zeros_like(fall), where=fall > 0).clip(0.0, 1.0)
