@@ -79,11 +79,14 @@ def test_no_exclusive_or_is_made_up():
     assert abs(agreement(coins, PrivSyn(1.0, DELTA, coins.schema)) - 0.5) < 0.03
 
 
-def test_rank_correlations_of_a_copula_come_back():
-    """In eight groups a number; in finer ones this much noise hides what is weak."""
-    schema = Schema({name: Numerical(0, 99, integer=True, nullable=False, bins=8) for name in COPULA.names})
+@pytest.mark.parametrize(("bins", "near"), [(8, 0.12), (32, 0.22)])
+def test_rank_correlations_of_a_copula_come_back(bins, near):
+    """In eight groups a number, and in as many as there are by themselves, of which each tells little."""
+    schema = Schema(
+        {name: Numerical(0, 99, integer=True, nullable=False, bins=bins) for name in COPULA.names}
+    )
     table = COPULA.draw(ROWS, np.random.default_rng())
     rows = PrivSyn(1.0, DELTA, schema).fit(table).sample(ROWS)
     found, exact = rows.corr("spearman").to_numpy()[UPPER], COPULA.spearman[UPPER]
-    assert np.abs(found - exact).max() < 0.12
-    assert np.abs(found + exact)[exact != 0].min() > 0.12  # the test can fail: not so with the signs turned
+    assert np.abs(found - exact).max() < near
+    assert np.abs(found + exact)[exact != 0].min() > near  # the test can fail: not so with the signs turned

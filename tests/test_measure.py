@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, combinations_with_replacement, count, permutations
 from math import fsum, sqrt
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from strategies import StubNoise, coded_tables, domains, neighbours
 from privsyn.answers import counting
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
-from privsyn.answers.merging import merge_rare
+from privsyn.answers.merging import Merging, merge_rare
 from privsyn.private import measure
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
@@ -26,6 +27,12 @@ TINY = Domain(("a", "b", "c"), (2, 2, 2))
 MOST = 3  # records in a tiny table; there are 120 of such
 EXPECTED = tuple(
     Marginal(TINY.project(pair), np.array([[0.4, 1.6], [2.5, -1.2]])) for pair in combinations("abc", 2)
+)
+ONE_A = Merging(
+    TINY,
+    Domain(TINY.names, (1, 2, 2)),
+    tuple(np.array(group, np.int32) for group in ([0, 0], [0, 1], [0, 1])),
+    tuple(np.array(shares) for shares in ([0.5, 0.5], [1.0, 1.0], [1.0, 1.0])),
 )
 THREE = (("a", "b", "c"), ("c", "b"), ("a",))
 
@@ -362,13 +369,32 @@ def test_a_departure_is_the_distance_from_the_rounded_expectation(records, expec
     assert answer.tolist() == [sum(abs(exact[c] - round(table.counts[c])) for c in cells_of((2, 2)))]
 
 
+@given(coded_tables(TINY))
+def test_in_blocks_a_departure_is_the_distance_of_the_joined_counts(records):
+    """Two values of `a` are one block; the spread of what was expected is of blocks too."""
+    table = Marginal(ONE_A.merged.project(("c", "a")), np.array([[1.0], [4.4]]))
+    answer, _ = PrivateTable(records, StubNoise()).departures((table,), 1.0, ONE_A)
+    exact = reference.count(records, ("c", "a")).counts.sum(axis=1)
+    assert answer.tolist() == [abs(exact[0] - 1) + abs(exact[1] - 4)]
+
+
+def test_expected_counts_over_other_cells_than_are_counted_are_refused():
+    """Along such an axis one record would count in every cell."""
+    table = Marginal(ONE_A.merged.project(("c", "a")), np.ones((2, 1)))
+    private = private_table([])
+    private._rows = SimpleNamespace(domain=TINY)  # it cannot count
+    with pytest.raises(ValueError, match="the cells that are counted"):
+        private.departures((table,), 1.0)
+    assert private.spends == ()
+
+
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 2.0**54, -1e19])
 def test_expected_counts_that_are_no_integers_are_refused_before_the_rows_are_looked_at(odd):
     table = Marginal(TINY.project(("c", "a")), np.full((2, 2), 0.0))
     table.counts.flags.writeable = True  # a table refuses some of these itself
     table.counts[0, 1] = odd
     private = private_table([])
-    private._rows = None
+    private._rows = SimpleNamespace(domain=TINY)  # it cannot count
     with pytest.raises(ValueError, match="2\\^53"):
         private.departures((table,), 1.0)
     assert private.spends == ()

@@ -12,9 +12,14 @@ from privsyn.answers import pairs as stage
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.pairs import estimate_pairs, independent_pairs, score_pairs
+from privsyn.answers.smoothing import in_runs
 from privsyn.answers.spread import SPREADS, pooled_spreads
 
 DOMAIN = Domain(tuple("abcd"), (4, 3, 4, 3))
+APART = in_runs(
+    DOMAIN,
+    tuple(Marginal(DOMAIN.project((name,)), np.ones(DOMAIN.project((name,)).shape)) for name in DOMAIN),
+)
 
 
 def hidden(n=5000, seed=0):
@@ -85,7 +90,7 @@ def test_estimates_are_better_than_what_was_measured_and_than_independence():
     records, rng = hidden(), np.random.default_rng(1)
     one_ways = measured(records, DOMAIN.names, 10.0, rng)
     noisy = measured(records, list(combinations("abcd", 2)), 40.0, rng)
-    found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), rng)
+    found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), APART, rng)
     independent = independent_pairs(DOMAIN, found.one_ways)
     assert error(found.tables, records) < 0.85 * error([m.marginal for m in noisy], records)
     assert error(found.tables, records) < 0.2 * error(independent, records)
@@ -102,7 +107,7 @@ def test_classes_bring_what_a_pair_alone_does_not_tell(monkeypatch):
             *measured(records, ["ab", "ac", "ad", "bc", "bd"], 10.0, rng),
             *measured(records, ["cd"], 1e3, rng),
         )
-        found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), rng)
+        found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), APART, rng)
         return error(found.tables[-1:], records)
 
     with_classes = np.mean([worst(seed) for seed in range(10)])
@@ -120,7 +125,9 @@ def test_classes_bring_what_a_pair_alone_does_not_tell(monkeypatch):
 def test_what_is_left_is_less_than_the_noise_and_less_than_was_expected():
     records, rng = hidden(), np.random.default_rng(2)
     noisy = measured(records, ["ab", "cd"], 30.0, rng)
-    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 5.0, rng), noisy, nothing_known(2), rng)
+    found = estimate_pairs(
+        DOMAIN, measured(records, DOMAIN.names, 5.0, rng), noisy, nothing_known(2), APART, rng
+    )
     for left, m in zip(found.left, noisy, strict=True):
         assert left.shape == m.marginal.domain.shape
         assert (left > 0).all()
@@ -129,7 +136,7 @@ def test_what_is_left_is_less_than_the_noise_and_less_than_was_expected():
 
 def test_without_pairs_the_one_ways_stand():
     records, rng = hidden(), np.random.default_rng(3)
-    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 1e-6, rng), (), [], rng)
+    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 1e-6, rng), (), [], APART, rng)
     assert found.tables == ()
     assert found.total == pytest.approx(len(records))
     assert error(found.one_ways, records) < 1e-3

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from privsyn.answers.binning import Axis, join_cells
-from privsyn.answers.domain import Domain, Records
+from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.simplex import norm_sub
 
@@ -77,14 +78,26 @@ class Merging:
         )
         return Merging(self.original, other.merged, groups, shares)
 
-    def merge_counts(self, one_way: Measurement) -> Measurement:
-        """A one-way table in merged codes; counts of pooled values add up, and so do their variances."""
-        (place,) = self.original.axes(one_way.attributes)
-        counts, variance = (
-            np.bincount(self.groups[place], values).astype(np.float64)
-            for values in (one_way.marginal.counts, one_way.variance)
-        )
-        return Measurement(Marginal(self.merged.project(one_way.attributes), counts), variance)
+    def merge_counts(self, table: Measurement) -> Measurement:
+        """A measured table in merged codes; counts of joined values add up, and so do their variances."""
+        return Measurement(self.merge_table(table.marginal), self.join(table.attributes, table.variance))
+
+    def merge_table(self, table: Marginal) -> Marginal:
+        """A table in merged codes; counts of joined values add up."""
+        return Marginal(self.merged.project(table.attributes), self.join(table.attributes, table.counts))
+
+    def join(self, attributes: Attributes, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What stands in the cells of a table over `attributes`, summed over those that are joined."""
+        for axis, group in enumerate(self.groups_of(attributes)):
+            if not np.array_equal(group, np.arange(len(group))):
+                order = np.argsort(group, kind="stable")
+                starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+                cells = np.add.reduceat(cells.take(order, axis), starts, axis=axis)
+        return cells
+
+    def groups_of(self, attributes: Attributes) -> list[Codes]:
+        """For each of `attributes` the merged code of each original one."""
+        return [self.groups[axis] for axis in self.original.axes(attributes)]
 
     def restore(self, records: Records, rng: np.random.Generator) -> Records:
         """The records in original codes, each pooled value drawn by its share."""

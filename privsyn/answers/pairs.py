@@ -18,8 +18,10 @@ from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.domain import Domain
 from privsyn.answers.latent import latent_class_pairs, parameters
 from privsyn.answers.marginal import Marginal, Measurement
+from privsyn.answers.merging import Merging
 from privsyn.answers.possible import NOTHING_KNOWN, Possible, product
-from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
+from privsyn.answers.smoothing import has_blocks, smoothed
+from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihoods
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,11 +77,13 @@ def estimate_pairs(
     one_ways: tuple[Measurement, ...],
     measured: tuple[Measurement, ...],
     scores: list[Floats],
+    blocks: Merging,
     rng: np.random.Generator,
     possible: Possible = NOTHING_KNOWN,
 ) -> Pairs:
     """The measured pairs drawn towards independence, and then towards the classes fitted to the result.
 
+    The first time what is smooth is taken out of the noise in blocks. The classes then have it from there.
     The second time the residuals understate the spread, for the classes have followed some of the noise:
     as much as they have parameters, beside the pairs' degrees of freedom.
 
@@ -89,7 +93,9 @@ def estimate_pairs(
     one_ways : tuple of Measurement, one an attribute
     measured : tuple of Measurement over two attributes
     scores : list of arrays of shape ``SPREADS.shape``
-        What was known of each pair's spread before it was measured.
+        What was known of the spread of each pair's blocks before it was measured.
+    blocks : Merging
+        To what the codes were joined when pairs were scored; see `smoothing`.
     rng : numpy.random.Generator
     possible : Possible
         The public zeros; what was measured has them.
@@ -102,8 +108,10 @@ def estimate_pairs(
     domains = [m.marginal.domain for m in measured]
     products = map(product, domains, sides)
     independent = [possible.fit(p, side).counts for p, side in zip(products, sides, strict=True)]
-    residuals = _residual_likelihoods(measured, independent)
-    spreads = pooled_spreads([s + r for s, r in zip(scores, residuals, strict=True)])
+    known = [s * (not has_blocks(blocks, m.marginal)) for s, m in zip(scores, measured, strict=True)]
+    independent = smoothed(blocks, measured, independent, sides, scores)
+    residuals = residual_likelihoods(measured, independent)
+    spreads = pooled_spreads([s + r for s, r in zip(known, residuals, strict=True)])
     drawn = tuple(map(denoise, measured, independent, spreads, sides))
 
     classes = latent_class_pairs(domain, margins, drawn, rng)
@@ -113,7 +121,7 @@ def estimate_pairs(
     ]
     freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
     followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
-    spreads = pooled_spreads(_residual_likelihoods(measured, expected)) / (1 - followed) ** 2
+    spreads = pooled_spreads(residual_likelihoods(measured, expected)) / (1 - followed) ** 2
     left = [
         1 / (1 / np.maximum(spread * counts, TINY) + 1 / np.maximum(m.variance, TINY))
         for m, counts, spread in zip(measured, expected, spreads, strict=True)
@@ -127,10 +135,3 @@ def _uncertainty(pair: Marginal, one_way: dict[str, Measurement]) -> Floats:
     shares_a, shares_b = pair.counts.sum(axis=1) / pair.total, pair.counts.sum(axis=0) / pair.total
     noise = np.multiply.outer(a.variance, shares_b**2) + np.multiply.outer(shares_a**2, b.variance)
     return MARGIN_NOISE * noise
-
-
-def _residual_likelihoods(measured: tuple[Measurement, ...], expected: list[Floats]) -> list[Floats]:
-    return [
-        residual_likelihood(m.marginal.counts - counts, counts, m.variance)
-        for m, counts in zip(measured, expected, strict=True)
-    ]

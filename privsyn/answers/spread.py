@@ -11,8 +11,12 @@ tables of one run are taken as alike: a table about which little is known gets w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
+
+from privsyn.answers.marginal import Measurement
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,6 +83,14 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float | Fl
     variances = variances[:, told]
     energy = residual.ravel()[told] ** 2 / variances
     return np.asarray(-0.5 * (freedom * np.log(variances) + energy).sum(axis=1))
+
+
+def residual_likelihoods(measured: Iterable[Measurement], expected: Iterable[Floats]) -> list[Floats]:
+    """The same of each of some tables, by how far they were measured from what was expected of them."""
+    return [
+        residual_likelihood(m.marginal.counts - counts, counts, m.variance)
+        for m, counts in zip(measured, expected, strict=True)
+    ]
 
 
 def pooled_spreads(likelihoods: list[Floats]) -> Floats:

@@ -24,6 +24,7 @@ from privsyn.answers.marginal import Measurement
 from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
+from privsyn.answers.smoothing import in_runs
 from privsyn.answers.spread import pooled_spreads
 from privsyn.answers.synthesis import synthesise
 from privsyn.methods.split import FIRST_LOOK, Split
@@ -89,7 +90,10 @@ def learn(
     report("counting", 1, 4)
 
     expected = independent_pairs(private.domain, margins, possible)
-    scores = score_pairs(*private.departures(expected, split.departures), expected, one_ways)
+    blocks = in_runs(private.domain, margins)
+    merged = tuple(map(blocks.merge_table, expected))
+    departures = private.departures(merged, split.departures, blocks)
+    scores = score_pairs(*departures, merged, tuple(map(blocks.merge_counts, one_ways)))
     report("counting", 2, 4)
 
     spreads = np.maximum(pooled_spreads(scores), SAMPLING_SPREAD)
@@ -100,14 +104,14 @@ def learn(
     measured = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
     measured = tuple(map(possible.clean, measured))
     scores = [scores[i] for i in chosen]
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, blocks, rng, possible)
     report("counting", 3, 4)
 
     unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs.left, unexplained, split.second_look, target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((expected, possible.clean(m)) for expected, m in bigger)
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, blocks, rng, possible)
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
     looks = (*measured, *(m for _, m in bigger))
     left = [*pairs.left, *(s.left(m) for s, m in bigger)]

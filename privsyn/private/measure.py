@@ -113,12 +113,14 @@ class PrivateTable:
         noisy, _ = self._answer(what, exact, sqrt(len(pairs)) * INDIF_SENSITIVITY, rho)
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
 
-    def departures(self, expected: tuple[Marginal, ...], rho: float) -> tuple[Floats, float]:
+    def departures(
+        self, expected: tuple[Marginal, ...], rho: float, blocks: Merging | None = None
+    ) -> tuple[Floats, float]:
         """Question 2 anew: how far each table of counts lies from what released answers let one expect.
 
         The expected counts, rounded, are fixed before the rows are looked at. A record more changes one
         cell of a table by 1, and so its L1 distance from them by at most 1: sensitivity 1 a table and
-        sqrt(m) for m, a quarter of InDif's.
+        sqrt(m) for m, a quarter of InDif's. So it is in blocks: a record lies in one block of each table.
 
         Parameters
         ----------
@@ -126,15 +128,21 @@ class PrivateTable:
             Made of released answers alone.
         rho : float
             Budget of all of them, in zCDP.
+        blocks : Merging, optional
+            Made of released answers alone: the codes in which `expected` is, if not the table's own.
 
         Returns
         -------
         departures : array of shape (m,), in records
         sigma : float, standard deviation of the noise in each
         """
-        fixed = [_whole(table.counts) for table in expected]  # before any row is looked at
-        counted = self._rows.count([table.attributes for table in expected])
-        distances = [np.abs(counts - whole).sum() for whole, counts in zip(fixed, counted, strict=True)]
+        domain = self.domain if blocks is None else blocks.merged
+        fixed = [_whole(table, domain) for table in expected]  # before any row is looked at
+        sets = [table.attributes for table in expected]
+        distances = []
+        for table, whole, counts in zip(expected, fixed, self._rows.count(sets), strict=True):
+            joined = counts if blocks is None else blocks.join(table.attributes, counts)
+            distances.append(np.abs(joined - whole).sum())
         what = "distance of tables from their expected counts"
         noisy, sigma = self._answer(what, np.array(distances, np.int64), sqrt(len(expected)), rho)
         return noisy.astype(np.float64), sigma
@@ -171,8 +179,14 @@ class PrivateTable:
         return Measurement(table, np.array(sigma**2))
 
 
-def _whole(expected: Floats) -> npt.NDArray[np.int64]:
-    """Expected counts as integers; refused where they have none, for a wrapped one breaks the sensitivity."""
-    if not (np.abs(expected).sum() <= LARGEST):  # nor is NaN
+def _whole(expected: Marginal, domain: Domain) -> npt.NDArray[np.int64]:
+    """Expected counts as integers; refused where a distance from them would not have its sensitivity.
+
+    So it is of counts that have no integers, for one that wraps is far from where it was, and of a table of
+    other cells, along which one record could count many times.
+    """
+    if expected.domain.shape != domain.project(expected.attributes).shape:
+        raise ValueError("expected counts are over the cells that are counted")
+    if not (np.abs(expected.counts).sum() <= LARGEST):  # nor is NaN
         raise ValueError("expected counts are finite, and at most 2^53 together")
-    return np.rint(expected).astype(np.int64)
+    return np.rint(expected.counts).astype(np.int64)
