@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from privsyn.errors import InputError
     from privsyn.evaluation.metrics import evaluate
     from privsyn.evaluation.scores import Scores
-    from privsyn.planning import Plan, plan
     from privsyn.release import Release, load
-    from privsyn.reporting import report
-    from privsyn.sweeping import sweep
+    from privsyn.studies.planning import Plan, plan
+    from privsyn.studies.reporting import report
+    from privsyn.studies.sweeping import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.accuracy import Accuracy
     from privsyn.table.constraints import (
@@ -63,10 +63,10 @@ _HOMES = {
     "privsyn.errors": ("InputError",),
     "privsyn.evaluation.metrics": ("evaluate",),
     "privsyn.evaluation.scores": ("Scores",),
-    "privsyn.planning": ("Plan", "plan"),
+    "privsyn.studies.planning": ("Plan", "plan"),
     "privsyn.release": ("Release", "load"),
-    "privsyn.reporting": ("report",),
-    "privsyn.sweeping": ("sweep",),
+    "privsyn.studies.reporting": ("report",),
+    "privsyn.studies.sweeping": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.table.accuracy": ("Accuracy",),
     "privsyn.table.csv_format": ("CsvFormat",),

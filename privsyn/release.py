@@ -24,12 +24,12 @@ from privsyn.answers.merging import Merging
 from privsyn.answers.possible import Possible
 from privsyn.answers.synthesis import synthesise
 from privsyn.arguments import check_whole
-from privsyn.completing import balanced, completed
 from privsyn.errors import InputError, counted, shown
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, told
 from privsyn.table.accuracy import Accuracy
 from privsyn.table.codec import Codec
+from privsyn.table.completing import balanced, completed
 from privsyn.table.form import Form
 from privsyn.table.given import read_given
 from privsyn.table.sources import PANDAS, atomic_path, stacked

@@ -92,11 +92,11 @@ def synth(
     import privsyn
     from privsyn.cli.files import check_new, check_outputs, check_page, staged
     from privsyn.cli.screen import progress, show_dropped, show_files, show_identifiers, show_privacy
+    from privsyn.studies.tracing import trace
     from privsyn.table.naming import called_identifiers
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of, read_table, write_blocks
     from privsyn.table.stream import is_folder
-    from privsyn.tracing import trace
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
     if not is_folder(data) or report is not None:  # a comparison reads one file

@@ -65,7 +65,7 @@ def evaluate(
     ledger : mapping, optional
         What the synthetic table cost, for the report: ``model.ledger_.to_dict()``.
     origins : sequence of Origin
-        Where its error comes from, for the report: see `privsyn.tracing.trace`.
+        Where its error comes from, for the report: see `privsyn.studies.tracing.trace`.
 
     Raises
     ------
