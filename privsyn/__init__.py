@@ -14,18 +14,12 @@ if TYPE_CHECKING:
     from privsyn.studies.sweeping import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.accuracy import Accuracy
-    from privsyn.table.constraints import (
-        Allowed,
-        Determined,
-        Forbidden,
-        Increasing,
-        MissingWhen,
-        Total,
-    )
+    from privsyn.table.constraints import Allowed, Determined, Forbidden, Increasing, MissingWhen, Total
     from privsyn.table.csv_format import CsvFormat
-    from privsyn.table.kinds import Duration, Identifier, Text, Time
-    from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+    from privsyn.table.kinds import Categorical, Identifier, Numerical, Text
+    from privsyn.table.schema import Schema
     from privsyn.table.schema_file import read_schema
+    from privsyn.table.times import Datetime, Duration, Time
 
 __version__ = _version("privsyn")
 __all__ = [
@@ -70,7 +64,7 @@ _HOMES = {
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.table.accuracy": ("Accuracy",),
     "privsyn.table.csv_format": ("CsvFormat",),
-    "privsyn.table.kinds": ("Duration", "Identifier", "Text", "Time"),
+    "privsyn.table.kinds": ("Categorical", "Identifier", "Numerical", "Text"),
     "privsyn.table.constraints": (
         "Allowed",
         "Determined",
@@ -79,8 +73,9 @@ _HOMES = {
         "MissingWhen",
         "Total",
     ),
-    "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
+    "privsyn.table.schema": ("Schema",),
     "privsyn.table.schema_file": ("read_schema",),
+    "privsyn.table.times": ("Datetime", "Duration", "Time"),
 }
 
 

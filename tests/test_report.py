@@ -13,7 +13,7 @@ import pytest
 from privsyn import PrivSyn, Schema, evaluate
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.levels import MOST_LEVELS, coarsen, recode
-from privsyn.table.schema import Categorical, Numerical
+from privsyn.table.kinds import Categorical, Numerical
 
 EVIL = "</script><img src=http://example.invalid onerror=alert(1)>"
 

@@ -25,11 +25,12 @@ from privsyn.table.csv_file import WELL_FORMED
 from privsyn.table.draft import draft_schema
 from privsyn.table.draft_text import draft_text
 from privsyn.table.dtypes import TEXT, family
-from privsyn.table.kinds import Duration, Identifier, Time
+from privsyn.table.kinds import Categorical, Identifier, Numerical
 from privsyn.table.misfits import check_schema
-from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, read_schema
 from privsyn.table.sources import atomic_path, read_columns, read_table, write_table
+from privsyn.table.times import Datetime, Duration, Time
 
 DATA = Path(os.environ.get("PRIVSYN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 needs_data = pytest.mark.skipif(

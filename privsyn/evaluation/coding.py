@@ -24,10 +24,11 @@ from privsyn.table.columns import Ordered
 from privsyn.table.draft import draft_schema
 from privsyn.table.dtypes import OBJECT, family
 from privsyn.table.grid import Floats, Grid
-from privsyn.table.kinds import Duration, Time
+from privsyn.table.kinds import Categorical, Numerical
 from privsyn.table.labels import MISSING, as_date, as_number, bin_labels
 from privsyn.table.labels import SECONDS_IN_A_DAY as DAY
-from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+from privsyn.table.schema import Schema
+from privsyn.table.times import Datetime, Duration, Time
 
 MOST_VALUES = 500
 """At most so many values or bins of a column are told apart; rarer values count as one."""

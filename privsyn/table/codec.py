@@ -60,7 +60,7 @@ class Codec:
 
     Examples
     --------
-    >>> from privsyn.table.schema import Categorical, Numerical
+    >>> from privsyn import Categorical, Numerical
     >>> table = pd.DataFrame({"age": [17, 44, 300], "sex": ["M", None, "?"]})
     >>> schema = Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 99, bins=10)})
     >>> codec = Codec.for_table(schema, table)

@@ -14,8 +14,8 @@ from privsyn.table.clocks import Clock, Span
 from privsyn.table.columns import Coder, Listed, Moment, Number
 from privsyn.table.dtypes import Dtype, Family, decimals_of, dtype_text, family, number_type, tick
 from privsyn.table.grid import Grid, holds, spacing
-from privsyn.table.kinds import SECONDS, Duration, Time
-from privsyn.table.schema import Categorical, Coded, Datetime, Numerical
+from privsyn.table.kinds import Categorical, Coded, Numerical
+from privsyn.table.times import SECONDS, Datetime, Duration, Time
 
 MOST_SCALE = 4
 """A decimal dtype of more decimals, often a program's default, says little of the numbers."""

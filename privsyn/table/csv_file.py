@@ -34,8 +34,9 @@ from privsyn.table.csv_format import CsvFormat
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Floats
 from privsyn.table.header import check_header
-from privsyn.table.kinds import Duration, Identifier, Text, Time
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
+from privsyn.table.kinds import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema import Schema
+from privsyn.table.times import Datetime, Duration, Time
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts taken for a missing cell where no schema says which are."""

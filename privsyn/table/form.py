@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError
-from privsyn.table.schema import Categorical, Schema
+from privsyn.table.kinds import Categorical
+from privsyn.table.schema import Schema
 
 
 @dataclass(frozen=True)

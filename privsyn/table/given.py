@@ -10,7 +10,8 @@ import pandas as pd
 
 from privsyn.errors import InputError, shown
 from privsyn.table.codec import Codec
-from privsyn.table.schema import Categorical, Numerical, Schema
+from privsyn.table.kinds import Categorical, Numerical
+from privsyn.table.schema import Schema
 from privsyn.table.spans import Floats, bounds_of, number_of
 
 

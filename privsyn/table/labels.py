@@ -32,7 +32,7 @@ def labels(codec: Codec, groups: Sequence[Codes]) -> tuple[tuple[str, ...], ...]
     Examples
     --------
     >>> import pandas as pd
-    >>> from privsyn.table.schema import Categorical, Numerical, Schema
+    >>> from privsyn import Categorical, Numerical, Schema
     >>> schema = Schema({"age": Numerical(0, 99, bins=4), "sex": Categorical(["F", "M"], nullable=False)})
     >>> codec = Codec.for_table(schema, pd.DataFrame({"age": [1.5], "sex": ["F"]}))
     >>> labels(codec, [np.array([0, 0, 0, 1, 2]), np.array([0, 0])])

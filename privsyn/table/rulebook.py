@@ -17,9 +17,9 @@ import numpy as np
 
 from privsyn.answers.nearest import nearest_rows
 from privsyn.errors import InputError
+from privsyn.table.kinds import Coded
 from privsyn.table.rows import Cells, Ints, Rows
 from privsyn.table.rules import Numbers, Rule, find_rows
-from privsyn.table.schema import Coded
 from privsyn.table.spans import Floats, Mask, bounds_of, step_of
 
 MOST_CELLS = 2**20  # of a table that says which of its cells are possible; bigger ones are only mended

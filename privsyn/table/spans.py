@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from privsyn.errors import InputError, shown
 from privsyn.table.checks import clock_time, length_of_time, time_bounds
-from privsyn.table.kinds import SECONDS, Duration, Time
-from privsyn.table.schema import Categorical, Coded, Datetime, Numerical
+from privsyn.table.kinds import Categorical, Coded, Numerical
+from privsyn.table.times import SECONDS, Datetime, Duration, Time
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
