@@ -118,7 +118,7 @@ def test_marks_for_missing_are_those_of_the_schema(tmp_path):
 
 
 def test_a_line_end_in_a_cell_may_fall_between_two_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("privsyn.table.csv_file.LONGEST_ROW", 50)
+    monkeypatch.setattr("privsyn.table.csv_text.LONGEST_ROW", 50)
     cells = ["x\ny" * place for place in range(1, 9)] * 9
     path = file_of(tmp_path, "a,b\n" + "".join(f'"{cell}",1\n' for cell in cells))
     assert read_table(path, Schema({"a": Categorical(), "b": Categorical()})).frame["a"].tolist() == cells

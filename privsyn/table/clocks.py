@@ -19,7 +19,7 @@ MIDNIGHT = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Span(Ordered):
+class Length(Ordered):
     """Lengths of time between bounds, in steps of so many seconds."""
 
     step: int

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from privsyn.errors import InputError
 from privsyn.table.cells import moments
 from privsyn.table.coders import make_coder
-from privsyn.table.csv_file import marks_in, read_header
+from privsyn.table.csv_file import marks_in
+from privsyn.table.csv_text import read_header
 from privsyn.table.dtypes import Dtype, family, number_type
 from privsyn.table.header import check_header
 from privsyn.table.kinds import Categorical, Coded, Column, Identifier, Numerical

@@ -9,9 +9,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.table.clocks import Clock, Span
+from privsyn.table.clocks import Clock, Length
 from privsyn.table.codec import Codec
-from privsyn.table.columns import Coder, Listed, Moment, Ordered
+from privsyn.table.columns import Coder, Listed, Ordered
+from privsyn.table.dates import Moment
 from privsyn.table.grid import Grid
 
 Codes = npt.NDArray[np.integer]
@@ -105,7 +106,7 @@ def _word_of(coder: Ordered) -> Word:
     match coder:
         case Moment():
             return partial(as_date, in_a_day=1 if coder.unit == "D" else SECONDS_IN_A_DAY)
-        case Span() | Clock():
+        case Length() | Clock():
             return partial(as_span, step=coder.step)
         case _:
             return as_number

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.table.codec import Codec
-from privsyn.table.csv_file import read_text
+from privsyn.table.csv_text import read_text
 from privsyn.table.draft import is_csv, without
 from privsyn.table.kinds import Categorical, Coded, Text
 from privsyn.table.persons import persons_of

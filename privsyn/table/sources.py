@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
-from privsyn.table.csv_file import PLAIN, no_rows, read_csv, read_header
+from privsyn.table.csv_file import no_rows, read_csv
+from privsyn.table.csv_text import PLAIN, read_header
 from privsyn.table.dtypes import family
 from privsyn.table.form import Form
 from privsyn.table.schema import Schema

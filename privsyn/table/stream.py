@@ -20,7 +20,8 @@ from privsyn.answers.counting import Walk, block_of
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.codec import Codec
-from privsyn.table.csv_file import CsvTable, walk_text
+from privsyn.table.csv_file import CsvTable
+from privsyn.table.csv_text import walk_text
 from privsyn.table.form import Form
 from privsyn.table.persons import drop_rows, fingerprints, persons_of
 from privsyn.table.schema import Schema
