@@ -5,7 +5,6 @@ What is heavy is imported inside a command, so that --help and a mistyped option
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -123,15 +122,14 @@ def sample(
     """Draw a synthetic table from a model, at no further cost in privacy."""
     from privsyn import load
     from privsyn.cli.files import check_outputs, staged
+    from privsyn.cli.given import parse_given
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
-    from privsyn.table.given import parse_given
     from privsyn.table.sources import ending_of, write_blocks
 
     outputs = {"OUT": out}
     ending_of(out)
     check_outputs(outputs, inputs=(model,))
     release = load(model)
-    _check_given(release.codec.schema.coded, given or ())
     asked = parse_given(release.codec.schema, given) if given else None
     with staged(outputs) as places, progress() as report:
         if asked is None and balance is None:
@@ -142,18 +140,6 @@ def sample(
     show_files(shape, out, release.ledger, estimated=rows is None and asked is None and balance is None)
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
-
-
-def _check_given(names: Collection[str], given: Sequence[str]) -> None:
-    """Refuse a column that is not there, and one that is to have two values."""
-    from privsyn.errors import InputError, shown
-
-    said = [text.partition("=")[0] for text in given if "=" in text]
-    for name in said:
-        if name not in names:
-            raise InputError(f"--given {shown(name)}: there is no such column among those to be synthesised")
-        if said.count(name) > 1:
-            raise InputError(f"--given {shown(name)}: is said twice, and a row has one value: give it once")
 
 
 def report(
