@@ -13,16 +13,14 @@ from itertools import combinations
 from math import comb, prod
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.counting import Tables, block_of
 from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement, lift
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
 from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
-
-Floats = npt.NDArray[np.float64]
 
 LARGEST = 5  # attributes of a table
 MOST_CELLS = 6000

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.consistency import EXACT
 from privsyn.answers.domain import Attributes
 from privsyn.answers.intervals import count_intervals
 from privsyn.answers.marginal import Marginal, Measurement, lift
 from privsyn.answers.spread import MEAN_OF_ABSOLUTE
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

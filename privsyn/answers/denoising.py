@@ -12,12 +12,10 @@ from __future__ import annotations
 from math import isclose
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, Mask
 from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal, Measurement, lift
-
-Floats = npt.NDArray[np.float64]
 
 REMOVALS = 30  # rounds of removing what contradicts the margins, and what is negative, at most
 REMOVED = 1e-6  # of the total: a contradiction that is left to proportional fitting
@@ -112,7 +110,7 @@ def fit_margins(
     )
 
 
-def _with_total(counts: Floats, room: npt.NDArray[np.bool_], total: float) -> Floats:
+def _with_total(counts: Floats, room: Mask, total: float) -> Floats:
     """The counts with a total that was missed; where there are none, as many in every cell that has room."""
     if not counts.sum() > 0:
         counts = (room if room.any() else ~room).astype(np.float64)

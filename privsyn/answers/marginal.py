@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Counts
 from privsyn.answers.domain import Attributes, Domain
-
-Counts = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

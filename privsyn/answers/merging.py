@@ -15,12 +15,11 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers.arrays import Codes, Floats, Mask
 from privsyn.answers.binning import Axis, join_cells
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.simplex import norm_sub
-
-Codes = npt.NDArray[np.int32]
 
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 
@@ -43,7 +42,7 @@ class Merging:
     original: Domain
     merged: Domain
     groups: tuple[Codes, ...]
-    shares: tuple[npt.NDArray[np.float64], ...]
+    shares: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
         for field in ("groups", "shares"):
@@ -170,7 +169,7 @@ def merge_rare(
     )
 
 
-def _join_runs(counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> Codes:
+def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
     """Neighbours joined from the left until each run reaches its threshold; what is left joins the last."""
     group = np.zeros(len(counts), np.int32)
     current, held, spread = 0, 0.0, 0.0
@@ -182,9 +181,7 @@ def _join_runs(counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float
     return np.minimum(group, max(current - 1, 0)).astype(np.int32)
 
 
-def _pool(
-    counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64], runs: Codes
-) -> tuple[Codes, npt.NDArray[np.bool_]]:
+def _pool(counts: Floats, thresholds: Floats, runs: Codes) -> tuple[Codes, Mask]:
     """The runs, then a group for each other value, the rare ones in one pool, the last; and what is dropped.
 
     A pool that is still rare joins the largest value and is dropped.

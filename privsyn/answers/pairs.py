@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.consistency import average_one_ways, estimate_total
 from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.domain import Domain
@@ -20,8 +20,6 @@ from privsyn.answers.latent import latent_class_pairs, parameters
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.possible import NOTHING_KNOWN, Possible, product
 from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
-
-Floats = npt.NDArray[np.float64]
 
 # From trials on the five tables of the bench, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
 MARGIN_NOISE = 0.5  # of the one-ways' noise variance is left after norm-sub

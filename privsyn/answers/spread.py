@@ -12,9 +12,8 @@ tables of one run are taken as alike: a table about which little is known gets w
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from privsyn.answers.arrays import Floats
 
 SPREADS: Floats = np.logspace(-2, 5, 36)
 MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z

@@ -6,8 +6,8 @@ from itertools import count
 
 import numpy as np
 
-from privsyn.answers._kernels import Codes
 from privsyn.answers.appending import Peeled, components, peel
+from privsyn.answers.arrays import Codes
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.finishing import finish
 from privsyn.answers.gum import gradually_update

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from math import comb, nan, prod
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.domain import Attributes, Domain, Records
-
-Floats = npt.NDArray[np.float64]
 
 SEED = 20240607
 """Of every sample of margins and queries: the same in every run, so that runs can be compared."""

@@ -9,27 +9,19 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.domain import Attributes, Records
 from privsyn.errors import InputError, shown
 from privsyn.evaluation import values
 from privsyn.evaluation.coding import Coded
 from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.margins import (
-    MOST_PAIRS,
-    TRIPLES,
-    compare_pairs,
-    margin_errors,
-    sample_of_margins,
-)
+from privsyn.evaluation.margins import MOST_PAIRS, TRIPLES, compare_pairs, margin_errors, sample_of_margins
 from privsyn.evaluation.queries import query_errors
 from privsyn.evaluation.scores import Origin, Score, Scores
 from privsyn.table.schema import Schema
 
 WORST = 10
-
-Floats = npt.NDArray[np.float64]
 
 
 def evaluate(

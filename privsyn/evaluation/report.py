@@ -10,9 +10,9 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
 
+from privsyn.answers.arrays import Floats
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.levels import Levels, coarsen, recode
 from privsyn.evaluation.margins import shares
@@ -126,7 +126,7 @@ def _columns(comparison: Comparison, scores: Scores) -> list[dict[str, Any]]:
     return result
 
 
-def _in_levels(level: Levels, share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _in_levels(level: Levels, share: Floats) -> Floats:
     joined = np.zeros(len(level.labels))
     np.add.at(joined, level.of_code, share)
     return joined
@@ -183,5 +183,5 @@ def _data(comparison: Comparison, scores: Scores, mapped: list[int]) -> Markup:
     return Markup(text.replace("<", "\\u003c"))  # noqa: S704
 
 
-def _rounded(matrix: npt.NDArray[np.float64], mapped: list[int]) -> list[list[float | None]]:
+def _rounded(matrix: Floats, mapped: list[int]) -> list[list[float | None]]:
     return [[None if isnan(matrix[a, b]) else round(matrix[a, b], 4) for b in mapped] for a in mapped]

@@ -6,11 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import wasserstein_distance
 
+from privsyn.answers.arrays import Floats, Ints
 from privsyn.answers.domain import Records
 from privsyn.evaluation.coding import Coded, View
 from privsyn.evaluation.margins import SEED
-
-Floats = npt.NDArray[np.float64]
 
 RARE = 0.01
 """A value is rare if it has less than this share of the real rows."""
@@ -92,7 +91,7 @@ def numbers_moved(real: Coded, other: Coded) -> dict[str, float]:
     return {name: wasserstein(cells, other.numbers[name]) for name, cells in real.numbers.items()}
 
 
-def _one_ways(real: Records, other: Records) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def _one_ways(real: Records, other: Records) -> list[tuple[Ints, Ints]]:
     return [
         (np.bincount(real.codes[:, axis], minlength=size), np.bincount(other.codes[:, axis], minlength=size))
         for axis, size in enumerate(real.domain.sizes)

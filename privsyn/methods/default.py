@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
 from privsyn.answers.allocation import allocate_by_error
+from privsyn.answers.arrays import Floats
 from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expected_by, score_bigger
 from privsyn.answers.binning import Axis
 from privsyn.answers.certainty import one_way_certainty, table_certainty
@@ -29,8 +29,6 @@ from privsyn.answers.synthesis import synthesise
 from privsyn.methods.split import FIRST_LOOK, Split
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
-
-Floats = npt.NDArray[np.float64]
 
 ANY = 2**31  # values: none are too many
 MANY_VALUES = 500  # an attribute of more has its rare values pooled: pairs of such are too large to count

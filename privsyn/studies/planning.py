@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.bigger import candidates
 from privsyn.answers.domain import Domain
 from privsyn.answers.spread import MEAN_OF_ABSOLUTE
@@ -35,7 +35,6 @@ from privsyn.table.unknown import Unknown
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 """Numbers of rows to plan for where none is given."""

@@ -10,8 +10,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.counting import count
 from privsyn.answers.domain import Attributes, Records
 from privsyn.answers.simplex import norm_sub
@@ -20,8 +20,6 @@ from privsyn.release import Release
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = npt.NDArray[np.float64]
 
 
 def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tuple[Origin, ...]:

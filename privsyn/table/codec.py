@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsyn.answers.arrays import Floats, Ints
 from privsyn.answers.binning import Axis
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.merging import Merging
@@ -20,7 +21,7 @@ from privsyn.table.coders import make_coder
 from privsyn.table.columns import STRAY, Coder, Listed, Nothing, Ordered, missing_cells
 from privsyn.table.compiling import rulebook_of
 from privsyn.table.dtypes import family, holds_missing, parse_dtype
-from privsyn.table.grid import FINE, Codes, Floats
+from privsyn.table.grid import FINE
 from privsyn.table.kinds import Identifier, Text
 from privsyn.table.made import Maker, make_maker
 from privsyn.table.matching import dtypes_of, match_names
@@ -147,7 +148,7 @@ class Codec:
             codes[:, place] = self._find(name, table[name])
         return Records(self.domain, codes)
 
-    def _find(self, name: str, cells: pd.Series) -> Codes:
+    def _find(self, name: str, cells: pd.Series) -> Ints:
         coder = self._coders[name]
         found = coder.find(cells)
         return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)

@@ -12,16 +12,14 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privsyn.answers.arrays import Floats, Integers, Ints, Mask
 from privsyn.table.cells import missing_among, numbers
 from privsyn.table.dtypes import OBJECT, Dtype, family
-from privsyn.table.grid import Codes, Floats, Grid
-
-Mask = npt.NDArray[np.bool_]
+from privsyn.table.grid import Grid
 
 STRAY = -1
 """Stands for the code of a cell that fits nothing, until its column says what that means."""
@@ -41,11 +39,11 @@ class Coder(ABC):
         return 0
 
     @abstractmethod
-    def find(self, cells: pd.Series) -> Codes:
+    def find(self, cells: pd.Series) -> Ints:
         """The code of each cell, `STRAY` for one that is missing, unreadable or not listed."""
 
     @abstractmethod
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """A number for each code: of a listed value its place, of a bin one of its points."""
 
     @abstractmethod
@@ -82,14 +80,14 @@ class Listed(Coder):
         """Number of values."""
         return len(self.pool)
 
-    def find(self, cells: pd.Series) -> Codes:
+    def find(self, cells: pd.Series) -> Ints:
         """The place of each cell in the list; one that is not listed has that of `other`, if there is one."""
         found = self._find(cells)
         if self.other is not None:
             found[(found == STRAY) & ~missing_cells(cells)] = self.other
         return found
 
-    def _find(self, cells: pd.Series) -> Codes:
+    def _find(self, cells: pd.Series) -> Ints:
         """The place of each cell in the list; objects are compared as Python does."""
         if isinstance(cells.dtype, pd.CategoricalDtype):
             places = [*_places(cells.cat.categories, self.pool), STRAY]  # pandas' code of missing is -1
@@ -104,7 +102,7 @@ class Listed(Coder):
             return found.fill_null(STRAY).to_numpy().astype(np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
 
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """The places themselves."""
         return codes.astype(np.float64)
 
@@ -135,11 +133,11 @@ class Nothing(Coder):
         """No codes but for missing."""
         return 0
 
-    def find(self, cells: pd.Series) -> Codes:
+    def find(self, cells: pd.Series) -> Ints:
         """All missing."""
         return np.full(len(cells), STRAY, dtype=np.int64)
 
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """No numbers."""
         return np.full(len(codes), np.nan)
 
@@ -196,7 +194,7 @@ class Ordered(Coder):
         """The first and the last point of each bin."""
         return self.grid.extents
 
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """A point of each bin, uniformly."""
         return self.grid.draw(codes, rng)
 
@@ -204,7 +202,7 @@ class Ordered(Coder):
     def read(self, cells: pd.Series) -> Floats:
         """The cells in the unit of the grid, NaN where there is nothing to read."""
 
-    def find(self, cells: pd.Series) -> Codes:
+    def find(self, cells: pd.Series) -> Ints:
         """The bin of each cell; outside the bounds, the nearest."""
         read = self.read(cells)
         return np.where(np.isnan(read), STRAY, self.grid.encode(read))

@@ -8,6 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from privsyn.answers.arrays import Floats
 from privsyn.errors import InputError, shown
 from privsyn.table.constraints import (
     Allowed,
@@ -22,7 +23,7 @@ from privsyn.table.constraints import (
 from privsyn.table.kinds import Coded, Numerical
 from privsyn.table.rulebook import LookUp, Rulebook, SumOf
 from privsyn.table.rules import Listing, Outlaw, Rise, Rule
-from privsyn.table.spans import Floats, Span, bounds_of, number_of
+from privsyn.table.spans import Span, bounds_of, number_of
 from privsyn.table.times import SECONDS, Datetime, Duration, Time
 
 

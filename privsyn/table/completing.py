@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.conditional import complete
 from privsyn.answers.domain import Records
 from privsyn.answers.learnt import Learnt
@@ -20,7 +20,6 @@ from privsyn.table.rulebook import LookUp
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 Numbers = Mapping[str, Floats]
 
 ENOUGH = 10_000  # rows that are completed together at least: few rows cannot hold many tables

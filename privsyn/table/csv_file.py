@@ -17,11 +17,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privsyn.answers.arrays import Floats
 from privsyn.table.cells import clock_seconds, moments, number, numbers, span_seconds
 from privsyn.table.csv_format import CsvFormat
 from privsyn.table.csv_text import PLAIN, check_text, read_text, walk_text
 from privsyn.table.dtypes import TEXT
-from privsyn.table.grid import Floats
 from privsyn.table.header import check_header
 from privsyn.table.kinds import Categorical, Column, Identifier, Numerical, Text
 from privsyn.table.schema import Schema

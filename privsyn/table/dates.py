@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from privsyn.answers.arrays import Floats, Mask
 from privsyn.table.cells import moments
-from privsyn.table.columns import Mask, Ordered
+from privsyn.table.columns import Ordered
 from privsyn.table.dtypes import TICKS, family, tick, zone
-from privsyn.table.grid import Floats
 
 Times = npt.NDArray[np.datetime64]
 

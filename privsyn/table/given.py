@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsyn.answers.arrays import Floats
 from privsyn.errors import InputError, shown
 from privsyn.table.codec import Codec
-from privsyn.table.spans import Floats, bounds_of, number_of
+from privsyn.table.spans import bounds_of, number_of
 
 
 def read_given(codec: Codec, given: object, n: int | None, rows: int) -> dict[str, Floats]:

@@ -15,12 +15,13 @@ from math import prod
 import networkx as nx
 import numpy as np
 
+from privsyn.answers.arrays import Floats, Integers, Mask
 from privsyn.answers.nearest import nearest_rows
 from privsyn.errors import InputError
 from privsyn.table.kinds import Coded
-from privsyn.table.rows import Cells, Ints, Rows
+from privsyn.table.rows import Cells, Rows
 from privsyn.table.rules import Numbers, Rule, find_rows
-from privsyn.table.spans import Floats, Mask, bounds_of, step_of
+from privsyn.table.spans import bounds_of, step_of
 
 MOST_CELLS = 2**20  # of a table that says which of its cells are possible; bigger ones are only mended
 MOST_DONORS = 100_000  # rows among which one is looked for that keeps all rules
@@ -218,7 +219,7 @@ class Rulebook:
         if len(broken):
             self._invent(rows, names, held, broken)
 
-    def _invent(self, rows: Rows, names: tuple[str, ...], held: list[str], at: Ints) -> None:
+    def _invent(self, rows: Rows, names: tuple[str, ...], held: list[str], at: Integers) -> None:
         """Give rows of which none keeps the rules an example that does, found by trying."""
         given = (
             np.stack([rows.numbers[name][at] for name in held], axis=1) if held else np.empty((len(at), 0))

@@ -12,15 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, Mask
 from privsyn.errors import InputError, shown
 from privsyn.table.checks import clock_time, length_of_time, time_bounds
 from privsyn.table.kinds import Categorical, Coded, Numerical
 from privsyn.table.times import SECONDS, Datetime, Duration, Time
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 EPOCH = datetime(1970, 1, 1)
 HARDLY = 2.0**-20  # of the bounds' distance
