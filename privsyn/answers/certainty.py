@@ -14,10 +14,10 @@ import numpy as np
 
 from privsyn.answers.arrays import Floats
 from privsyn.answers.consistency import EXACT
+from privsyn.answers.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.answers.domain import Attributes
 from privsyn.answers.intervals import count_intervals
 from privsyn.answers.marginal import Marginal, Measurement, lift
-from privsyn.answers.spread import MEAN_OF_ABSOLUTE
 
 
 @dataclass(frozen=True, eq=False)

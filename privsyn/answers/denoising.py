@@ -27,7 +27,7 @@ FLOOR = 1e-9  # of the expected count: what keeps a cell open to fitting
 
 
 def denoise(
-    measurement: Measurement, expected: Floats, spread: float, margins: tuple[Marginal, ...]
+    measurement: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
 ) -> Marginal:
     """The posterior mean of a table, non-negative and with the given margins.
 
@@ -36,7 +36,7 @@ def denoise(
     measurement : Measurement
     expected : array of the table's shape
         Prior mean; its own margins are those given.
-    spread : float
+    dispersion : float
         Prior variance of a cell over its expected count.
     margins : tuple of Marginal
         Non-negative counts over parts of the table's attributes, which agree.
@@ -56,7 +56,7 @@ def denoise(
     [[25.0, 25.0], [25.0, 25.0]]
     """
     domain, measured = measurement.marginal.domain, measurement.marginal.counts
-    prior = spread * expected
+    prior = dispersion * expected
     scatter = prior + measurement.variance
     gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # both exact: measured
     counts = expected + gain * (measured - expected)

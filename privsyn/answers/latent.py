@@ -45,8 +45,8 @@ def latent_class_pairs(
     starts = np.cumsum([0, *domain.sizes])
     edges = np.array([[starts[axis] for axis in domain.axes(pair.attributes)] for pair in pairs], np.int64)
     shares = np.concatenate([one_way.counts / one_way.total for one_way in one_ways])[:, np.newaxis]
-    spread = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
-    values = _per_attribute((shares + TINY) * spread, starts)
+    factors = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
+    values = _per_attribute((shares + TINY) * factors, starts)
     classes = np.full(CLASSES, 1 / CLASSES)
     observed = [pair.counts / pair.total for pair in pairs]
     for _ in range(ROUNDS if pairs else 0):

@@ -172,12 +172,12 @@ def merge_rare(
 def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
     """Neighbours joined from the left until each run reaches its threshold; what is left joins the last."""
     group = np.zeros(len(counts), np.int32)
-    current, held, spread = 0, 0.0, 0.0
+    current, held, needed = 0, 0.0, 0.0
     for place, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
         group[place] = current
-        held, spread = held + count, np.hypot(spread, threshold)
-        if held >= spread:
-            current, held, spread = current + 1, 0.0, 0.0
+        held, needed = held + count, np.hypot(needed, threshold)
+        if held >= needed:
+            current, held, needed = current + 1, 0.0, 0.0
     return np.minimum(group, max(current - 1, 0)).astype(np.int32)
 
 

@@ -1,8 +1,8 @@
 """Pairs of attributes: what is expected of them before they are measured, and what is made of that.
 
 Expected is, first, independence; and once all pairs have been seen, what a few latent classes behind them
-all would give (`latent`). How far a pair may depart from what is expected of it, its spread, is told by its
-dependence score and by its own residuals, and of pairs that tell little by the others (`spread`).
+all would give (`latent`). How far a pair may depart from what is expected of it, its dispersion, is told by
+its dependence score and by its own residuals, and of pairs that tell little by the others (`dispersion`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from privsyn.answers.arrays import Floats
 from privsyn.answers.consistency import average_one_ways, estimate_total
 from privsyn.answers.denoising import denoise, fit_margins
+from privsyn.answers.dispersion import departure_likelihood, pooled_dispersions, residual_likelihood
 from privsyn.answers.domain import Domain
 from privsyn.answers.latent import latent_class_pairs, parameters
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.possible import NOTHING_KNOWN, Possible, product
-from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
 
 # From trials on the five tables of the bench, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
 MARGIN_NOISE = 0.5  # of the one-ways' noise variance is left after norm-sub
@@ -60,7 +60,7 @@ def independent_pairs(
 def score_pairs(
     departures: Floats, sigma: float, expected: tuple[Marginal, ...], one_ways: tuple[Measurement, ...]
 ) -> list[Floats]:
-    """What each pair's noisy departure from independence says about its spread: log-likelihoods."""
+    """What each pair's noisy departure from independence says about its dispersion: log-likelihoods."""
     measured = {m.attributes[0]: m for m in one_ways}
     return [
         departure_likelihood(departure, sigma, pair.counts, _uncertainty(pair, measured))
@@ -78,7 +78,7 @@ def estimate_pairs(
 ) -> Pairs:
     """The measured pairs drawn towards independence, and then towards the classes fitted to the result.
 
-    The second time the residuals understate the spread, for the classes have followed some of the noise:
+    The second time the residuals understate the dispersion, for the classes have followed some of the noise:
     as much as they have parameters, beside the pairs' degrees of freedom.
 
     Parameters
@@ -86,8 +86,8 @@ def estimate_pairs(
     domain : Domain
     one_ways : tuple of Measurement, one an attribute
     measured : tuple of Measurement over two attributes
-    scores : list of arrays of shape ``SPREADS.shape``
-        What was known of each pair's spread before it was measured.
+    scores : list of arrays of shape ``DISPERSIONS.shape``
+        What was known of each pair's dispersion before it was measured.
     rng : numpy.random.Generator
     possible : Possible
         The public zeros; what was measured has them.
@@ -101,8 +101,8 @@ def estimate_pairs(
     products = map(product, domains, sides)
     independent = [possible.fit(p, side).counts for p, side in zip(products, sides, strict=True)]
     residuals = _residual_likelihoods(measured, independent)
-    spreads = pooled_spreads([s + r for s, r in zip(scores, residuals, strict=True)])
-    drawn = tuple(map(denoise, measured, independent, spreads, sides))
+    dispersions = pooled_dispersions([s + r for s, r in zip(scores, residuals, strict=True)])
+    drawn = tuple(map(denoise, measured, independent, dispersions, sides))
 
     classes = latent_class_pairs(domain, margins, drawn, rng)
     expected = [
@@ -111,12 +111,12 @@ def estimate_pairs(
     ]
     freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
     followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
-    spreads = pooled_spreads(_residual_likelihoods(measured, expected)) / (1 - followed) ** 2
+    dispersions = pooled_dispersions(_residual_likelihoods(measured, expected)) / (1 - followed) ** 2
     left = [
-        1 / (1 / np.maximum(spread * counts, TINY) + 1 / np.maximum(m.variance, TINY))
-        for m, counts, spread in zip(measured, expected, spreads, strict=True)
+        1 / (1 / np.maximum(dispersion * counts, TINY) + 1 / np.maximum(m.variance, TINY))
+        for m, counts, dispersion in zip(measured, expected, dispersions, strict=True)
     ]
-    return Pairs(total, margins, tuple(map(denoise, measured, expected, spreads, sides)), left)
+    return Pairs(total, margins, tuple(map(denoise, measured, expected, dispersions, sides)), left)
 
 
 def _uncertainty(pair: Marginal, one_way: dict[str, Measurement]) -> Floats:

@@ -177,5 +177,5 @@ def spearman(table: Floats) -> float:
         return 0.0
     rows, columns = table.sum(axis=1) / total, table.sum(axis=0) / total
     x, y = (np.cumsum(side) - side / 2 - 0.5 for side in (rows, columns))  # mean 0
-    spread = (rows @ x**2) * (columns @ y**2)
-    return float(x @ table @ y / total / np.sqrt(spread)) if spread > 1e-30 else 0.0
+    scale = (rows @ x**2) * (columns @ y**2)
+    return float(x @ table @ y / total / np.sqrt(scale)) if scale > 1e-30 else 0.0

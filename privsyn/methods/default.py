@@ -18,13 +18,13 @@ from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expe
 from privsyn.answers.binning import Axis
 from privsyn.answers.certainty import one_way_certainty, table_certainty
 from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total, hear_one_ways
+from privsyn.answers.dispersion import pooled_dispersions
 from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Measurement
 from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
-from privsyn.answers.spread import pooled_spreads
 from privsyn.answers.synthesis import synthesise
 from privsyn.methods.split import FIRST_LOOK, Split
 from privsyn.private.measure import PrivateTable
@@ -38,7 +38,7 @@ MOST_LOOKS = (
 )  # at cells of tables, to make them: of very many tables there is time for fewer records
 ROUGH = 4  # sweeps over them: what is left unexplained shows long before they fit to the last
 MOST_PAIRS = 50_000  # measured: those of 300 attributes. With more no sample could be made
-SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
+SAMPLING_DISPERSION = 1.0  # an independent table already scatters so much: no pair is thought more certain
 BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
 TARGET = 4.0  # weight of an error in a table that holds the target, beside one in another
 SMALL_FIRST = 0.25  # power of its cells by which an error weighs less: models learn from small tables
@@ -90,8 +90,8 @@ def learn(
     scores = score_pairs(*private.departures(expected, split.departures), expected, one_ways)
     report("counting", 2, 4)
 
-    spreads = np.maximum(pooled_spreads(scores), SAMPLING_SPREAD)
-    variances = [spread * pair.counts for spread, pair in zip(spreads, expected, strict=True)]
+    dispersions = np.maximum(pooled_dispersions(scores), SAMPLING_DISPERSION)
+    variances = [dispersion * pair.counts for dispersion, pair in zip(dispersions, expected, strict=True)]
     attributes = tuple(pair.attributes for pair in expected)
     rhos = _most(variances, split.pairs, _weights(private.domain, attributes, target))
     chosen = np.flatnonzero(rhos)

@@ -18,8 +18,8 @@ import numpy as np
 
 from privsyn.answers.arrays import Floats
 from privsyn.answers.bigger import candidates
+from privsyn.answers.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.answers.domain import Domain
-from privsyn.answers.spread import MEAN_OF_ABSOLUTE
 from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, counted
 from privsyn.methods.opening import least_share, reserved_delta
