@@ -22,7 +22,7 @@ from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
 from privsyn.answers.possible import Possible
-from privsyn.answers.synthesis import synthesise
+from privsyn.answers.synthesis import ENOUGH, synthesise
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, counted, shown
 from privsyn.private.ledger import Ledger
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 FORMAT = 2  # of the saved file; raised when an older reader would misread it
 SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
 POOL = 50_000  # rows among which those are looked for that have what is given
-ENOUGH = 10_000  # rows that a sample is drawn from at least: few rows cannot hold many tables
 
 
 @dataclass(frozen=True, eq=False, repr=False)

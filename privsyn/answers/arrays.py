@@ -1,4 +1,4 @@
-"""What arrays are called here, by what they hold."""
+"""What arrays are called here, by what they hold, and how value objects keep them."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ Codes = npt.NDArray[np.int32]
 
 Mask = npt.NDArray[np.bool_]
 """Which of some things are meant."""
+
+
+def keep(owner: object, *fields: str, dtype: npt.DTypeLike | None = None) -> None:
+    """Have a frozen value object keep copies of its arrays, or tuples of arrays, that nobody can write to.
+
+    Called while it is made, before its arrays are checked.
+    """
+    for field in fields:
+        value = getattr(owner, field)
+        copies = [np.array(array, dtype=dtype) for array in (value if isinstance(value, tuple) else (value,))]
+        for copy in copies:
+            copy.setflags(write=False)
+        object.__setattr__(owner, field, tuple(copies) if isinstance(value, tuple) else copies[0])

@@ -14,10 +14,15 @@ from math import comb, prod
 
 import numpy as np
 
-from privsyn.answers.arrays import Floats
+from privsyn.answers.arrays import Floats, keep
 from privsyn.answers.counting import Tables, block_of
 from privsyn.answers.denoising import denoise, fit_margins
-from privsyn.answers.dispersion import departure_likelihood, pooled_dispersions, residual_likelihood
+from privsyn.answers.dispersion import (
+    DISPERSIONS,
+    departure_likelihood,
+    pooled_dispersions,
+    residual_likelihood,
+)
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement, lift
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
@@ -45,6 +50,11 @@ class Unexplained:
     expected: Marginal
     dispersion: float
     likelihood: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "likelihood", dtype=np.float64)
+        if self.likelihood.shape != DISPERSIONS.shape or not self.dispersion >= 0:
+            raise ValueError(f"dispersion {self.dispersion}, likelihood of shape {self.likelihood.shape}")
 
     @property
     def variance(self) -> Floats:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.answers.arrays import Codes, Floats, Ints, Mask
+from privsyn.answers.arrays import Codes, Floats, Ints, Mask, keep
 
 STEP = 1.5
 """A further step of the density must take so many times ln(cells) off the squared residuals, in variances of
@@ -45,6 +45,11 @@ class Axis:
 
     widths: Floats
     groups: int
+
+    def __post_init__(self) -> None:
+        keep(self, "widths", dtype=np.float64)
+        if not (self.widths > 0).all() or self.groups < 1:
+            raise ValueError(f"{self.groups} groups of widths of which some are not above 0")
 
 
 def join_cells(counts: Floats, sigma: float, axis: Axis) -> tuple[Codes, Floats]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.answers.arrays import Codes, Floats, Mask
+from privsyn.answers.arrays import Codes, Floats, Mask, keep
 from privsyn.answers.binning import Axis, join_cells
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
@@ -45,11 +45,7 @@ class Merging:
     shares: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
-        for field in ("groups", "shares"):
-            arrays = tuple(array.copy() for array in getattr(self, field))
-            for array in arrays:
-                array.setflags(write=False)
-            object.__setattr__(self, field, arrays)
+        keep(self, "groups", "shares")
         if self.original.names != self.merged.names:
             raise ValueError(f"attributes {self.original.names} merged to {self.merged.names}")
         for name, before, size, group, share in zip(

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from privsyn.answers.arrays import Floats
+from privsyn.answers.arrays import Floats, keep
 from privsyn.answers.consistency import average_one_ways, estimate_total
 from privsyn.answers.denoising import denoise, fit_margins
 from privsyn.answers.dispersion import departure_likelihood, pooled_dispersions, residual_likelihood
@@ -37,14 +37,19 @@ class Pairs:
         Estimated number of records.
     one_ways : tuple of Marginal, one an attribute
     tables : tuple of Marginal, the measured pairs, denoised
-    left : list of arrays
+    left : tuple of arrays
         The variance that is left in the cells of each.
     """
 
     total: float
     one_ways: tuple[Marginal, ...]
     tables: tuple[Marginal, ...]
-    left: list[Floats]
+    left: tuple[Floats, ...]
+
+    def __post_init__(self) -> None:
+        keep(self, "left")
+        if [table.domain.shape for table in self.tables] != [left.shape for left in self.left]:
+            raise ValueError("what is left is not of the tables' shapes")
 
 
 def independent_pairs(
@@ -112,10 +117,10 @@ def estimate_pairs(
     freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
     followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
     dispersions = pooled_dispersions(_residual_likelihoods(measured, expected)) / (1 - followed) ** 2
-    left = [
+    left = tuple(
         1 / (1 / np.maximum(dispersion * counts, TINY) + 1 / np.maximum(m.variance, TINY))
         for m, counts, dispersion in zip(measured, expected, dispersions, strict=True)
-    ]
+    )
     return Pairs(total, margins, tuple(map(denoise, measured, expected, dispersions, sides)), left)
 
 

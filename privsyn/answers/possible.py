@@ -43,6 +43,11 @@ class Possible:
 
     masks: tuple[tuple[Domain, Mask], ...] = ()
 
+    def __post_init__(self) -> None:
+        for domain, mask in self.masks:
+            if mask.shape != domain.shape:
+                raise ValueError(f"a mask {mask.shape} over a domain of {domain.shape}")
+
     def of(self, domain: Domain) -> Mask:
         """Which cells of a table over `domain` are possible, as far as that shows in them."""
         possible = np.ones(domain.shape, np.bool_)

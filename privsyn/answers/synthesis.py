@@ -20,6 +20,9 @@ from privsyn.progress import Progress
 
 PAPER_ROUNDS = 100
 
+ENOUGH = 10_000
+"""Records that are made together at least: few cannot hold many tables."""
+
 
 def synthesise(
     domain: Domain,

@@ -16,7 +16,7 @@ from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
 
 TEST_SHARE = 0.2
-"""Of the real rows, held out where the caller has no test table."""
+"""Of the real rows, held out where the caller has no test table, and from the runs of a sweep."""
 
 Found = TypeVar("Found")
 

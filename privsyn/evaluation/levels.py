@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.answers.arrays import Ints
+from privsyn.answers.arrays import Ints, keep
 from privsyn.answers.domain import Domain, Records
 from privsyn.evaluation.coding import OTHER, View
 from privsyn.table.labels import MISSING
@@ -28,6 +28,11 @@ class Levels:
 
     labels: tuple[str, ...]
     of_code: Ints
+
+    def __post_init__(self) -> None:
+        keep(self, "of_code")
+        if self.of_code.max(initial=0) >= len(self.labels):
+            raise ValueError(f"levels up to {self.of_code.max()} of which {len(self.labels)} have a label")
 
 
 def coarsen(view: View, real: Records) -> tuple[Levels, ...]:

@@ -9,6 +9,7 @@ from math import comb, nan, prod
 import numpy as np
 
 from privsyn.answers.arrays import Floats
+from privsyn.answers.distance import total_variation
 from privsyn.answers.domain import Attributes, Domain, Records
 
 SEED = 20240607
@@ -69,15 +70,12 @@ def shares(tables: Sequence[Records], attributes: Attributes) -> list[Floats]:
 def margin_errors(
     real: Records, others: Mapping[str, Records], margins: Sequence[Attributes]
 ) -> dict[str, Floats]:
-    """Total variation between the real and each other table, in every margin.
-
-    Total variation is half the summed difference of the shares: the share of rows that would have to move.
-    """
+    """Total variation between the real and each other table, in every margin."""
     errors = {name: np.empty(len(margins)) for name in others}
     for place, attributes in enumerate(margins):
         truth, *rest = shares([real, *others.values()], attributes)
         for name, share in zip(others, rest, strict=True):
-            errors[name][place] = np.abs(truth - share).sum() / 2
+            errors[name][place] = total_variation(truth, share)
     return errors
 
 
@@ -137,7 +135,7 @@ def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, Pai
         )
         real_v, real_spearman = cramers_v(truth), _spearman(truth, domain, a, b)
         for pairs, share in zip(result.values(), rest, strict=True):
-            pairs.error[[a, b], [b, a]] = np.abs(share - truth).sum() / 2
+            pairs.error[[a, b], [b, a]] = total_variation(share, truth)
             pairs.cramers_v[[a, b], [b, a]] = cramers_v(share)
             pairs.spearman[[a, b], [b, a]] = _spearman(share, domain, a, b)
             pairs.real_cramers_v[[a, b], [b, a]] = real_v

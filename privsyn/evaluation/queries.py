@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.answers.arrays import Floats, Ints
+from privsyn.answers.arrays import Floats, Ints, keep
 from privsyn.answers.domain import Records
 from privsyn.evaluation.margins import SEED
 
@@ -22,6 +22,11 @@ class Queries:
     axes: Ints
     first: Ints
     last: Ints
+
+    def __post_init__(self) -> None:
+        keep(self, "axes", "first", "last")
+        if not self.axes.shape == self.first.shape == self.last.shape:
+            raise ValueError("columns and their ranges are not one for one")
 
 
 def make_queries(real: Records) -> Queries:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 from scipy.stats import wasserstein_distance
 
 from privsyn.answers.arrays import Floats, Ints
+from privsyn.answers.distance import total_variation
 from privsyn.answers.domain import Records
 from privsyn.evaluation.coding import Coded, View
 from privsyn.evaluation.margins import SEED
@@ -42,7 +43,7 @@ def missing_patterns(view: View, real: Records, other: Records) -> float:
     ours, theirs = (_rows(np.packbits(table.codes == missing, axis=1)) for table in (real, other))
     _, places = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
     counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places, [len(ours)])]
-    return float(np.abs(counts[0] / len(ours) - counts[1] / len(theirs)).sum() / 2)
+    return total_variation(counts[0] / len(ours), counts[1] / len(theirs))
 
 
 def rare_covered(real: Records, other: Records) -> float:

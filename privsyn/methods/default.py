@@ -172,7 +172,7 @@ def _unexplained(
 def _second_look(
     private: PrivateTable,
     pairs: tuple[Measurement, ...],
-    left: list[Floats],
+    left: tuple[Floats, ...],
     sets: tuple[Unexplained, ...],
     rho: float,
     target: str | None,

@@ -12,6 +12,7 @@ from privsyn.answers.conditional import complete
 from privsyn.answers.domain import Records
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Marginal
+from privsyn.answers.synthesis import ENOUGH
 from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.given import patterns
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Numbers = Mapping[str, Floats]
-
-ENOUGH = 10_000  # rows that are completed together at least: few rows cannot hold many tables
 
 
 def balanced(codec: Codec, learnt: Learnt, name: str, n: int, rng: np.random.Generator) -> Floats:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.answers.arrays import Floats, Integers
+from privsyn.answers.arrays import Floats, Integers, keep
 from privsyn.table.grid import Grid
 
 
@@ -36,6 +36,11 @@ class Cells:
     grid: Grid | None
     groups: Integers
     shares: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "lows", "highs", "groups", "shares")
+        if not self.lows.shape == self.highs.shape == self.groups.shape == self.shares.shape:
+            raise ValueError("bounds, groups and shares are not one a code")
 
     @classmethod
     def unmerged(cls, lows: Floats, highs: Floats, grid: Grid | None) -> Cells:

@@ -15,7 +15,7 @@ from math import prod
 import networkx as nx
 import numpy as np
 
-from privsyn.answers.arrays import Floats, Integers, Mask
+from privsyn.answers.arrays import Floats, Integers, Mask, keep
 from privsyn.answers.nearest import nearest_rows
 from privsyn.errors import InputError
 from privsyn.table.kinds import Coded
@@ -41,6 +41,11 @@ class LookUp:
     by: tuple[str, ...]
     keys: Floats
     values: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "keys", "values", dtype=np.float64)
+        if self.keys.shape != (len(self.values), len(self.by)):
+            raise ValueError(f"keys {self.keys.shape} for {len(self.values)} values by {self.by}")
 
     def make(self, numbers: Numbers) -> Floats:
         """The value of each row, NaN where a key is missing."""

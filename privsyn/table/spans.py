@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.answers.arrays import Floats, Mask
+from privsyn.answers.arrays import Floats, Mask, keep
 from privsyn.errors import InputError, shown
 from privsyn.table.checks import clock_time, length_of_time, time_bounds
 from privsyn.table.kinds import Categorical, Coded, Numerical
@@ -37,6 +37,11 @@ class Span:
     lows: Floats
     highs: Floats
     missing: bool
+
+    def __post_init__(self) -> None:
+        keep(self, "lows", "highs", dtype=np.float64)
+        if self.lows.ndim != 1 or self.lows.shape != self.highs.shape:
+            raise ValueError(f"{self.lows.shape} low ends, {self.highs.shape} high ones")
 
     @classmethod
     def of(cls, column: Coded, said: object) -> Span:
