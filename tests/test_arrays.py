@@ -16,7 +16,7 @@ from privsyn.answers.pairs import Pairs
 from privsyn.answers.possible import Possible
 from privsyn.evaluation.levels import Levels
 from privsyn.evaluation.queries import Queries
-from privsyn.table.rows import Cells
+from privsyn.table.drawn import Cells
 from privsyn.table.rulebook import LookUp
 from privsyn.table.spans import Span
 

@@ -80,7 +80,7 @@ def margin_errors(
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class PairErrors:
     """What pairs of columns say of one table against the real.
 
     All are matrices, symmetric, NaN where not looked at. `real_...` are those of the real table.
@@ -122,11 +122,11 @@ def _each_once(matrix: Floats) -> Floats:
     return above[~np.isnan(above)]
 
 
-def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, Pairs]:
-    """`Pairs` of every other table."""
+def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, PairErrors]:
+    """`PairErrors` of every other table."""
     domain = real.domain
     shape = (len(domain), len(domain))
-    result = {name: Pairs(*(np.full(shape, nan) for _ in range(5))) for name in others}
+    result = {name: PairErrors(*(np.full(shape, nan) for _ in range(5))) for name in others}
     for attributes in sample_of_margins(domain.names, 2, MOST_PAIRS):
         a, b = domain.axes(attributes)
         truth, *rest = (

@@ -28,7 +28,7 @@ def flag(name: str, value: object) -> bool:
     return bool(value)
 
 
-def count(name: str, value: object, low: int, high: int) -> int:
+def whole_number(name: str, value: object, low: int, high: int) -> int:
     """A whole number from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
         raise InputError(f"{name} is a whole number from {low} to {high}, not {shown(value)}")
@@ -51,7 +51,7 @@ def normalise_shared(column: Any) -> None:
     """Check the settings that all counted kinds have, and `bins` of those that have it."""
     normalise(column, nullable=flag("nullable", column.nullable), missing=marks(column.missing))
     if hasattr(column, "bins"):
-        normalise(column, bins=count("bins", column.bins, 1, MAX_BINS))
+        normalise(column, bins=whole_number("bins", column.bins, 1, MAX_BINS))
 
 
 def marks(missing: object) -> tuple[str, ...]:

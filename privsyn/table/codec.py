@@ -20,12 +20,12 @@ from privsyn.errors import InputError
 from privsyn.table.coders import make_coder
 from privsyn.table.columns import STRAY, Coder, Listed, Nothing, Ordered, missing_cells
 from privsyn.table.compiling import rulebook_of
+from privsyn.table.drawn import Cells, Drawn
 from privsyn.table.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.grid import FINE
 from privsyn.table.kinds import Identifier, Text
 from privsyn.table.made import Maker, make_maker
 from privsyn.table.matching import dtypes_of, match_names
-from privsyn.table.rows import Cells, Rows
 from privsyn.table.rulebook import LookUp, Rulebook, SumOf
 from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, to_plain
@@ -182,7 +182,7 @@ class Codec:
             numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
-            self._rules.settle(Rows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
+            self._rules.settle(Drawn(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
         return numbers
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,11 +16,10 @@ from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.given import patterns
 from privsyn.table.rulebook import LookUp
+from privsyn.table.rules import Numbers
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Numbers = Mapping[str, Floats]
 
 
 def balanced(codec: Codec, learnt: Learnt, name: str, n: int, rng: np.random.Generator) -> Floats:

@@ -12,13 +12,13 @@ from privsyn.table.checks import (
     all_whole,
     both_or_neither,
     check_decimals,
-    count,
     distinct_values,
     flag,
     normalise,
     normalise_shared,
     number_bounds,
     one_of,
+    whole_number,
 )
 from privsyn.table.times import Datetime, Duration, Time
 
@@ -122,7 +122,7 @@ class Numerical:
         if self.integer is not None:
             normalise(self, integer=flag("integer", self.integer))
         if self.decimals is not None:
-            normalise(self, decimals=count("decimals", self.decimals, 0, MAX_DECIMALS))
+            normalise(self, decimals=whole_number("decimals", self.decimals, 0, MAX_DECIMALS))
             if self.integer:
                 raise InputError("integer and decimals exclude each other: give one of them")
         low, high = both_or_neither(self.low, self.high)

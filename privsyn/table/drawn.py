@@ -87,7 +87,7 @@ class Cells:
 
 
 @dataclass(eq=False)
-class Rows:
+class Drawn:
     """Numbers by column, to be changed where they break a constraint.
 
     Parameters
