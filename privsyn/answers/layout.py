@@ -52,6 +52,7 @@ class Layout(NamedTuple):
 def lay_out(
     domain: Domain,
     tables: tuple[Marginal, ...],
+    *,
     together: tuple[Attributes, ...] = (),
     still: Attributes = (),
 ) -> Layout:

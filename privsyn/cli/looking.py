@@ -32,7 +32,7 @@ def evaluate(
     check_page("--report", report)
     public = None if schema is None else read_schema(schema)
     with staged(outputs) as places:
-        scores = privsyn.evaluate(real, synthetic, public, target, report=places.get("--report"))
+        scores = privsyn.evaluate(real, synthetic, public, target=target, report=places.get("--report"))
         if json_file is not None:
             places["--json"].write_text(scores.to_json(), encoding="utf-8")
     typer.echo(str(scores))

@@ -100,7 +100,7 @@ def synth(
         spent = fitted.ledger_.to_dict()
         real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
         origins = trace(fitted.release_, real, synthetic)
-        privsyn.evaluate(real, synthetic, public, target, report=report, ledger=spent, origins=origins)
+        privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
         typer.echo(f"{report}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
 
 

@@ -44,7 +44,7 @@ class Comparison:
     independent: Coded
 
     @classmethod
-    def of(cls, real: Any, synthetic: Any, schema: Schema | None, test: Any = None) -> Comparison:
+    def of(cls, real: Any, synthetic: Any, schema: Schema | None, *, test: Any = None) -> Comparison:
         """Read and code the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         frames = {name: read_table(table, schema).frame for name, table in given.items()}

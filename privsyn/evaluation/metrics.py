@@ -28,8 +28,8 @@ def evaluate(
     real: Any,
     synthetic: Any,
     schema: Schema | None = None,
-    target: str | None = None,
     *,
+    target: str | None = None,
     test: Any = None,
     models: bool = True,
     report: str | PathLike[str] | None = None,
@@ -72,14 +72,14 @@ def evaluate(
     >>> evaluate(real, synthetic, models=False).pair_mean.synthetic
     0.25
     """
-    comparison = Comparison.of(real, synthetic, schema, test)
+    comparison = Comparison.of(real, synthetic, schema, test=test)
     if target is not None and target not in comparison.view.domain.names:
         raise InputError(f"target {shown(target)}: is none of the columns that are compared")
     scores = score(comparison, target, models=models)
     if report is not None:
         from privsyn.evaluation.report import write_report
 
-        write_report(report, comparison, scores, ledger, origins)
+        write_report(report, comparison, scores, ledger=ledger, origins=origins)
     return scores
 
 

@@ -41,11 +41,12 @@ def write_report(
     path: str | PathLike[str],
     comparison: Comparison,
     scores: Scores,
+    *,
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
 ) -> None:
     """Write the page to a file, all of it or nothing."""
-    page = render(comparison, scores, ledger, origins)
+    page = render(comparison, scores, ledger=ledger, origins=origins)
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")
 
@@ -53,6 +54,7 @@ def write_report(
 def render(
     comparison: Comparison,
     scores: Scores,
+    *,
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
 ) -> str:

@@ -49,6 +49,7 @@ def learn(
     rho: float,
     rng: np.random.Generator,
     report: Progress,
+    *,
     target: str | None = None,
     axes: Mapping[str, Axis] = MappingProxyType({}),
     possible_after: Callable[[Merging], Possible] = lambda _: NOTHING_KNOWN,

@@ -125,7 +125,9 @@ class Bench:
         synthetic = model.sample()
         sampled = time.perf_counter()
         memory = _peak()
-        scores = evaluate(self.train, synthetic, self.schema, self.target, test=self.test, models=self.models)
+        scores = evaluate(
+            self.train, synthetic, self.schema, target=self.target, test=self.test, models=self.models
+        )
         about: dict[str, Any] = {
             "config": self.key(run),
             "preset": run.preset,
