@@ -30,9 +30,9 @@ from privsyn.progress import Progress, told
 from privsyn.table.accuracy import Accuracy
 from privsyn.table.codec import Codec
 from privsyn.table.completing import balanced, completed
-from privsyn.table.form import Form
+from privsyn.table.form import PANDAS, Form
 from privsyn.table.given import read_given
-from privsyn.table.sources import PANDAS, atomic_path, stacked
+from privsyn.table.sources import atomic_path, stacked
 
 if TYPE_CHECKING:
     import pandas as pd

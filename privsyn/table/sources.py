@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
-from itertools import chain
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -23,39 +19,14 @@ from privsyn.errors import InputError
 from privsyn.table.arrow_cells import frame_of
 from privsyn.table.csv_file import no_rows, read_csv
 from privsyn.table.csv_text import PLAIN, read_header
-from privsyn.table.dtypes import family
-from privsyn.table.form import Form
+from privsyn.table.form import PANDAS, Form, Source
 from privsyn.table.schema import Schema
-from privsyn.table.spelling import spelt
+from privsyn.table.writers import write_csv, write_parquet
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 
-PANDAS = Form()
-
 LONGEST_NAME = 200
 """Characters: a longer text is hardly a path, and may be the table itself."""
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table that was read.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    public_inputs : tuple of str
-        Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
-        each, for the ledger.
-    schema : Schema, optional
-        What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
-    form : Form
-        Which kind of table it was.
-    """
-
-    frame: pd.DataFrame
-    public_inputs: tuple[str, ...] = ()
-    schema: Schema | None = None
-    form: Form = PANDAS
 
 
 def read_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> Source:
@@ -166,9 +137,9 @@ def write_blocks(
 
     with atomic_path(path) as part:
         if ending == ".parquet":
-            _write_parquet(read(), part, Path(path), schema)
+            write_parquet(read(), part, Path(path), schema)
         else:
-            _write_csv(read(), part, Path(path), schema, packed=ending == ".csv.gz")
+            write_csv(read(), part, Path(path), schema, packed=ending == ".csv.gz")
     return rows, columns
 
 
@@ -253,66 +224,3 @@ def _read_parquet(path: Path) -> pa.Table:
     if table is None:
         raise InputError(f"{path}: not a Parquet file, or a damaged one")
     return table
-
-
-def _write_parquet(blocks: Iterator[Source], part: Path, path: Path, schema: Schema | None) -> None:
-    mixed, types = False, None
-    with ExitStack() as stack:
-        for block in blocks:
-            try:
-                if schema is None or block.form.types is None:
-                    table = pa.Table.from_pandas(block.frame, types, preserve_index=False)
-                else:
-                    table = block.form.arrow(block.frame, schema)
-            except (pa.ArrowException, ValueError, TypeError):
-                mixed = True
-                break
-            if types is None:
-                types = _without_nulls(table.schema)
-                writer = stack.enter_context(pq.ParquetWriter(part, types))
-            writer.write_table(table.cast(types))
-    if mixed:
-        raise InputError(f"{path}: some column mixes types, which Parquet cannot hold: write .csv")
-
-
-def _without_nulls(types: pa.Schema) -> pa.Schema:
-    """The types of a first block; a column of objects that is all missing there may hold text in the next."""
-    for place, field in enumerate(types):
-        if pa.types.is_null(field.type):
-            types = types.set(place, field.with_type(pa.string()))
-    return types
-
-
-def _write_csv(
-    blocks: Iterator[Source], part: Path, path: Path, schema: Schema | None, *, packed: bool
-) -> None:
-    spelling = PLAIN if schema is None else schema.csv
-    unwritable = False
-    with part.open("wb") as raw, ExitStack() as stack:
-        # No name and no time in the header, so that the same table gives the same bytes.
-        gz = gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) if packed else None
-        binary = raw if gz is None else stack.enter_context(gz)
-        text = stack.enter_context(io.TextIOWrapper(binary, encoding=spelling.encoding, newline=""))
-        try:
-            for place, block in enumerate(blocks):
-                frame = block.frame if schema is None else spelt(block.frame, schema)
-                frame.to_csv(
-                    text,
-                    index=False,
-                    header=place == 0,
-                    sep=spelling.delimiter,
-                    lineterminator="\n",
-                    quoting=csv.QUOTE_NONNUMERIC if spelling.quoting == "all" else _quoting(frame),
-                )
-            text.flush()
-        except UnicodeEncodeError:  # its text quotes the cell
-            unwritable = True
-    if unwritable:
-        raise InputError(f"{path}: some text cannot be written in {spelling.encoding}: choose utf-8")
-
-
-def _quoting(frame: pd.DataFrame) -> Literal[0, 2]:
-    """Python's csv leaves a lone carriage return bare, which readers take for the end of a row: quote all."""
-    texts = [name for name, dtype in frame.dtypes.items() if family(dtype) in ("text", "object", "category")]
-    cells = chain(frame.columns, *(frame[name].unique() for name in texts))
-    return csv.QUOTE_NONNUMERIC if any("\r" in str(cell) for cell in cells) else csv.QUOTE_MINIMAL
