@@ -29,6 +29,7 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> dict[st
 
     Examples
     --------
+    >>> from privsyn import Categorical, Numerical, Schema
     >>> schema = Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 9)})
     >>> codec = Codec(schema, ("sex", "age"), ("object", "int64"))
     >>> {name: numbers.tolist() for name, numbers in read_given(codec, {"sex": "M"}, None, 2).items()}
