@@ -43,9 +43,9 @@ def densemarg(variances, rho, *, weights=None):
     return rhos if chosen else np.full(len(variances), rho / len(variances))
 
 
-def only_norm_sub(measurement, expected, spread, margins):
+def only_norm_sub(measurement, expected, dispersion, margins):
     """Norm-sub and the margins, in place of the posterior mean."""
-    del expected, spread
+    del expected, dispersion
     table = measurement.marginal
     counts = norm_sub(table.counts.ravel(), margins[0].total).reshape(table.counts.shape)
     return fit_margins(Marginal(table.domain, counts + 1e-9), margins)
@@ -77,7 +77,7 @@ ABLATIONS = (
     Variant("DenseMarg and its split", {"privsyn.methods.default.allocate_by_error": densemarg}),
     Variant("norm-sub, no denoising", {"privsyn.answers.pairs.denoise": only_norm_sub}),
     Variant("no latent classes", {"privsyn.answers.pairs.latent_class_pairs": no_classes}),
-    Variant("spreads not pooled", {"privsyn.answers.spread.USUAL_SCATTER": 10.0}),
+    Variant("spreads not pooled", {"privsyn.answers.dispersion.USUAL_SCATTER": 10.0}),
     Variant(
         "no second look", {"privsyn.methods.split.SECOND_LOOK": 1e-9, "privsyn.methods.split.SCORES": 1e-9}
     ),

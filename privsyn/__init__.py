@@ -8,24 +8,18 @@ if TYPE_CHECKING:
     from privsyn.errors import InputError
     from privsyn.evaluation.metrics import evaluate
     from privsyn.evaluation.scores import Scores
-    from privsyn.planning import Plan, plan
     from privsyn.release import Release, load
-    from privsyn.reporting import report
-    from privsyn.sweeping import sweep
+    from privsyn.studies.planning import Plan, plan
+    from privsyn.studies.reporting import report
+    from privsyn.studies.sweeping import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.accuracy import Accuracy
-    from privsyn.table.constraints import (
-        Allowed,
-        Determined,
-        Forbidden,
-        Increasing,
-        MissingWhen,
-        Total,
-    )
+    from privsyn.table.constraints import Allowed, Determined, Forbidden, Increasing, MissingWhen, Total
     from privsyn.table.csv_format import CsvFormat
-    from privsyn.table.kinds import Duration, Identifier, Text, Time
-    from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+    from privsyn.table.kinds import Categorical, Identifier, Numerical, Text
+    from privsyn.table.schema import Schema
     from privsyn.table.schema_file import read_schema
+    from privsyn.table.times import Datetime, Duration, Time
 
 __version__ = _version("privsyn")
 __all__ = [
@@ -63,14 +57,14 @@ _HOMES = {
     "privsyn.errors": ("InputError",),
     "privsyn.evaluation.metrics": ("evaluate",),
     "privsyn.evaluation.scores": ("Scores",),
-    "privsyn.planning": ("Plan", "plan"),
+    "privsyn.studies.planning": ("Plan", "plan"),
     "privsyn.release": ("Release", "load"),
-    "privsyn.reporting": ("report",),
-    "privsyn.sweeping": ("sweep",),
+    "privsyn.studies.reporting": ("report",),
+    "privsyn.studies.sweeping": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.table.accuracy": ("Accuracy",),
     "privsyn.table.csv_format": ("CsvFormat",),
-    "privsyn.table.kinds": ("Duration", "Identifier", "Text", "Time"),
+    "privsyn.table.kinds": ("Categorical", "Identifier", "Numerical", "Text"),
     "privsyn.table.constraints": (
         "Allowed",
         "Determined",
@@ -79,8 +73,9 @@ _HOMES = {
         "MissingWhen",
         "Total",
     ),
-    "privsyn.table.schema": ("Categorical", "Datetime", "Numerical", "Schema"),
+    "privsyn.table.schema": ("Schema",),
     "privsyn.table.schema_file": ("read_schema",),
+    "privsyn.table.times": ("Datetime", "Duration", "Time"),
 }
 
 

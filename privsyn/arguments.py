@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from math import inf, isfinite, nan
 from numbers import Real
 
@@ -52,3 +53,36 @@ def check_finite(name: str, value: object) -> float:
     if not isfinite(double):
         raise InputError(f"{name} is a finite number; got {shown(value)}")
     return double
+
+
+def check_column(what: str, name: object, names: Collection[str]) -> None:
+    """Refuse what is none of the columns to be synthesised.
+
+    >>> check_column("target", "income", ("age", "sex"))
+    Traceback (most recent call last):
+    privsyn.errors.InputError: target 'income': there is no such column among those to be synthesised
+    """
+    if not isinstance(name, str) or name not in names:
+        raise InputError(f"{what} {shown(name)}: there is no such column among those to be synthesised")
+
+
+def check_unit(unit: object, rows_per_unit: object, names: Collection[str]) -> None:
+    """Refuse half of the two settings, and identifiers that would be synthesised with the other `names`."""
+    if unit is None:
+        if rows_per_unit is not None:
+            raise InputError(
+                "rows_per_unit needs unit, the column that names the person: give both or neither"
+            )
+        return
+    if not isinstance(unit, str):
+        raise InputError(f"unit is the name of a column; got {shown(unit)}")
+    if rows_per_unit is None:
+        raise InputError(
+            "unit needs rows_per_unit, the most rows kept of one person:"
+            " as many as most are publicly known to have; twice as many, twice the noise"
+        )
+    check_whole("rows_per_unit", rows_per_unit, least=1)
+    if unit in names:
+        raise InputError(
+            f"unit {unit!r} is a column of the schema: leave it out, identifiers are not synthesised"
+        )

@@ -22,17 +22,17 @@ from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
 from privsyn.answers.possible import Possible
-from privsyn.answers.synthesis import synthesise
+from privsyn.answers.synthesis import ENOUGH, synthesise
 from privsyn.arguments import check_whole
-from privsyn.completing import balanced, completed
 from privsyn.errors import InputError, counted, shown
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, told
 from privsyn.table.accuracy import Accuracy
 from privsyn.table.codec import Codec
-from privsyn.table.form import Form
+from privsyn.table.completing import balanced, completed
+from privsyn.table.form import PANDAS, Form
 from privsyn.table.given import read_given
-from privsyn.table.sources import PANDAS, atomic_path, stacked
+from privsyn.table.sources import atomic_path, stacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 FORMAT = 2  # of the saved file; raised when an older reader would misread it
 SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
 POOL = 50_000  # rows among which those are looked for that have what is given
-ENOUGH = 10_000  # rows that a sample is drawn from at least: few rows cannot hold many tables
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.answers.learnt import Method
-from privsyn.arguments import check_bytes, check_finite, check_whole
+from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
 from privsyn.errors import InputError, counted, shown, warn_dropped
 from privsyn.methods import default, published
 from privsyn.methods.opening import open_schema, reserved_delta
@@ -123,12 +123,12 @@ class PrivSyn:
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
-        _check_unit(unit, rows_per_unit, schema)
+        check_unit(unit, rows_per_unit, () if schema is None else schema.columns)
         if target is not None:
             if method == "published":
                 raise InputError("the published algorithm has no target: leave out target, or method")
             if schema is not None:
-                _check_target(target, schema.coded)
+                check_column("target", target, schema.coded)
         self.epsilon = epsilon
         self.delta = delta
         self.schema = schema
@@ -206,7 +206,7 @@ class PrivSyn:
         rows = self._bounded(source)
         unknown = Unknown.of(self.schema or by_names(rows.head, source.schema), rows.head)
         if self.target is not None:
-            _check_target(self.target, unknown.schema.coded)
+            check_column("target", self.target, unknown.schema.coded)
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
         epsilon, delta = self._promise
@@ -331,31 +331,3 @@ class PrivSyn:
     def _report(self, stage: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(stage, done, total)
-
-
-def _check_target(target: object, names: Iterable[str]) -> None:
-    """Refuse a target that is not there, before anything is asked."""
-    if not isinstance(target, str) or target not in set(names):
-        raise InputError(f"target {shown(target)}: there is no such column among those to be synthesised")
-
-
-def _check_unit(unit: object, rows_per_unit: object, schema: Schema | None) -> None:
-    """Refuse half of the two settings, and identifiers that would be synthesised."""
-    if unit is None:
-        if rows_per_unit is not None:
-            raise InputError(
-                "rows_per_unit needs unit, the column that names the person: give both or neither"
-            )
-        return
-    if not isinstance(unit, str):
-        raise InputError(f"unit is the name of a column; got {shown(unit)}")
-    if rows_per_unit is None:
-        raise InputError(
-            "unit needs rows_per_unit (--rows-per-unit), the most rows kept of one person:"
-            " as many as most are publicly known to have; twice as many, twice the noise"
-        )
-    check_whole("rows_per_unit", rows_per_unit, least=1)
-    if schema is not None and unit in schema.columns:
-        raise InputError(
-            f"unit {unit!r} is a column of the schema: leave it out, identifiers are not synthesised"
-        )

@@ -275,11 +275,11 @@ def fit_margins(table, margins, rounds):
     return counts
 
 
-def posterior(measurement, expected, spread, margins):
+def posterior(measurement, expected, dispersion, margins):
     """Mean of a Gaussian table given its measurement and its margins: one system of linear equations."""
     domain = measurement.marginal.domain
-    precision = 1 / (spread * expected) + 1 / measurement.variance
-    mean = (1 / spread + measurement.marginal.counts / measurement.variance) / precision
+    precision = 1 / (dispersion * expected) + 1 / measurement.variance
+    mean = (1 / dispersion + measurement.marginal.counts / measurement.variance) / precision
     units = [Marginal(domain, unit.reshape(domain.shape)) for unit in np.eye(domain.cells)]
     sums = np.concatenate([[project(u, m.attributes).counts.ravel() for u in units] for m in margins], axis=1)
     missed = mean.ravel() @ sums - np.concatenate([m.counts.ravel() for m in margins])

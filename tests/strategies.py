@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from privsyn.answers.domain import Domain, Records
 from privsyn.private.accounting import Accounting
 from privsyn.table.dtypes import TEXT, holds_missing
-from privsyn.table.kinds import SECONDS, Duration, Time
-from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+from privsyn.table.kinds import Categorical, Numerical
+from privsyn.table.schema import Schema
+from privsyn.table.times import SECONDS, Datetime, Duration, Time
 
 settings.register_profile("privsyn", deadline=None)  # a busy machine is no failure
 settings.load_profile("privsyn")

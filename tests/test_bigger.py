@@ -66,7 +66,7 @@ def test_the_set_that_departs_most_comes_first():
     found = (other[0], flat, other[1])
     scored = score_bigger(np.array([90.0, 4000.0, 80.0]), 20.0, found, one_ways, 1.0)
     assert scored[0].expected.attributes == ("x", "y", "z")
-    assert scored[0].spread > 20 * scored[1].spread
+    assert scored[0].dispersion > 20 * scored[1].dispersion
 
 
 def test_what_the_drawing_of_records_explains_is_no_departure():
@@ -77,7 +77,7 @@ def test_what_the_drawing_of_records_explains_is_no_departure():
     (near,), (far,) = (
         score_bigger(departures, 10.0, found, one_ways, scatter=scatter) for scatter in (1.0, 100.0)
     )
-    assert near.spread > 3 * far.spread
+    assert near.dispersion > 3 * far.dispersion
 
 
 def test_a_cell_that_no_record_fell_in_is_not_impossible():

@@ -324,7 +324,7 @@ def test_a_defect_shows_where_but_not_what(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(PrivSyn, "fit", fail)
     shown = line(run(capsys, *SYNTH), 1)
-    assert "internal error (RuntimeError at privsyn.cli.commands:" in shown
+    assert "internal error (RuntimeError at privsyn.cli.making:" in shown
     assert "please report it" in shown
 
 

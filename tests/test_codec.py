@@ -19,8 +19,9 @@ from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Grid
-from privsyn.table.kinds import Duration, Time
-from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+from privsyn.table.kinds import Categorical, Numerical
+from privsyn.table.schema import Schema
+from privsyn.table.times import Datetime, Duration, Time
 
 DECIMAL = pd.ArrowDtype(pa.decimal128(5, 2))
 

@@ -20,7 +20,7 @@ PAIRS = [(2, 2), (1, 7), (7, 1), (5, 8), (3, 4)]
 TRIPLES = [(2, 2, 2), (3, 1, 4), (4, 3, 5)]
 shapes = st.sampled_from([*PAIRS, *TRIPLES])
 seeds = st.integers(0, 2**32 - 1)
-spreads = st.sampled_from([0.0, 0.3, 3.0, 30.0])
+dispersions = st.sampled_from([0.0, 0.3, 3.0, 30.0])
 sigmas = st.sampled_from([0.0, 1.0, 30.0, 1000.0])
 slow = settings(deadline=None)
 
@@ -32,7 +32,7 @@ class Draw:
     and one cell is expected to be empty.
     """
 
-    def __init__(self, seed, shape, spread, sigma, *, evenness=3.0, holes=False):
+    def __init__(self, seed, shape, dispersion, sigma, *, evenness=3.0, holes=False):
         self.rng = np.random.default_rng(seed)
         domain = Domain(tuple("abc"[: len(shape)]), shape)
         product = np.array(N)
@@ -41,7 +41,7 @@ class Draw:
             if holes and size > 2:
                 shares[self.rng.integers(size)] = 0.0
             product = np.multiply.outer(product, shares / shares.sum())
-        counts = np.maximum(self.rng.normal(product, np.sqrt(spread * product)), 1e-3 * product)
+        counts = np.maximum(self.rng.normal(product, np.sqrt(dispersion * product)), 1e-3 * product)
         self.truth = Marginal(domain, counts * N / counts.sum())
         sets = combinations(domain.names, len(domain) - 1)
         self.margins = tuple(self.truth.project(attributes) for attributes in sets)
@@ -50,11 +50,11 @@ class Draw:
         self.expected = fit_margins(Marginal(domain, product), self.margins).counts
         noisy = counts + self.rng.normal(0, sigma, shape)
         self.measurement = Measurement(Marginal(domain, noisy), sigma**2)
-        self.spread = spread
+        self.dispersion = dispersion
 
     @property
     def denoised(self):
-        return denoise(self.measurement, self.expected, self.spread, self.margins)
+        return denoise(self.measurement, self.expected, self.dispersion, self.margins)
 
     def missed(self, table):
         """The farthest that a margin is off, in parts of the total."""
@@ -66,19 +66,19 @@ def error(counts, truth):
 
 
 @slow
-@given(seeds, shapes, spreads, sigmas)
-def test_margins_are_kept_and_no_cell_is_negative(seed, shape, spread, sigma):
-    draw = Draw(seed, shape, spread, sigma)
+@given(seeds, shapes, dispersions, sigmas)
+def test_margins_are_kept_and_no_cell_is_negative(seed, shape, dispersion, sigma):
+    draw = Draw(seed, shape, dispersion, sigma)
     assert draw.denoised.counts.min() >= 0
     assert draw.missed(draw.denoised) < 1e-6
 
 
 @slow
-@given(seeds, shapes, spreads, sigmas)
+@given(seeds, shapes, dispersions, sigmas)
 @example(0, (5, 8), 0.0, 0.0)
-def test_empty_margins_and_cells_that_are_expected_empty_are_no_trouble(seed, shape, spread, sigma):
+def test_empty_margins_and_cells_that_are_expected_empty_are_no_trouble(seed, shape, dispersion, sigma):
     """No warning, no infinity; a value that nobody has stays so."""
-    draw = Draw(seed, shape, spread, sigma, holes=True)
+    draw = Draw(seed, shape, dispersion, sigma, holes=True)
     counts = draw.denoised.counts
     assert np.isfinite(counts).all()
     assert (counts >= 0).all()
@@ -89,11 +89,11 @@ def test_empty_margins_and_cells_that_are_expected_empty_are_no_trouble(seed, sh
 
 @slow
 @given(seeds, shapes, st.sampled_from([0.3, 3.0]))
-def test_without_noise_the_measurement_stands(seed, shape, spread):
-    draw = Draw(seed, shape, spread, 0.0)
+def test_without_noise_the_measurement_stands(seed, shape, dispersion):
+    draw = Draw(seed, shape, dispersion, 0.0)
     for variance in (0.0, 1e-9):
         measurement = Measurement(draw.truth, variance)
-        kept = denoise(measurement, draw.expected, spread, draw.margins)
+        kept = denoise(measurement, draw.expected, dispersion, draw.margins)
         np.testing.assert_allclose(kept.counts, draw.truth.counts, atol=1e-3)
 
 
@@ -114,10 +114,10 @@ def test_without_noise_a_measurement_that_contradicts_the_margins_is_fitted_to_t
 
 @slow
 @given(seeds, shapes, st.sampled_from([0.3, 3.0]))
-def test_drowned_in_noise_the_expectation_stands(seed, shape, spread):
-    draw = Draw(seed, shape, spread, 100.0)
+def test_drowned_in_noise_the_expectation_stands(seed, shape, dispersion):
+    draw = Draw(seed, shape, dispersion, 100.0)
     noisy = Measurement(draw.measurement.marginal, 1e15)
-    kept = denoise(noisy, draw.expected, spread, draw.margins)
+    kept = denoise(noisy, draw.expected, dispersion, draw.margins)
     np.testing.assert_allclose(kept.counts, draw.expected, atol=1e-3)
 
 
@@ -130,10 +130,10 @@ def test_what_is_certain_is_not_measured_anew(seed, shape):
 
 @slow
 @given(seeds, shapes, st.sampled_from([0.1, 1.0]), st.sampled_from([3.0, 30.0, 100.0]))
-def test_it_is_the_posterior_mean_given_the_margins(seed, shape, spread, sigma):
+def test_it_is_the_posterior_mean_given_the_margins(seed, shape, dispersion, sigma):
     """Where that is positive in every cell. To a part in 100,000 of what it adds to the expectation."""
-    draw = Draw(seed, shape, spread, sigma, evenness=10.0)
-    mean = reference.posterior(draw.measurement, draw.expected, spread, draw.margins)
+    draw = Draw(seed, shape, dispersion, sigma, evenness=10.0)
+    mean = reference.posterior(draw.measurement, draw.expected, dispersion, draw.margins)
     if mean.min() > 1:
         moved = np.abs(mean - draw.expected).max()
         np.testing.assert_allclose(draw.denoised.counts, mean, atol=1e-3 + 1e-5 * moved)
@@ -149,15 +149,15 @@ def test_cells_of_uneven_noise_are_believed_unevenly():
     np.testing.assert_allclose(denoise(noisy, expected, 2.0, margins).counts, mean, atol=1e-4)
 
 
-@pytest.mark.parametrize(("shape", "spread", "sigma"), [((5, 8), 10.0, 50.0), ((4, 3, 5), 5.0, 20.0)])
-def test_it_errs_less_than_the_measurement_and_less_than_the_expectation(shape, spread, sigma):
+@pytest.mark.parametrize(("shape", "dispersion", "sigma"), [((5, 8), 10.0, 50.0), ((4, 3, 5), 5.0, 20.0)])
+def test_it_errs_less_than_the_measurement_and_less_than_the_expectation(shape, dispersion, sigma):
     """Mean over 60 tables drawn from the prior, each compared with itself.
 
     The mean difference lies further from 0 than eight of its standard errors, on the right side: were
     the two alike, that would happen with probability under 1e-9 (Student's t, 59 degrees of freedom).
     And not by so much that something else must be wrong: an error of 0 is out of reach.
     """
-    draws = [Draw(seed, shape, spread, sigma) for seed in range(60)]
+    draws = [Draw(seed, shape, dispersion, sigma) for seed in range(60)]
     ours = np.array([error(draw.denoised.counts, draw.truth) for draw in draws])
     noisy = np.array([error(norm_sub(draw.measurement.marginal.counts, N), draw.truth) for draw in draws])
     blind = np.array([error(draw.expected, draw.truth) for draw in draws])
@@ -168,12 +168,12 @@ def test_it_errs_less_than_the_measurement_and_less_than_the_expectation(shape, 
 
 
 @pytest.mark.parametrize("wrong", [0.1, 10.0])
-def test_the_right_spread_errs_least(wrong):
+def test_the_right_dispersion_errs_least(wrong):
     """Ten times too much or too little is worse, by eight standard errors, as above."""
     draws = [Draw(seed, (5, 8), 10.0, 50.0) for seed in range(60)]
     gain = np.array(
         [
-            error(denoise(d.measurement, d.expected, wrong * d.spread, d.margins).counts, d.truth)
+            error(denoise(d.measurement, d.expected, wrong * d.dispersion, d.margins).counts, d.truth)
             - error(d.denoised.counts, d.truth)
             for d in draws
         ]
@@ -198,8 +198,8 @@ def test_zeros_of_two_equal_columns_are_found():
             for one in (truth.project((name,)) for name in "ab")
         )
         expected = np.multiply.outer(*(margin.counts for margin in margins)) / N
-        spread = ((truth.counts - expected) ** 2 / np.maximum(expected, 1)).mean()
-        denoised = denoise(measurement, expected, spread, margins)
+        dispersion = ((truth.counts - expected) ** 2 / np.maximum(expected, 1)).mean()
+        denoised = denoise(measurement, expected, dispersion, margins)
         ours.append(error(denoised.counts, truth))
         plain.append(error(norm_sub(measurement.marginal.counts, N), truth))
         missed += [np.abs(denoised.project(m.attributes).counts - m.counts).max() for m in margins]
@@ -210,13 +210,13 @@ def test_zeros_of_two_equal_columns_are_found():
 def test_margins_in_any_order_of_their_attributes_are_the_same():
     draw = Draw(0, (4, 3, 5), 3.0, 20.0)
     turned = tuple(margin.project(margin.attributes[::-1]) for margin in draw.margins)
-    kept = denoise(draw.measurement, draw.expected, draw.spread, turned)
+    kept = denoise(draw.measurement, draw.expected, draw.dispersion, turned)
     np.testing.assert_allclose(kept.counts, draw.denoised.counts, rtol=1e-9)
 
 
 def test_a_part_of_the_margins_is_enough():
     draw = Draw(0, (4, 3, 5), 3.0, 20.0)
-    kept = denoise(draw.measurement, draw.expected, draw.spread, draw.margins[:1])
+    kept = denoise(draw.measurement, draw.expected, draw.dispersion, draw.margins[:1])
     np.testing.assert_allclose(kept.project(("a", "b")).counts, draw.margins[0].counts, rtol=1e-9)
     assert np.abs(kept.project(("b", "c")).counts - draw.margins[2].counts).max() > 1
 

@@ -52,7 +52,7 @@ SCHEMA = Schema(
 
 @pytest.fixture(scope="module")
 def of_a_copy():
-    return evaluate(table(), table(), SCHEMA, "rich")
+    return evaluate(table(), table(), SCHEMA, target="rich")
 
 
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
@@ -75,7 +75,7 @@ def test_independent_columns_keep_nothing_and_are_told_apart():
     real = table()
     rng = np.random.default_rng(1)
     apart = pd.DataFrame({name: rng.permutation(cells) for name, cells in real.items()})
-    scores = evaluate(real, apart, SCHEMA, "rich")
+    scores = evaluate(real, apart, SCHEMA, target="rich")
     assert scores.one_way_max.synthetic == 0
     assert scores.gap_closed < 0.1  # exact shares in each column are worth a little
     assert scores.pair_mean.synthetic == pytest.approx(scores.pair_mean.independent, rel=0.1)
@@ -219,7 +219,7 @@ def test_the_dtype_does_not_matter():
 
 
 def test_numbers_are_predicted_by_regression():
-    scores = evaluate(table(), table(1), SCHEMA, "pay")
+    scores = evaluate(table(), table(1), SCHEMA, target="pay")
     assert set(scores.learning) == {
         f"{model}_{score}" for model in ("boosting", "linear") for score in ("r2", "mean_error")
     }
@@ -234,7 +234,7 @@ def test_a_target_of_many_values_keeps_the_commonest():
 
 
 def test_a_test_table_is_what_models_are_tried_on():
-    scores = evaluate(table(), table(1), SCHEMA, "rich", test=table(2, 500))
+    scores = evaluate(table(), table(1), SCHEMA, target="rich", test=table(2, 500))
     assert scores.test_rows == 500
     assert scores.learning["linear_auc"].real > 0.9
 
@@ -242,7 +242,7 @@ def test_a_test_table_is_what_models_are_tried_on():
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("target", ["rich", "pay"])
 def test_the_smallest_tables_are_compared(rows, target):
-    scores = evaluate(table(rows=rows), table(1, rows), SCHEMA, target)
+    scores = evaluate(table(rows=rows), table(1, rows), SCHEMA, target=target)
     assert 0 <= scores.one_way_mean.synthetic <= 1
     json.loads(scores.to_json(), parse_constant=pytest.fail)
     str(scores)
@@ -272,7 +272,7 @@ def test_a_row_is_flat_and_all_its_cells_are_numbers(of_a_copy):
 
 
 def test_the_same_tables_give_the_same_scores():
-    first, second = (evaluate(table(), table(1), SCHEMA, "rich").row() for _ in range(2))
+    first, second = (evaluate(table(), table(1), SCHEMA, target="rich").row() for _ in range(2))
     assert first == second
 
 

@@ -194,7 +194,7 @@ def test_every_decision_is_that_of_trying_it_out(seed, sets, temperature):
 def test_gaps_are_kept_in_step_with_the_rows(start, aimed_at, sets, seed):
     """Counted afresh after the run, they are what the run says they are."""
     tables = tables_of(aimed_at, sets)
-    layout = lay_out(DOMAIN, tables, (("a", "c"),))
+    layout = lay_out(DOMAIN, tables, together=(("a", "c"),))
     codes = np.array(start.codes, order="C")
     targets = np.concatenate([table.counts.ravel() for table in tables])
     gaps = layout.count_rows(codes, len(targets)) - targets

@@ -303,7 +303,7 @@ def test_annealing_is_as_if_every_proposal_were_tried_out(sets, together, seed):
     layout = lay_out(
         Domain(tuple("0123"), SHAPE),
         tuple(Marginal(domain, target) for domain, target in zip(domains, targets, strict=True)),
-        tuple((str(a), str(b)) for a, b in together),
+        together=tuple((str(a), str(b)) for a, b in together),
     )
     flat = np.concatenate([target.ravel() for target in targets])
     annealed, gaps = codes.copy(), layout.count_rows(codes, len(flat)) - flat

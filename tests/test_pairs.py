@@ -9,11 +9,11 @@ import pytest
 import reference
 
 from privsyn.answers import pairs as stage
+from privsyn.answers.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.pairs import estimate_pairs, independent_pairs, score_pairs
 from privsyn.answers.smoothing import in_runs
-from privsyn.answers.spread import SPREADS, pooled_spreads
 
 DOMAIN = Domain(tuple("abcd"), (4, 3, 4, 3))
 APART = in_runs(
@@ -39,7 +39,7 @@ def measured(records, sets, sigma, rng):
 
 
 def nothing_known(count):
-    return [np.zeros(SPREADS.shape)] * count
+    return [np.zeros(DISPERSIONS.shape)] * count
 
 
 def error(tables, records):
@@ -78,7 +78,7 @@ def test_what_the_one_ways_do_not_know_is_not_taken_for_dependence():
     expected = independent_pairs(DOMAIN, exact)
     departures = np.full(len(expected), 300.0)
     sure, unsure = (
-        pooled_spreads(
+        pooled_dispersions(
             score_pairs(departures, 10.0, expected, tuple(Measurement(m, np.array(variance)) for m in exact))
         )
         for variance in (1.0, 100.0**2)

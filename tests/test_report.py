@@ -13,7 +13,7 @@ import pytest
 from privsyn import PrivSyn, Schema, evaluate
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.levels import MOST_LEVELS, coarsen, recode
-from privsyn.table.schema import Categorical, Numerical
+from privsyn.table.kinds import Categorical, Numerical
 
 EVIL = "</script><img src=http://example.invalid onerror=alert(1)>"
 
@@ -39,7 +39,7 @@ def page(tmp_path_factory) -> Path:
     model = PrivSyn(1.0, 1e-6, schema).fit(table(0))
     path = tmp_path_factory.mktemp("report") / "report.html"
     ledger = json.loads(model.ledger_.to_json())
-    evaluate(table(0), model.sample(), schema, "a", report=path, ledger=ledger)
+    evaluate(table(0), model.sample(), schema, target="a", report=path, ledger=ledger)
     return path
 
 

@@ -8,7 +8,7 @@ import pytest
 from command import CANARY, fill, run
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema, load, report
-from privsyn.reporting import MOST_TABLES, MOST_VALUES, render
+from privsyn.studies.reporting import MOST_TABLES, MOST_VALUES, render
 
 EVIL = "</style><img src=http://example.invalid onerror=alert(1)>"
 LETTERS = [f"value {place}" for place in range(40)]

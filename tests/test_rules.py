@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privsyn.table.drawn import Cells, Drawn
 from privsyn.table.grid import Grid
-from privsyn.table.rows import Cells, Rows
 from privsyn.table.rules import Listing, Outlaw, Rise
 from privsyn.table.spans import Span
 
@@ -114,7 +114,7 @@ def drawn(cells, seed, n=40):
     numbers = {}
     for (name, code), c in zip(codes.items(), cells, strict=True):
         numbers[name] = np.floor(c.lows[code] + rng.random(n) * (c.highs[code] - c.lows[code] + 1))
-    return Rows(numbers, codes, dict(zip(NAMES, cells, strict=False)))
+    return Drawn(numbers, codes, dict(zip(NAMES, cells, strict=False)))
 
 
 def stays(rule, cells, seed):

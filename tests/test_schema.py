@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from strategies import names, tables, texts
 
 from privsyn.errors import InputError
-from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+from privsyn.table.kinds import Categorical, Numerical
+from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, read_schema, to_plain, to_yaml, write_schema
+from privsyn.table.times import Datetime
 
 AWKWARD = [
     "yes",

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privsyn.answers.dispersion import DISPERSIONS
 from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
 from privsyn.answers.possible import product
 from privsyn.answers.smoothing import RUNS, has_blocks, in_runs, smoothed
-from privsyn.answers.spread import SPREADS
 
 SIZE, TOTAL, SIGMA = 20, 20_000.0, 15.0
 SQUARE = Domain(("a", "b"), (SIZE, SIZE), ordered=(SIZE, SIZE))
 SIDES = tuple(Marginal(SQUARE.project((name,)), np.full(SIZE, TOTAL / SIZE)) for name in "ab")
 FLAT = product(SQUARE, SIDES).counts
-NOTHING = [np.zeros_like(SPREADS)]
+NOTHING = [np.zeros_like(DISPERSIONS)]
 PLACES = (np.arange(SIZE) + 0.5) / SIZE - 0.5
 
 SMOOTH = FLAT * (1 + 3 * np.outer(PLACES, PLACES))  # a rank correlation of a quarter

@@ -25,11 +25,12 @@ from privsyn.table.csv_file import WELL_FORMED
 from privsyn.table.draft import draft_schema
 from privsyn.table.draft_text import draft_text
 from privsyn.table.dtypes import TEXT, family
-from privsyn.table.kinds import Duration, Identifier, Time
+from privsyn.table.kinds import Categorical, Identifier, Numerical
 from privsyn.table.misfits import check_schema
-from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, read_schema
 from privsyn.table.sources import atomic_path, read_columns, read_table, write_table
+from privsyn.table.times import Datetime, Duration, Time
 
 DATA = Path(os.environ.get("PRIVSYN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 needs_data = pytest.mark.skipif(
@@ -117,7 +118,7 @@ def test_marks_for_missing_are_those_of_the_schema(tmp_path):
 
 
 def test_a_line_end_in_a_cell_may_fall_between_two_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("privsyn.table.csv_file.LONGEST_ROW", 50)
+    monkeypatch.setattr("privsyn.table.csv_text.LONGEST_ROW", 50)
     cells = ["x\ny" * place for place in range(1, 9)] * 9
     path = file_of(tmp_path, "a,b\n" + "".join(f'"{cell}",1\n' for cell in cells))
     assert read_table(path, Schema({"a": Categorical(), "b": Categorical()})).frame["a"].tolist() == cells

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.table import csv_file, stream
+from privsyn.table import csv_text, stream
 from privsyn.table.sources import read_table
 from privsyn.table.stream import BATCHES, open_table
 
@@ -120,7 +120,7 @@ def test_a_csv_in_blocks_gives_the_same_release(schema, tmp_path, monkeypatch):
     whole = saved(path, tmp_path, schema)
     monkeypatch.setattr(stream, "CELLS", 5 * ROWS)
     monkeypatch.setattr(stream, "LEAST_ROWS", 1)
-    monkeypatch.setattr(csv_file, "LONGEST_ROW", 1000)
+    monkeypatch.setattr(csv_text, "LONGEST_ROW", 1000)
     assert saved(path, tmp_path, schema, memory=0) == whole
 
 

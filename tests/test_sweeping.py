@@ -9,7 +9,7 @@ from command import fill, run
 
 import privsyn
 from privsyn import Categorical, InputError, Schema, sweep
-from privsyn.sweeping import Bench, Run
+from privsyn.studies.sweeping import Bench, Run
 
 SCHEMA = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["x", "y"]), "c": Categorical(["x", "y"])})
 

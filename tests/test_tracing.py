@@ -6,7 +6,7 @@ import pytest
 from command import fill, run
 
 from privsyn import Categorical, PrivSyn, Schema
-from privsyn.tracing import trace
+from privsyn.studies.tracing import trace
 
 SCHEMA = Schema({name: Categorical(list("vwxyz"), nullable=False) for name in "abcd"})
 

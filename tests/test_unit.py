@@ -164,7 +164,7 @@ def test_paper_takes_a_unit_too():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"unit": "who"}, "unit needs rows_per_unit (--rows-per-unit), the most rows kept of one person"),
+        ({"unit": "who"}, "unit needs rows_per_unit, the most rows kept of one person"),
         ({"rows_per_unit": 3}, "rows_per_unit needs unit, the column that names the person"),
         ({"unit": "age", "rows_per_unit": 3}, "unit 'age' is a column of the schema: leave it out"),
         ({"unit": 5, "rows_per_unit": 3}, "unit is the name of a column; got 5"),
@@ -239,7 +239,7 @@ def test_a_person_on_the_command_line(data, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--unit", "who"), "needs rows_per_unit (--rows-per-unit)"),
+        (("--unit", "who"), "needs rows_per_unit"),
         (("--rows-per-unit", 2), "needs unit"),
         (("--unit", "who", "--rows-per-unit", 0), "--rows-per-unit"),
         (("--unit", "age", "--rows-per-unit", 2), "leave it out"),

@@ -6,10 +6,9 @@ Its slow and obvious twin is in tests/reference.py.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-Ints = npt.NDArray[np.int64]
+from privsyn.answers.arrays import Integers, Ints
 
 STRETCH = 8192
 """Rows looked at for one table after the other: two columns of them stay in the cache nearest to the core."""
@@ -17,7 +16,7 @@ STRETCH = 8192
 
 @njit(cache=True, nogil=True)
 def add_counts(
-    codes: npt.NDArray[np.integer],
+    codes: Integers,
     firsts: Ints,
     columns: Ints,
     strides: Ints,

@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from privsyn.answers.arrays import Codes, Floats, Ints
+
 if TYPE_CHECKING:
     from privsyn.answers.layout import Layout
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
 
 LEAST_FITTED = 1e-12  # share of a cell: classes that rule it out altogether do not divide by 0
 BISECTIONS = 50  # halvings of [0, 1] for the share that over-full cells give up: beyond double precision

@@ -13,11 +13,9 @@ even at 0 is not worth measuring. DenseMarg (`selection`) is the published rule.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from privsyn.answers import _kernels
-
-Floats = npt.NDArray[np.float64]
+from privsyn.answers.arrays import Floats
 
 STEPS: Floats = np.concatenate(
     [[0.0], np.logspace(-6, 0, 73)]

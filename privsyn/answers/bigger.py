@@ -13,16 +13,19 @@ from itertools import combinations
 from math import comb, prod
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, keep
 from privsyn.answers.counting import Tables, block_of
 from privsyn.answers.denoising import denoise, fit_margins
+from privsyn.answers.dispersion import (
+    DISPERSIONS,
+    departure_likelihood,
+    pooled_dispersions,
+    residual_likelihood,
+)
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement, lift
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
-from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihood
-
-Floats = npt.NDArray[np.float64]
 
 LARGEST = 5  # attributes of a table
 MOST_CELLS = 6000
@@ -38,20 +41,25 @@ class Unexplained:
     Parameters
     ----------
     expected : Marginal
-    spread : float
+    dispersion : float
         Variance of a cell about its expected count, over that count.
-    likelihood : array of shape ``SPREADS.shape``
-        What the departure says about the spread.
+    likelihood : array of shape ``DISPERSIONS.shape``
+        What the departure says about the dispersion.
     """
 
     expected: Marginal
-    spread: float
+    dispersion: float
     likelihood: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "likelihood", dtype=np.float64)
+        if self.likelihood.shape != DISPERSIONS.shape or not self.dispersion >= 0:
+            raise ValueError(f"dispersion {self.dispersion}, likelihood of shape {self.likelihood.shape}")
 
     @property
     def variance(self) -> Floats:
         """Prior variance of each cell, in records squared."""
-        return self.spread * self.expected.counts
+        return self.dispersion * self.expected.counts
 
     def left(self, measured: Measurement) -> Floats:
         """The variance that is left in each cell once it has been measured."""
@@ -137,8 +145,8 @@ def score_bigger(
         departure_likelihood(departure, sigma, table.counts, scatter * table.counts)
         for departure, table in zip(departures, expected, strict=True)
     ]
-    scored = map(Unexplained, expected, pooled_spreads(likelihoods).tolist(), likelihoods)
-    return tuple(sorted(scored, key=lambda scored: -scored.spread)[:MOST_MEASURED])
+    scored = map(Unexplained, expected, pooled_dispersions(likelihoods).tolist(), likelihoods)
+    return tuple(sorted(scored, key=lambda scored: -scored.dispersion)[:MOST_MEASURED])
 
 
 def denoise_bigger(
@@ -153,13 +161,13 @@ def denoise_bigger(
         fit_margins(possible.fit(p.expected, side), side).counts
         for (p, _), side in zip(measured, sides, strict=True)
     ]
-    spreads = pooled_spreads(
+    dispersions = pooled_dispersions(
         [
             p.likelihood + residual_likelihood(m.marginal.counts - e, e, m.variance)
             for (p, m), e in zip(measured, expected, strict=True)
         ]
     )
-    return tuple(map(denoise, (m for _, m in measured), expected, spreads.tolist(), sides))
+    return tuple(map(denoise, (m for _, m in measured), expected, dispersions.tolist(), sides))
 
 
 def _margins(

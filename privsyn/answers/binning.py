@@ -11,10 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
+from privsyn.answers.arrays import Codes, Floats, Ints, Mask, keep
 
 STEP = 1.5
 """A further step of the density must take so many times ln(cells) off the squared residuals, in variances of
@@ -22,7 +20,6 @@ the noise: two such for a spike, which so stands out by 5 standard deviations wh
 
 LEAST = 12.0
 """Standard deviations of noise: a group of fewer records says nothing by itself."""
-
 
 UNSEEN = 0.7
 """Standard deviations: of a piece with less, so much is taken to be there."""
@@ -48,6 +45,11 @@ class Axis:
 
     widths: Floats
     groups: int
+
+    def __post_init__(self) -> None:
+        keep(self, "widths", dtype=np.float64)
+        if not (self.widths > 0).all() or self.groups < 1:
+            raise ValueError(f"{self.groups} groups of widths of which some are not above 0")
 
 
 def join_cells(counts: Floats, sigma: float, axis: Axis) -> tuple[Codes, Floats]:
@@ -110,20 +112,20 @@ def fit_steps(counts: Floats, sigma: float, widths: Floats) -> Floats:
     return expected
 
 
-def _equal_intervals(axis: Axis) -> npt.NDArray[np.int64]:
+def _equal_intervals(axis: Axis) -> Ints:
     """The first cells of as many intervals of equal width as there may be groups."""
     middles = np.cumsum(axis.widths) - axis.widths / 2
     interval = (middles * (axis.groups / axis.widths.sum())).astype(np.int64)
     return np.flatnonzero(np.diff(interval, prepend=-1))
 
 
-def _spikes(density: Floats, enough: npt.NDArray[np.bool_]) -> list[int]:
+def _spikes(density: Floats, enough: Mask) -> list[int]:
     """Cells of enough records that are at least `SPIKE` times as dense as either neighbour."""
     padded = np.concatenate([[0.0], density, [0.0]])
     return np.flatnonzero(enough & (density >= SPIKE * np.maximum(padded[:-2], padded[2:]))).tolist()
 
 
-def _halved(starts: npt.NDArray[np.int64], expected: Floats, least: float) -> npt.NDArray[np.int64]:
+def _halved(starts: Ints, expected: Floats, least: float) -> Ints:
     """Runs cut where they have half of their records, again and again while both parts have `least`."""
     below = np.concatenate([[0.0], np.cumsum(expected)])
     done, open_ = [], list(zip(starts.tolist(), [*starts[1:].tolist(), len(expected)], strict=True))
@@ -138,9 +140,7 @@ def _halved(starts: npt.NDArray[np.int64], expected: Floats, least: float) -> np
     return np.sort(np.array(done, np.int64))
 
 
-def _fewest_lost(
-    starts: npt.NDArray[np.int64], expected: Floats, spikes: set[int], groups: int
-) -> npt.NDArray[np.int64]:
+def _fewest_lost(starts: Ints, expected: Floats, spikes: set[int], groups: int) -> Ints:
     """Neighbours joined, those of the fewest records first and spikes last, until there are few enough."""
     runs, records = starts.tolist(), np.add.reduceat(expected, starts).tolist()
     while len(runs) > groups:

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.consistency import EXACT
+from privsyn.answers.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.answers.domain import Attributes
 from privsyn.answers.intervals import count_intervals
 from privsyn.answers.marginal import Marginal, Measurement, lift
-from privsyn.answers.spread import MEAN_OF_ABSOLUTE
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ class Certainty:
 
 def one_way_certainty(heard: Measurement) -> Certainty:
     """Of a one-way table made of all that was heard of it; its total is known better from all the others."""
-    return Certainty(heard, _total_variation(_centred(heard.variance), heard.marginal.total))
+    return Certainty(heard, _expected_variation(_centred(heard.variance), heard.marginal.total))
 
 
 def table_certainty(
@@ -87,7 +85,7 @@ def table_certainty(
             share = np.divide(table.counts, margin, out=np.zeros(table.counts.shape), where=margin > 0)
             noise = lift(Marginal(one_way.marginal.domain, one_way.variance), table.domain)
             variance = variance + noise * share**2
-    return Certainty(measured, _total_variation(variance, table.total))
+    return Certainty(measured, _expected_variation(variance, table.total))
 
 
 def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:
@@ -106,8 +104,8 @@ def _centred(variance: Floats) -> Floats:
     return variance * prod(1 - 1 / size for size in variance.shape)
 
 
-def _total_variation(variance: Floats, total: float) -> float:
-    """Expected, of normal errors; no two distributions lie further apart than 1."""
+def _expected_variation(variance: Floats, total: float) -> float:
+    """Expected total variation, of normal errors; no two distributions lie further apart than 1."""
     return min(
         MEAN_OF_ABSOLUTE * float(np.sqrt(np.maximum(variance, EXACT)).sum()) / (2 * max(total, 1.0)), 1.0
     )

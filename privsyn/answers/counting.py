@@ -18,13 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.answers._counting import add_counts
+from privsyn.answers.arrays import Integers, Ints
 from privsyn.answers.domain import Attributes, Domain, Records
 
 Block = tuple[npt.NDArray[np.unsignedinteger], ...]
 """Rows in codes, a column an array: each of the smallest type that holds the codes of its attribute."""
-
-Ints = npt.NDArray[np.int64]
-Group = npt.NDArray[np.integer]
 
 Ask = Callable[[Iterable[Block]], list[Ints]]
 """A question that counts answer: those of several blocks are the sums of each's."""
@@ -85,7 +83,7 @@ class Tables:
 
     domain: Domain
     sets: Sequence[Attributes]
-    groups: tuple[Group, ...] | None = None
+    groups: tuple[Integers, ...] | None = None
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:

@@ -12,12 +12,10 @@ from __future__ import annotations
 from math import isclose
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, Mask
 from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal, Measurement, lift
-
-Floats = npt.NDArray[np.float64]
 
 REMOVALS = 30  # rounds of removing what contradicts the margins, and what is negative, at most
 REMOVED = 1e-6  # of the total: a contradiction that is left to proportional fitting
@@ -29,7 +27,7 @@ FLOOR = 1e-9  # of the expected count: what keeps a cell open to fitting
 
 
 def denoise(
-    measurement: Measurement, expected: Floats, spread: float, margins: tuple[Marginal, ...]
+    measurement: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
 ) -> Marginal:
     """The posterior mean of a table, non-negative and with the given margins.
 
@@ -38,7 +36,7 @@ def denoise(
     measurement : Measurement
     expected : array of the table's shape
         Prior mean; its own margins are those given.
-    spread : float
+    dispersion : float
         Prior variance of a cell over its expected count.
     margins : tuple of Marginal
         Non-negative counts over parts of the table's attributes, which agree.
@@ -58,7 +56,7 @@ def denoise(
     [[25.0, 25.0], [25.0, 25.0]]
     """
     domain, measured = measurement.marginal.domain, measurement.marginal.counts
-    prior = spread * expected
+    prior = dispersion * expected
     scatter = prior + measurement.variance
     gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # both exact: measured
     counts = expected + gain * (measured - expected)
@@ -112,7 +110,7 @@ def fit_margins(
     )
 
 
-def _with_total(counts: Floats, room: npt.NDArray[np.bool_], total: float) -> Floats:
+def _with_total(counts: Floats, room: Mask, total: float) -> Floats:
     """The counts with a total that was missed; where there are none, as many in every cell that has room."""
     if not counts.sum() > 0:
         counts = (room if room.any() else ~room).astype(np.float64)

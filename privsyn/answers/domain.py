@@ -8,7 +8,8 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
+
+from privsyn.answers.arrays import Codes
 
 Attributes = tuple[str, ...]
 
@@ -113,7 +114,7 @@ class Records:
     """
 
     domain: Domain
-    codes: npt.NDArray[np.int32]
+    codes: Codes
 
     def __post_init__(self) -> None:
         codes = np.asarray(self.codes)

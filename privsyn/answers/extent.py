@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+from privsyn.answers.arrays import Ints
+
 Extent = tuple[int, int] | None
 """First and last cell, both included; None where nothing stands out."""
 
@@ -16,7 +17,6 @@ numbers in 500; then the bounds are too wide, which costs accuracy and no more."
 CONTINUES = 2.5
 """Standard deviations by which a block goes on from its neighbour. To be wrong here makes the bounds too wide
 by a block; to miss one clips some rows."""
-
 
 CLEAR = 4.0
 """Standard deviations by which a cell shows that rows lie in it."""
@@ -33,7 +33,7 @@ NARROW = 1 / 2
 tail to be lost."""
 
 
-def extent(noisy: Integers, blocks: Integers, sigma: float) -> Extent:
+def extent(noisy: Ints, blocks: Ints, sigma: float) -> Extent:
     """First and last cell that matter.
 
     The rows end with the outermost block that stands out, by all its cells together or by one of them, or
@@ -71,13 +71,13 @@ def extent(noisy: Integers, blocks: Integers, sigma: float) -> Extent:
     return _edge(noisy, first, sigma), _edge(noisy, last, sigma)
 
 
-def _edge(noisy: Integers, cells: npt.NDArray[np.intp], sigma: float) -> int:
+def _edge(noisy: Ints, cells: npt.NDArray[np.intp], sigma: float) -> int:
     """The first of these cells with which those passed amount to something, or that does so alone."""
     sums = np.cumsum(noisy[cells]) > CONTINUES * sigma * np.sqrt(np.arange(1, len(cells) + 1))
     return int(cells[np.argmax(sums | (noisy[cells] > CONTINUES * sigma))])
 
 
-def cluster(noisy: Integers, sigma: float) -> Extent:
+def cluster(noisy: Ints, sigma: float) -> Extent:
     """First and last cell of a few that hold all rows, and one more on either side; None if they are many.
 
     Examples

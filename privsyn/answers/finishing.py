@@ -68,7 +68,7 @@ def finish(
     """
     if not tables or not len(start):
         return start
-    layout = lay_out(start.domain, tables, tightly_coupled(tables), still)
+    layout = lay_out(start.domain, tables, together=tightly_coupled(tables), still=still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in tables])
     gaps, weights = layout.count_rows(start.codes, len(targets)) - targets, 1 / (targets + 1)
     if possible.masks:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.answers import _kernels
+from privsyn.answers.arrays import Codes, Floats, Ints
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.marginal import Marginal
 from privsyn.progress import Progress
@@ -42,9 +43,9 @@ def alternate_duplication(round_: int) -> float:
 class _Target:
     """One table, as the kernels want it."""
 
-    columns: _kernels.Ints
-    strides: _kernels.Ints
-    counts: _kernels.Floats  # flat, scaled to the number of rows
+    columns: Ints
+    strides: Ints
+    counts: Floats  # flat, scaled to the number of rows
 
     @classmethod
     def of(cls, table: Marginal, domain: Domain, n: int) -> _Target:
@@ -55,7 +56,7 @@ class _Target:
             counts,
         )
 
-    def error(self, codes: _kernels.Codes) -> float:
+    def error(self, codes: Codes) -> float:
         cells = _kernels.cell_of_rows(codes, self.columns, self.strides)
         return float(np.abs(_kernels.count_cells(cells, len(self.counts)) - self.counts).sum())
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.domain import Attributes
 from privsyn.answers.marginal import Marginal
 
@@ -48,7 +48,7 @@ def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
     return {pair: table.project(pair) for table in tables for pair in combinations(table.attributes, 2)}
 
 
-def _entropy(counts: npt.NDArray[np.float64]) -> float:
+def _entropy(counts: Floats) -> float:
     """In nats."""
     shares = counts[counts > 0] / counts.sum()
     return -float(np.sum(shares * np.log(shares)))

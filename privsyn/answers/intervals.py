@@ -12,10 +12,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
-Floats = npt.NDArray[np.float64]
+from privsyn.answers.arrays import Floats
 
 COVERAGE = 0.95
 TWO_SIDED = 1.959963984540054  # standard normal quantile of 0.975

@@ -9,13 +9,11 @@ have too few parameters to follow the noise of each (latent class analysis: Laza
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from privsyn.answers import _kernels
+from privsyn.answers.arrays import Floats, Ints
 from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal
-
-Floats = npt.NDArray[np.float64]
 
 CLASSES = 20
 ROUNDS = 100  # of expectation-maximisation; stopping early is part of what keeps it from following noise
@@ -47,8 +45,8 @@ def latent_class_pairs(
     starts = np.cumsum([0, *domain.sizes])
     edges = np.array([[starts[axis] for axis in domain.axes(pair.attributes)] for pair in pairs], np.int64)
     shares = np.concatenate([one_way.counts / one_way.total for one_way in one_ways])[:, np.newaxis]
-    spread = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
-    values = _per_attribute((shares + TINY) * spread, starts)
+    factors = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
+    values = _per_attribute((shares + TINY) * factors, starts)
     classes = np.full(CLASSES, 1 / CLASSES)
     observed = [pair.counts / pair.total for pair in pairs]
     for _ in range(ROUNDS if pairs else 0):
@@ -70,7 +68,7 @@ def parameters(domain: Domain) -> int:
     return CLASSES * (sum(size - 1 for size in domain.sizes) + 1) - 1
 
 
-def _per_attribute(values: Floats, starts: npt.NDArray[np.int64]) -> Floats:
+def _per_attribute(values: Floats, starts: Ints) -> Floats:
     """The weights, of shape (values of all attributes, classes), made distributions over each attribute."""
     sums = np.add.reduceat(values, starts[:-1], axis=0)
     return values / np.repeat(sums, np.diff(starts), axis=0)

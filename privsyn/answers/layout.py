@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from privsyn.answers._counting import add_counts
-from privsyn.answers._kernels import Codes, Floats, Ints
+from privsyn.answers.arrays import Codes, Floats, Ints
 from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.marginal import Marginal
 
@@ -52,6 +52,7 @@ class Layout(NamedTuple):
 def lay_out(
     domain: Domain,
     tables: tuple[Marginal, ...],
+    *,
     together: tuple[Attributes, ...] = (),
     still: Attributes = (),
 ) -> Layout:

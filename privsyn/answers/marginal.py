@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Counts, keep
 from privsyn.answers.domain import Attributes, Domain
-
-Counts = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +33,9 @@ class Marginal:
     counts: Counts
 
     def __post_init__(self) -> None:
-        counts = np.array(self.counts, dtype=np.float64)
-        if counts.shape != self.domain.shape:
-            raise ValueError(f"counts {counts.shape} over a domain of {self.domain.shape}")
-        counts.setflags(write=False)
-        object.__setattr__(self, "counts", counts)
+        keep(self, "counts", dtype=np.float64)
+        if self.counts.shape != self.domain.shape:
+            raise ValueError(f"counts {self.counts.shape} over a domain of {self.domain.shape}")
 
     @property
     def attributes(self) -> Attributes:

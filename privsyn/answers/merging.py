@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers.arrays import Codes, Floats, Mask, keep
 from privsyn.answers.binning import Axis, join_cells
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.simplex import norm_sub
-
-Codes = npt.NDArray[np.int32]
 
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 
@@ -44,14 +43,10 @@ class Merging:
     original: Domain
     merged: Domain
     groups: tuple[Codes, ...]
-    shares: tuple[npt.NDArray[np.float64], ...]
+    shares: tuple[Floats, ...]
 
     def __post_init__(self) -> None:
-        for field in ("groups", "shares"):
-            arrays = tuple(array.copy() for array in getattr(self, field))
-            for array in arrays:
-                array.setflags(write=False)
-            object.__setattr__(self, field, arrays)
+        keep(self, "groups", "shares")
         if self.original.names != self.merged.names:
             raise ValueError(f"attributes {self.original.names} merged to {self.merged.names}")
         for name, before, size, group, share in zip(
@@ -183,21 +178,19 @@ def merge_rare(
     )
 
 
-def _join_runs(counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64]) -> Codes:
+def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
     """Neighbours joined from the left until each run reaches its threshold; what is left joins the last."""
     group = np.zeros(len(counts), np.int32)
-    current, held, spread = 0, 0.0, 0.0
+    current, held, needed = 0, 0.0, 0.0
     for place, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
         group[place] = current
-        held, spread = held + count, np.hypot(spread, threshold)
-        if held >= spread:
-            current, held, spread = current + 1, 0.0, 0.0
+        held, needed = held + count, np.hypot(needed, threshold)
+        if held >= needed:
+            current, held, needed = current + 1, 0.0, 0.0
     return np.minimum(group, max(current - 1, 0)).astype(np.int32)
 
 
-def _pool(
-    counts: npt.NDArray[np.float64], thresholds: npt.NDArray[np.float64], runs: Codes
-) -> tuple[Codes, npt.NDArray[np.bool_]]:
+def _pool(counts: Floats, thresholds: Floats, runs: Codes) -> tuple[Codes, Mask]:
     """The runs, then a group for each other value, the rare ones in one pool, the last; and what is dropped.
 
     A pool that is still rare joins the largest value and is dropped.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Column = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
+from privsyn.answers.arrays import Array, Floats
 
 
 def nearest_rows(
-    listed: Sequence[Column], weights: Floats, wanted: Sequence[Column], rng: np.random.Generator
+    listed: Sequence[Array], weights: Floats, wanted: Sequence[Array], rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:
     """For each wanted row a listed one that is alike, drawn by weight; else one that begins most alike.
 

@@ -1,8 +1,8 @@
 """Pairs of attributes: what is expected of them before they are measured, and what is made of that.
 
 Expected is, first, independence; and once all pairs have been seen, what a few latent classes behind them
-all would give (`latent`). How far a pair may depart from what is expected of it, its spread, is told by its
-dependence score and by its own residuals, and of pairs that tell little by the others (`spread`).
+all would give (`latent`). How far a pair may depart from what is expected of it, its dispersion, is told by
+its dependence score and by its own residuals, and of pairs that tell little by the others (`dispersion`).
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, keep
 from privsyn.answers.consistency import average_one_ways, estimate_total
 from privsyn.answers.denoising import denoise, fit_margins
+from privsyn.answers.dispersion import (
+    departure_likelihood,
+    pooled_dispersions,
+    residual_likelihoods,
+)
 from privsyn.answers.domain import Domain
 from privsyn.answers.latent import latent_class_pairs, parameters
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
 from privsyn.answers.possible import NOTHING_KNOWN, Possible, product
 from privsyn.answers.smoothing import has_blocks, smoothed
-from privsyn.answers.spread import departure_likelihood, pooled_spreads, residual_likelihoods
-
-Floats = npt.NDArray[np.float64]
 
 # From trials on the five tables of the bench, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
 MARGIN_NOISE = 0.5  # of the one-ways' noise variance is left after norm-sub
@@ -41,14 +43,19 @@ class Pairs:
         Estimated number of records.
     one_ways : tuple of Marginal, one an attribute
     tables : tuple of Marginal, the measured pairs, denoised
-    left : list of arrays
+    left : tuple of arrays
         The variance that is left in the cells of each.
     """
 
     total: float
     one_ways: tuple[Marginal, ...]
     tables: tuple[Marginal, ...]
-    left: list[Floats]
+    left: tuple[Floats, ...]
+
+    def __post_init__(self) -> None:
+        keep(self, "left")
+        if [table.domain.shape for table in self.tables] != [left.shape for left in self.left]:
+            raise ValueError("what is left is not of the tables' shapes")
 
 
 def independent_pairs(
@@ -64,7 +71,7 @@ def independent_pairs(
 def score_pairs(
     departures: Floats, sigma: float, expected: tuple[Marginal, ...], one_ways: tuple[Measurement, ...]
 ) -> list[Floats]:
-    """What each pair's noisy departure from independence says about its spread: log-likelihoods."""
+    """What each pair's noisy departure from independence says about its dispersion: log-likelihoods."""
     measured = {m.attributes[0]: m for m in one_ways}
     return [
         departure_likelihood(departure, sigma, pair.counts, _uncertainty(pair, measured))
@@ -84,7 +91,7 @@ def estimate_pairs(
     """The measured pairs drawn towards independence, and then towards the classes fitted to the result.
 
     The first time what is smooth is taken out of the noise in blocks. The classes then have it from there.
-    The second time the residuals understate the spread, for the classes have followed some of the noise:
+    The second time the residuals understate the dispersion, for the classes have followed some of the noise:
     as much as they have parameters, beside the pairs' degrees of freedom.
 
     Parameters
@@ -92,8 +99,8 @@ def estimate_pairs(
     domain : Domain
     one_ways : tuple of Measurement, one an attribute
     measured : tuple of Measurement over two attributes
-    scores : list of arrays of shape ``SPREADS.shape``
-        What was known of the spread of each pair's blocks before it was measured.
+    scores : list of arrays of shape ``DISPERSIONS.shape``
+        What was known of the dispersion of each pair's blocks before it was measured.
     blocks : Merging
         To what the codes were joined when pairs were scored; see `smoothing`.
     rng : numpy.random.Generator
@@ -111,8 +118,8 @@ def estimate_pairs(
     known = [s * (not has_blocks(blocks, m.marginal)) for s, m in zip(scores, measured, strict=True)]
     independent = smoothed(blocks, measured, independent, sides, scores)
     residuals = residual_likelihoods(measured, independent)
-    spreads = pooled_spreads([s + r for s, r in zip(known, residuals, strict=True)])
-    drawn = tuple(map(denoise, measured, independent, spreads, sides))
+    dispersions = pooled_dispersions([s + r for s, r in zip(known, residuals, strict=True)])
+    drawn = tuple(map(denoise, measured, independent, dispersions, sides))
 
     classes = latent_class_pairs(domain, margins, drawn, rng)
     expected = [
@@ -121,12 +128,12 @@ def estimate_pairs(
     ]
     freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
     followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
-    spreads = pooled_spreads(residual_likelihoods(measured, expected)) / (1 - followed) ** 2
-    left = [
-        1 / (1 / np.maximum(spread * counts, TINY) + 1 / np.maximum(m.variance, TINY))
-        for m, counts, spread in zip(measured, expected, spreads, strict=True)
-    ]
-    return Pairs(total, margins, tuple(map(denoise, measured, expected, spreads, sides)), left)
+    dispersions = pooled_dispersions(residual_likelihoods(measured, expected)) / (1 - followed) ** 2
+    left = tuple(
+        1 / (1 / np.maximum(dispersion * counts, TINY) + 1 / np.maximum(m.variance, TINY))
+        for m, counts, dispersion in zip(measured, expected, dispersions, strict=True)
+    )
+    return Pairs(total, margins, tuple(map(denoise, measured, expected, dispersions, sides)), left)
 
 
 def _uncertainty(pair: Marginal, one_way: dict[str, Measurement]) -> Floats:

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Mask
 from privsyn.answers.denoising import fit_margins
 from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.marginal import Marginal, Measurement, lift
-
-Mask = npt.NDArray[np.bool_]
 
 ROUNDS = 10  # of bringing margins and public zeros together, at most
 MET = 1e-3  # of the total: a margin that is missed by less can be had with the zeros
@@ -44,6 +42,11 @@ class Possible:
     """
 
     masks: tuple[tuple[Domain, Mask], ...] = ()
+
+    def __post_init__(self) -> None:
+        for domain, mask in self.masks:
+            if mask.shape != domain.shape:
+                raise ValueError(f"a mask {mask.shape} over a domain of {domain.shape}")
 
     def of(self, domain: Domain) -> Mask:
         """Which cells of a table over `domain` are possible, as far as that shows in them."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from privsyn.answers._kernels import Codes, round_with_offset
+from privsyn.answers._kernels import round_with_offset
+from privsyn.answers.arrays import Codes, Floats
 from privsyn.answers.marginal import Marginal
 
 
-def draw_by_quota(weights: npt.NDArray[np.float64], n: int, rng: np.random.Generator) -> Codes:
+def draw_by_quota(weights: Floats, n: int, rng: np.random.Generator) -> Codes:
     """`n` codes in random order, each as often as its weight says, to within one.
 
     Parameters

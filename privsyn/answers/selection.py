@@ -9,11 +9,9 @@ from __future__ import annotations
 from math import pi
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.domain import Attributes, Domain
-
-Floats = npt.NDArray[np.float64]
 
 
 def allocate(cells: Floats, rho: float) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.answers.marginal import Counts
+from privsyn.answers.arrays import Counts
 
 
 def norm_sub(counts: Counts, total: float) -> Counts:

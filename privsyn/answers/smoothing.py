@@ -10,16 +10,13 @@ cells. Where nothing is smooth nothing changes, and without ordered attributes t
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Codes, Floats
 from privsyn.answers.denoising import denoise, fit_margins
+from privsyn.answers.dispersion import pooled_dispersions, residual_likelihoods
 from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
-from privsyn.answers.spread import pooled_spreads, residual_likelihoods
-
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
 
 RUNS = 5
 """To which the ordered codes of an attribute are joined; 4 to 8 do about as well."""
@@ -54,7 +51,7 @@ def smoothed(
 ) -> list[Floats]:
     """What is expected of each table's cells once its blocks have been seen.
 
-    Cells that depart by themselves move their blocks too. Only a spread of the blocks beyond that of the
+    Cells that depart by themselves move their blocks too. Only a dispersion of the blocks beyond that of the
     cells speaks for what is smooth; what the cells do by themselves is noise here.
 
     Parameters
@@ -66,8 +63,8 @@ def smoothed(
         With the margins of `sides`.
     sides : list of tuples of Marginal
         For each table the one-way of each of its attributes.
-    scores : list of arrays of shape ``SPREADS.shape``
-        What was known of the spread of each table's blocks before it was measured.
+    scores : list of arrays of shape ``DISPERSIONS.shape``
+        What was known of the dispersion of each table's blocks before it was measured.
 
     Returns
     -------
@@ -79,14 +76,14 @@ def smoothed(
     seen = tuple(map(blocks.merge_counts, tables))
     means = [blocks.join(m.attributes, mean) for m, mean in zip(tables, cells, strict=True)]
     told = [scores[i] + r for i, r in zip(places, residual_likelihoods(seen, means), strict=True)]
-    spreads, alone = pooled_spreads(told), pooled_spreads(residual_likelihoods(tables, cells))
+    dispersions, alone = pooled_dispersions(told), pooled_dispersions(residual_likelihoods(tables, cells))
 
     found = list(expected)
-    for place in np.flatnonzero(spreads > alone).tolist():
+    for place in np.flatnonzero(dispersions > alone).tolist():
         table, mean, side = seen[place], means[place], sides[places[place]]
         table = Measurement(table.marginal, table.variance + alone[place] * mean)
         margins = tuple(map(blocks.merge_table, side))
-        counts = denoise(table, mean, spreads[place] - alone[place], margins).counts
+        counts = denoise(table, mean, dispersions[place] - alone[place], margins).counts
         ratio = np.divide(counts, mean, out=np.ones_like(mean), where=mean > 0)
         domain = tables[place].marginal.domain
         lifted = Marginal(domain, cells[place] * ratio[np.ix_(*blocks.groups_of(domain.names))])

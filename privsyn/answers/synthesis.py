@@ -6,8 +6,8 @@ from itertools import count
 
 import numpy as np
 
-from privsyn.answers._kernels import Codes
 from privsyn.answers.appending import Peeled, components, peel
+from privsyn.answers.arrays import Codes
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.finishing import finish
 from privsyn.answers.gum import gradually_update
@@ -19,6 +19,9 @@ from privsyn.answers.tree import independent_start, stack, tree_start
 from privsyn.progress import Progress
 
 PAPER_ROUNDS = 100
+
+ENOUGH = 10_000
+"""Records that are made together at least: few cannot hold many tables."""
 
 
 def synthesise(

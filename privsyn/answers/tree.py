@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import networkx as nx
 import numpy as np
 
-from privsyn.answers._kernels import Codes
+from privsyn.answers.arrays import Codes
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.information import mutual_information, pairs_within
 from privsyn.answers.marginal import Marginal

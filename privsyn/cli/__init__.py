@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from privsyn.cli.commands import app
+from privsyn.cli.menu import app
 from privsyn.errors import InputError
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from privsyn.cli.commands import synth
+from privsyn.cli.making import synth
 from privsyn.errors import InputError
 from privsyn.release import load
 from privsyn.table.schema_file import read_schema

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from privsyn.answers.arrays import Codes, Floats, Integers
 from privsyn.answers.domain import Domain, Records
 from privsyn.errors import InputError
 from privsyn.table.cells import moments, numbers
@@ -23,18 +24,18 @@ from privsyn.table.coders import make_coder
 from privsyn.table.columns import Ordered
 from privsyn.table.draft import draft_schema
 from privsyn.table.dtypes import OBJECT, family
-from privsyn.table.grid import Floats, Grid
-from privsyn.table.kinds import Duration, Time
+from privsyn.table.grid import Grid
+from privsyn.table.kinds import Categorical, Numerical
 from privsyn.table.labels import MISSING, as_date, as_number, bin_labels
 from privsyn.table.labels import SECONDS_IN_A_DAY as DAY
-from privsyn.table.schema import Categorical, Datetime, Numerical, Schema
+from privsyn.table.schema import Schema
+from privsyn.table.times import Datetime, Duration, Time
 
 MOST_VALUES = 500
 """At most so many values or bins of a column are told apart; rarer values count as one."""
 
 OTHER = "(other values)"
 
-Codes = npt.NDArray[np.int32]
 Ordinal = Numerical | Datetime
 Kind = Literal["category", "number", "date"]
 
@@ -78,7 +79,7 @@ class Coded:
     def __len__(self) -> int:
         return len(self.records)
 
-    def take(self, rows: npt.NDArray[np.integer]) -> Coded:
+    def take(self, rows: Integers) -> Coded:
         """Some of the rows, any of them more than once."""
         records = Records(self.records.domain, self.records.codes[rows])
         return Coded(records, {name: cells[rows] for name, cells in self.numbers.items()})

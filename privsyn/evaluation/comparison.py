@@ -16,7 +16,7 @@ from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
 
 TEST_SHARE = 0.2
-"""Of the real rows, held out where the caller has no test table."""
+"""Of the real rows, held out where the caller has no test table, and from the runs of a sweep."""
 
 Found = TypeVar("Found")
 
@@ -44,7 +44,7 @@ class Comparison:
     independent: Coded
 
     @classmethod
-    def of(cls, real: Any, synthetic: Any, schema: Schema | None, test: Any = None) -> Comparison:
+    def of(cls, real: Any, synthetic: Any, schema: Schema | None, *, test: Any = None) -> Comparison:
         """Read and code the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         frames = {name: read_table(table, schema).frame for name, table in given.items()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Ints, keep
 from privsyn.answers.domain import Domain, Records
 from privsyn.evaluation.coding import OTHER, View
 from privsyn.table.labels import MISSING
@@ -27,7 +27,12 @@ class Levels:
     """
 
     labels: tuple[str, ...]
-    of_code: npt.NDArray[np.int64]
+    of_code: Ints
+
+    def __post_init__(self) -> None:
+        keep(self, "of_code")
+        if self.of_code.max(initial=0) >= len(self.labels):
+            raise ValueError(f"levels up to {self.of_code.max()} of which {len(self.labels)} have a label")
 
 
 def coarsen(view: View, real: Records) -> tuple[Levels, ...]:
@@ -47,7 +52,7 @@ def recode(records: Records, levels: tuple[Levels, ...]) -> Records:
     return Records(domain, np.column_stack(columns))
 
 
-def _joined(labels: tuple[str, ...], counts: npt.NDArray[np.int64]) -> Levels:
+def _joined(labels: tuple[str, ...], counts: Ints) -> Levels:
     """Neighbouring bins, joined until a level holds its part of the rows."""
     missing = labels[-1] == MISSING
     bins = len(labels) - missing
@@ -70,7 +75,7 @@ def _ends(label: str) -> tuple[str, str]:
     return first, last or first
 
 
-def _commonest(labels: tuple[str, ...], counts: npt.NDArray[np.int64]) -> Levels:
+def _commonest(labels: tuple[str, ...], counts: Ints) -> Levels:
     """The commonest values first; the others as one."""
     missing = labels[-1] == MISSING
     values = len(labels) - missing

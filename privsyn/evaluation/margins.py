@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from math import comb, nan, prod
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
+from privsyn.answers.distance import total_variation
 from privsyn.answers.domain import Attributes, Domain, Records
-
-Floats = npt.NDArray[np.float64]
 
 SEED = 20240607
 """Of every sample of margins and queries: the same in every run, so that runs can be compared."""
@@ -71,20 +70,17 @@ def shares(tables: Sequence[Records], attributes: Attributes) -> list[Floats]:
 def margin_errors(
     real: Records, others: Mapping[str, Records], margins: Sequence[Attributes]
 ) -> dict[str, Floats]:
-    """Total variation between the real and each other table, in every margin.
-
-    Total variation is half the summed difference of the shares: the share of rows that would have to move.
-    """
+    """Total variation between the real and each other table, in every margin."""
     errors = {name: np.empty(len(margins)) for name in others}
     for place, attributes in enumerate(margins):
         truth, *rest = shares([real, *others.values()], attributes)
         for name, share in zip(others, rest, strict=True):
-            errors[name][place] = np.abs(truth - share).sum() / 2
+            errors[name][place] = total_variation(truth, share)
     return errors
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class PairErrors:
     """What pairs of columns say of one table against the real.
 
     All are matrices, symmetric, NaN where not looked at. `real_...` are those of the real table.
@@ -126,11 +122,11 @@ def _each_once(matrix: Floats) -> Floats:
     return above[~np.isnan(above)]
 
 
-def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, Pairs]:
-    """`Pairs` of every other table."""
+def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, PairErrors]:
+    """`PairErrors` of every other table."""
     domain = real.domain
     shape = (len(domain), len(domain))
-    result = {name: Pairs(*(np.full(shape, nan) for _ in range(5))) for name in others}
+    result = {name: PairErrors(*(np.full(shape, nan) for _ in range(5))) for name in others}
     for attributes in sample_of_margins(domain.names, 2, MOST_PAIRS):
         a, b = domain.axes(attributes)
         truth, *rest = (
@@ -139,7 +135,7 @@ def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, Pai
         )
         real_v, real_spearman = cramers_v(truth), _spearman(truth, domain, a, b)
         for pairs, share in zip(result.values(), rest, strict=True):
-            pairs.error[[a, b], [b, a]] = np.abs(share - truth).sum() / 2
+            pairs.error[[a, b], [b, a]] = total_variation(share, truth)
             pairs.cramers_v[[a, b], [b, a]] = cramers_v(share)
             pairs.spearman[[a, b], [b, a]] = _spearman(share, domain, a, b)
             pairs.real_cramers_v[[a, b], [b, a]] = real_v
@@ -179,5 +175,5 @@ def spearman(table: Floats) -> float:
         return 0.0
     rows, columns = table.sum(axis=1) / total, table.sum(axis=0) / total
     x, y = (np.cumsum(side) - side / 2 - 0.5 for side in (rows, columns))  # mean 0
-    spread = (rows @ x**2) * (columns @ y**2)
-    return float(x @ table @ y / total / np.sqrt(spread)) if spread > 1e-30 else 0.0
+    scale = (rows @ x**2) * (columns @ y**2)
+    return float(x @ table @ y / total / np.sqrt(scale)) if scale > 1e-30 else 0.0

@@ -9,35 +9,27 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.domain import Attributes, Records
 from privsyn.errors import InputError, shown
 from privsyn.evaluation import values
 from privsyn.evaluation.coding import Coded
 from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.margins import (
-    MOST_PAIRS,
-    TRIPLES,
-    compare_pairs,
-    margin_errors,
-    sample_of_margins,
-)
+from privsyn.evaluation.margins import MOST_PAIRS, TRIPLES, compare_pairs, margin_errors, sample_of_margins
 from privsyn.evaluation.queries import query_errors
 from privsyn.evaluation.scores import Origin, Score, Scores
 from privsyn.table.schema import Schema
 
 WORST = 10
 
-Floats = npt.NDArray[np.float64]
-
 
 def evaluate(
     real: Any,
     synthetic: Any,
     schema: Schema | None = None,
-    target: str | None = None,
     *,
+    target: str | None = None,
     test: Any = None,
     models: bool = True,
     report: str | PathLike[str] | None = None,
@@ -65,7 +57,7 @@ def evaluate(
     ledger : mapping, optional
         What the synthetic table cost, for the report: ``model.ledger_.to_dict()``.
     origins : sequence of Origin
-        Where its error comes from, for the report: see `privsyn.tracing.trace`.
+        Where its error comes from, for the report: see `privsyn.studies.tracing.trace`.
 
     Raises
     ------
@@ -80,14 +72,14 @@ def evaluate(
     >>> evaluate(real, synthetic, models=False).pair_mean.synthetic
     0.25
     """
-    comparison = Comparison.of(real, synthetic, schema, test)
+    comparison = Comparison.of(real, synthetic, schema, test=test)
     if target is not None and target not in comparison.view.domain.names:
         raise InputError(f"target {shown(target)}: is none of the columns that are compared")
     scores = score(comparison, target, models=models)
     if report is not None:
         from privsyn.evaluation.report import write_report
 
-        write_report(report, comparison, scores, ledger, origins)
+        write_report(report, comparison, scores, ledger=ledger, origins=origins)
     return scores
 
 

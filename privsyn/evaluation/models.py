@@ -21,9 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
+from privsyn.answers.arrays import Codes, Floats, Ints
 from privsyn.evaluation.coding import Coded, View
-
-Floats = npt.NDArray[np.float64]
 
 MOST_ROWS = 100_000
 """A model learns from at most so many rows."""
@@ -53,7 +52,7 @@ class Task:
     """
 
     target: str
-    classes: npt.NDArray[np.int64] | None
+    classes: Ints | None
 
     @classmethod
     def of(cls, view: View, real: Coded, target: str) -> Task:
@@ -71,7 +70,7 @@ class Task:
         classes[np.argsort(-counts, kind="stable")[: MOST_CLASSES - 1]] = np.arange(MOST_CLASSES - 1)
         return cls(target, classes)
 
-    def split(self, table: Coded) -> tuple[npt.NDArray[np.int32], npt.NDArray]:
+    def split(self, table: Coded) -> tuple[Codes, npt.NDArray]:
         """The other columns in codes, and the target; a row without the number to predict is left out."""
         records = table.records
         (axis,) = records.domain.axes((self.target,))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isnan
 
-import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup, escape
 
-Floats = npt.NDArray[np.float64]
+from privsyn.answers.arrays import Floats
 
 WIDTH, HEIGHT = 320, 120
 LINE = 22

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, Ints, keep
 from privsyn.answers.domain import Records
 from privsyn.evaluation.margins import SEED
 
@@ -19,9 +19,14 @@ CONDITIONS = 3
 class Queries:
     """Queries, a row each: three columns, and the first and last code that each lets pass."""
 
-    axes: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    last: npt.NDArray[np.int64]
+    axes: Ints
+    first: Ints
+    last: Ints
+
+    def __post_init__(self) -> None:
+        keep(self, "axes", "first", "last")
+        if not self.axes.shape == self.first.shape == self.last.shape:
+            raise ValueError("columns and their ranges are not one for one")
 
 
 def make_queries(real: Records) -> Queries:
@@ -42,7 +47,7 @@ def make_queries(real: Records) -> Queries:
     return Queries(axes, np.where(in_order, codes[:, :, 0], point), np.where(in_order, codes[:, :, 1], point))
 
 
-def answer(queries: Queries, records: Records) -> npt.NDArray[np.float64]:
+def answer(queries: Queries, records: Records) -> Floats:
     """The share of rows that each query picks out."""
     shares = np.empty(len(queries.axes))
     for place, (axes, first, last) in enumerate(zip(queries.axes, queries.first, queries.last, strict=True)):
@@ -54,7 +59,7 @@ def answer(queries: Queries, records: Records) -> npt.NDArray[np.float64]:
     return shares
 
 
-def query_errors(real: Records, others: Mapping[str, Records]) -> dict[str, npt.NDArray[np.float64]]:
+def query_errors(real: Records, others: Mapping[str, Records]) -> dict[str, Floats]:
     """How far each table's answers are from those of the real one."""
     queries = make_queries(real)
     truth = answer(queries, real)

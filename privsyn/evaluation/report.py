@@ -10,9 +10,9 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
 
+from privsyn.answers.arrays import Floats
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.levels import Levels, coarsen, recode
 from privsyn.evaluation.margins import shares
@@ -41,11 +41,12 @@ def write_report(
     path: str | PathLike[str],
     comparison: Comparison,
     scores: Scores,
+    *,
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
 ) -> None:
     """Write the page to a file, all of it or nothing."""
-    page = render(comparison, scores, ledger, origins)
+    page = render(comparison, scores, ledger=ledger, origins=origins)
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")
 
@@ -53,6 +54,7 @@ def write_report(
 def render(
     comparison: Comparison,
     scores: Scores,
+    *,
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
 ) -> str:
@@ -126,7 +128,7 @@ def _columns(comparison: Comparison, scores: Scores) -> list[dict[str, Any]]:
     return result
 
 
-def _in_levels(level: Levels, share: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _in_levels(level: Levels, share: Floats) -> Floats:
     joined = np.zeros(len(level.labels))
     np.add.at(joined, level.of_code, share)
     return joined
@@ -183,5 +185,5 @@ def _data(comparison: Comparison, scores: Scores, mapped: list[int]) -> Markup:
     return Markup(text.replace("<", "\\u003c"))  # noqa: S704
 
 
-def _rounded(matrix: npt.NDArray[np.float64], mapped: list[int]) -> list[list[float | None]]:
+def _rounded(matrix: Floats, mapped: list[int]) -> list[list[float | None]]:
     return [[None if isnan(matrix[a, b]) else round(matrix[a, b], 4) for b in mapped] for a in mapped]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsyn.answers.domain import Attributes
-from privsyn.evaluation.margins import Pairs
+from privsyn.evaluation.margins import PairErrors
 
 NOT_PRIVATE = "THIS COMPARISON READS THE REAL TABLE. IT IS NOT PRIVATE: KEEP IT WITH THE REAL TABLE."
 
@@ -122,7 +122,7 @@ class Scores:
         The ten margins of one, two and three columns with the largest error: columns and error.
     column_errors : mapping of str to mapping
         For each column its error, how far its numbers moved, and the shares missing.
-    pairs : Pairs
+    pairs : PairErrors
         Matrices over the columns: error, Cramér's V and Spearman of both tables.
     """
 
@@ -156,7 +156,7 @@ class Scores:
     learning: Mapping[str, Score]
     worst: Mapping[int, tuple[tuple[Attributes, float], ...]]
     column_errors: Mapping[str, Mapping[str, float]]
-    pairs: Pairs = field(repr=False, compare=False)
+    pairs: PairErrors = field(repr=False, compare=False)
 
     def table(self) -> dict[str, tuple[str, Score]]:
         """Every score that says something, by its plain name: its title in words, and the score."""
@@ -265,7 +265,7 @@ def _model_title(name: str) -> str:
 
 def _plain(value: Any) -> Any:
     match value:
-        case Score() | Pairs():
+        case Score() | PairErrors():
             return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
         case np.ndarray():
             return _plain(value.tolist())

@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import wasserstein_distance
 
+from privsyn.answers.arrays import Floats, Ints
+from privsyn.answers.distance import total_variation
 from privsyn.answers.domain import Records
 from privsyn.evaluation.coding import Coded, View
 from privsyn.evaluation.margins import SEED
-
-Floats = npt.NDArray[np.float64]
 
 RARE = 0.01
 """A value is rare if it has less than this share of the real rows."""
@@ -43,7 +43,7 @@ def missing_patterns(view: View, real: Records, other: Records) -> float:
     ours, theirs = (_rows(np.packbits(table.codes == missing, axis=1)) for table in (real, other))
     _, places = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
     counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places, [len(ours)])]
-    return float(np.abs(counts[0] / len(ours) - counts[1] / len(theirs)).sum() / 2)
+    return total_variation(counts[0] / len(ours), counts[1] / len(theirs))
 
 
 def rare_covered(real: Records, other: Records) -> float:
@@ -92,7 +92,7 @@ def numbers_moved(real: Coded, other: Coded) -> dict[str, float]:
     return {name: wasserstein(cells, other.numbers[name]) for name, cells in real.numbers.items()}
 
 
-def _one_ways(real: Records, other: Records) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def _one_ways(real: Records, other: Records) -> list[tuple[Ints, Ints]]:
     return [
         (np.bincount(real.codes[:, axis], minlength=size), np.bincount(other.codes[:, axis], minlength=size))
         for axis, size in enumerate(real.domain.sizes)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
 from privsyn.answers.allocation import allocate_by_error
+from privsyn.answers.arrays import Floats
 from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expected_by, score_bigger
 from privsyn.answers.binning import Axis
 from privsyn.answers.certainty import one_way_certainty, table_certainty
 from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total, hear_one_ways
+from privsyn.answers.dispersion import pooled_dispersions
 from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Measurement
@@ -25,13 +26,10 @@ from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
 from privsyn.answers.smoothing import in_runs
-from privsyn.answers.spread import pooled_spreads
 from privsyn.answers.synthesis import synthesise
 from privsyn.methods.split import FIRST_LOOK, Split
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
-
-Floats = npt.NDArray[np.float64]
 
 ANY = 2**31  # values: none are too many
 MANY_VALUES = 500  # an attribute of more has its rare values pooled: pairs of such are too large to count
@@ -41,7 +39,7 @@ MOST_LOOKS = (
 )  # at cells of tables, to make them: of very many tables there is time for fewer records
 ROUGH = 4  # sweeps over them: what is left unexplained shows long before they fit to the last
 MOST_PAIRS = 50_000  # measured: those of 300 attributes. With more no sample could be made
-SAMPLING_SPREAD = 1.0  # an independent table already scatters so much: no pair is thought more certain
+SAMPLING_DISPERSION = 1.0  # an independent table already scatters so much: no pair is thought more certain
 BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
 TARGET = 4.0  # weight of an error in a table that holds the target, beside one in another
 SMALL_FIRST = 0.25  # power of its cells by which an error weighs less: models learn from small tables
@@ -52,6 +50,7 @@ def learn(
     rho: float,
     rng: np.random.Generator,
     report: Progress,
+    *,
     target: str | None = None,
     axes: Mapping[str, Axis] = MappingProxyType({}),
     possible_after: Callable[[Merging], Possible] = lambda _: NOTHING_KNOWN,
@@ -96,8 +95,8 @@ def learn(
     scores = score_pairs(*departures, merged, tuple(map(blocks.merge_counts, one_ways)))
     report("counting", 2, 4)
 
-    spreads = np.maximum(pooled_spreads(scores), SAMPLING_SPREAD)
-    variances = [spread * pair.counts for spread, pair in zip(spreads, expected, strict=True)]
+    dispersions = np.maximum(pooled_dispersions(scores), SAMPLING_DISPERSION)
+    variances = [dispersion * pair.counts for dispersion, pair in zip(dispersions, expected, strict=True)]
     attributes = tuple(pair.attributes for pair in expected)
     rhos = _most(variances, split.pairs, _weights(private.domain, attributes, target))
     chosen = np.flatnonzero(rhos)
@@ -178,7 +177,7 @@ def _unexplained(
 def _second_look(
     private: PrivateTable,
     pairs: tuple[Measurement, ...],
-    left: list[Floats],
+    left: tuple[Floats, ...],
     sets: tuple[Unexplained, ...],
     rho: float,
     target: str | None,

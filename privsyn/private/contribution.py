@@ -7,15 +7,15 @@ unless their number is bounded; so of each person at most k rows are kept, k bei
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Ints, Mask
 from privsyn.private.sampler import Bits
 
 NOBODY = -1
 """The code of a row whose person is not known."""
 
 
-def kept_rows(persons: npt.NDArray[np.int64], rows_per_unit: int, bits: Bits) -> npt.NDArray[np.bool_]:
+def kept_rows(persons: Ints, rows_per_unit: int, bits: Bits) -> Mask:
     """Which rows are kept: of each person `rows_per_unit`, drawn by lot, or all where there are no more.
 
     Parameters

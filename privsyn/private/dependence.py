@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from privsyn.answers.arrays import Ints
 
 GRID = 16  # steps a record: InDif is released on this grid, for noise is added to integers only
 INDIF_SENSITIVITY = 4 * GRID + 1  # of `indif_on_grid`, in steps; the proof stands there
 
 
-def indif_on_grid(counts: npt.NDArray[np.int64]) -> int:
+def indif_on_grid(counts: Ints) -> int:
     r"""InDif of a table of two attributes, in steps of 1 / `GRID` records, rounded down.
 
     .. math:: \mathrm{InDif}_{a,b} = \lVert M_{a,b} - M_a \times M_b / n \rVert_1

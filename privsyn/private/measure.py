@@ -18,8 +18,8 @@ from itertools import combinations
 from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, Ints
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
@@ -28,8 +28,6 @@ from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.noise import Noise, release
 from privsyn.private.rows import Rows
 from privsyn.private.spend import Spend
-
-Floats = npt.NDArray[np.float64]
 
 LARGEST = 2.0**53
 """Of an expected count: up to here doubles hold every whole number, and sums of distances stay in 64 bits."""
@@ -162,9 +160,7 @@ class PrivateTable:
             measured.append(self._measurement(attributes, noisy, sigma))
         return tuple(measured)
 
-    def _answer(
-        self, what: str, exact: npt.NDArray[np.int64], sensitivity: float, rho: float
-    ) -> tuple[npt.NDArray[np.int64], float]:
+    def _answer(self, what: str, exact: Ints, sensitivity: float, rho: float) -> tuple[Ints, float]:
         """The exact answer with its noise, and sigma. Written in the ledger before any noise is drawn."""
         # Up to k records of one person: k times the sensitivity, and k^2 times the cost.
         sensitivity *= self._rows_per_unit
@@ -174,12 +170,12 @@ class PrivateTable:
         self._spends.append(Spend(look, exact.size, sensitivity, sigma))
         return release(exact, sigma, self._noise), sigma
 
-    def _measurement(self, attributes: Attributes, noisy: npt.NDArray[np.int64], sigma: float) -> Measurement:
+    def _measurement(self, attributes: Attributes, noisy: Ints, sigma: float) -> Measurement:
         table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))
         return Measurement(table, np.array(sigma**2))
 
 
-def _whole(expected: Marginal, domain: Domain) -> npt.NDArray[np.int64]:
+def _whole(expected: Marginal, domain: Domain) -> Ints:
     """Expected counts as integers; refused where a distance from them would not have its sensitivity.
 
     So it is of counts that have no integers, for one that wraps is far from where it was, and of a table of

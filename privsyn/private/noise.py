@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Integers, Ints
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, shown
 from privsyn.private.accounting import Accounting
-from privsyn.private.sampler import Bits, Integers, check_sigma, os_entropy, rounded_gaussian, seeded_bits
+from privsyn.private.sampler import Bits, check_sigma, os_entropy, rounded_gaussian, seeded_bits
 
 
 class Noise(Protocol):
@@ -38,7 +38,7 @@ class Noise(Protocol):
         """The tightest accounting that holds for this noise."""
         ...
 
-    def draw(self, sigma: float, size: int) -> Integers:
+    def draw(self, sigma: float, size: int) -> Ints:
         """`size` independent integers of scale `sigma`."""
         ...
 
@@ -51,7 +51,7 @@ class ExactGaussian:
     private: ClassVar[bool] = True
     accounting: ClassVar[Accounting] = "gaussian"
 
-    def draw(self, sigma: float, size: int) -> Integers:
+    def draw(self, sigma: float, size: int) -> Ints:
         """`size` independent draws of round(N(0, sigma^2))."""
         return rounded_gaussian(sigma, size, os_entropy)
 
@@ -78,7 +78,7 @@ class SeededGaussian:
         """Distribution and source of randomness, for the ledger."""
         return f"rounded Gaussian, NumPy generator with seed {self.seed}: NOT PRIVATE"
 
-    def draw(self, sigma: float, size: int) -> Integers:
+    def draw(self, sigma: float, size: int) -> Ints:
         """`size` draws of round(N(0, sigma^2)), the next of the stream."""
         return rounded_gaussian(sigma, size, self._bits)
 
@@ -101,7 +101,7 @@ class OpenDPGaussian:
             raise InputError('noise "opendp" is not installed: pip install "privsyn[opendp]"') from None
         dp.enable_features("contrib")
 
-    def draw(self, sigma: float, size: int) -> Integers:
+    def draw(self, sigma: float, size: int) -> Ints:
         """`size` independent draws of the discrete Gaussian with parameter `sigma`."""
         import opendp.prelude as dp
 
@@ -128,7 +128,7 @@ def noise_source(kind: str, seed: int | None) -> Noise:
     return OpenDPGaussian()
 
 
-def release(exact: npt.NDArray[np.integer], sigma: float, noise: Noise) -> Integers:
+def release(exact: Integers, sigma: float, noise: Noise) -> Ints:
     """`exact` plus fresh noise in every cell: the only way an answer leaves the private side.
 
     The noisy integer is ``q + round(Z) = round(q + Z)``, a function of what the Gaussian mechanism would

@@ -13,7 +13,8 @@ from math import prod
 
 import numpy as np
 
-from privsyn.answers.counting import Ask, Block, Group, Ints, Tables, Walk, block_of
+from privsyn.answers.arrays import Integers, Ints
+from privsyn.answers.counting import Ask, Block, Tables, Walk, block_of
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.merging import Merging
 
@@ -81,7 +82,7 @@ class Rows:
     domain: Domain
     walk: Walk = field(repr=False)
     memory: float
-    groups: tuple[Group, ...] | None = field(default=None, repr=False)
+    groups: tuple[Integers, ...] | None = field(default=None, repr=False)
     _known: dict[Attributes, Ints] = field(default_factory=dict, repr=False)
 
     @classmethod

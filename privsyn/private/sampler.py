@@ -21,10 +21,10 @@ import numpy.typing as npt
 from mpmath import libmp
 from scipy.special import ndtri
 
+from privsyn.answers.arrays import Ints
 from privsyn.errors import InputError, shown
 
 Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
 Bits = Callable[[int], Words]
 """A source of randomness: ``bits(n)`` is n fresh words of 64 independent fair bits."""
 
@@ -60,7 +60,7 @@ def seeded_bits(rng: np.random.Generator) -> Bits:
     return lambda size: rng.integers(0, 2**64, size=size, dtype=np.uint64)
 
 
-def rounded_gaussian(sigma: float, size: int, bits: Bits) -> Integers:
+def rounded_gaussian(sigma: float, size: int, bits: Bits) -> Ints:
     """Exact draws of round(Z), Z normal with mean 0 and standard deviation `sigma`.
 
     Parameters
@@ -87,7 +87,7 @@ def rounded_gaussian(sigma: float, size: int, bits: Bits) -> Integers:
     return drawn
 
 
-def _rounded_block(sigma: float, words: Words, bits: Bits) -> Integers:
+def _rounded_block(sigma: float, words: Words, bits: Bits) -> Ints:
     """One draw for each word: the lowest bit is the sign, the other 63 are k."""
     k = (words >> np.uint64(1)).view(np.int64)
     deviation = k.astype(np.float64)  # becomes, in place: the middle of the interval of U / 2, x, then |Z|

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from privsyn.answers.arrays import Floats, Mask
 from privsyn.errors import unwarned
-from privsyn.table.grid import Floats
 
 
 def numbers(cells: Sequence[object]) -> Floats:
@@ -43,7 +43,7 @@ def _double(cell: str | float | Real | Decimal) -> float:
         return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
 
 
-def missing_among(cells: Sequence[object]) -> npt.NDArray[np.bool_]:
+def missing_among(cells: Sequence[object]) -> Mask:
     """Which cells are missing; one that is asked and raises is not.
 
     >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()

@@ -18,6 +18,8 @@ from privsyn.table.grid import holds
 LONGEST = timedelta(days=100_000)
 """A length of time that every dtype can hold."""
 
+MAX_BINS = 2**20
+
 
 def flag(name: str, value: object) -> bool:
     """True or false."""
@@ -26,7 +28,7 @@ def flag(name: str, value: object) -> bool:
     return bool(value)
 
 
-def count(name: str, value: object, low: int, high: int) -> int:
+def whole_number(name: str, value: object, low: int, high: int) -> int:
     """A whole number from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
         raise InputError(f"{name} is a whole number from {low} to {high}, not {shown(value)}")
@@ -43,6 +45,13 @@ def normalise(column: object, **settings: object) -> None:
     """Put settings of a frozen column in their one form, while it is made."""
     for name, value in settings.items():
         object.__setattr__(column, name, value)
+
+
+def normalise_shared(column: Any) -> None:
+    """Check the settings that all counted kinds have, and `bins` of those that have it."""
+    normalise(column, nullable=flag("nullable", column.nullable), missing=marks(column.missing))
+    if hasattr(column, "bins"):
+        normalise(column, bins=whole_number("bins", column.bins, 1, MAX_BINS))
 
 
 def marks(missing: object) -> tuple[str, ...]:

@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from privsyn.answers.arrays import Floats, Mask
 from privsyn.table.cells import clock_seconds, span_seconds
-from privsyn.table.columns import Mask, Ordered
+from privsyn.table.columns import Ordered
 from privsyn.table.dtypes import TICKS, family
-from privsyn.table.grid import Floats
 
 MIDNIGHT = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Span(Ordered):
+class Length(Ordered):
     """Lengths of time between bounds, in steps of so many seconds."""
 
     step: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -11,20 +11,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsyn.answers.arrays import Floats, Ints
 from privsyn.answers.binning import Axis
 from privsyn.answers.domain import Domain, Records
 from privsyn.answers.merging import Merging
 from privsyn.answers.possible import Possible
 from privsyn.errors import InputError
-from privsyn.table.checks import check_names
 from privsyn.table.coders import make_coder
 from privsyn.table.columns import STRAY, Coder, Listed, Nothing, Ordered, missing_cells
 from privsyn.table.compiling import rulebook_of
-from privsyn.table.dtypes import dtype_text, family, holds_missing, parse_dtype
-from privsyn.table.grid import FINE, Codes, Floats
+from privsyn.table.drawn import Cells, Drawn
+from privsyn.table.dtypes import family, holds_missing, parse_dtype
+from privsyn.table.grid import FINE
 from privsyn.table.kinds import Identifier, Text
 from privsyn.table.made import Maker, make_maker
-from privsyn.table.rows import Cells, Rows
+from privsyn.table.matching import dtypes_of, match_names
 from privsyn.table.rulebook import LookUp, Rulebook, SumOf
 from privsyn.table.schema import Schema
 from privsyn.table.schema_file import from_plain, to_plain
@@ -60,7 +61,7 @@ class Codec:
 
     Examples
     --------
-    >>> from privsyn.table.schema import Categorical, Numerical
+    >>> from privsyn import Categorical, Numerical
     >>> table = pd.DataFrame({"age": [17, 44, 300], "sex": ["M", None, "?"]})
     >>> schema = Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 99, bins=10)})
     >>> codec = Codec.for_table(schema, table)
@@ -81,7 +82,7 @@ class Codec:
     _rules: Rulebook = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _match_names(self.names, self.schema)
+        match_names(self.names, self.schema)
         self.schema.require_public()
         coders: dict[str, Coder] = {}
         makers: dict[str, Maker] = {}
@@ -117,7 +118,7 @@ class Codec:
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
         """The codec of a table, from its column names and dtypes; its rows are not looked at."""
-        return cls(schema, tuple(table.columns), _dtypes_of(schema, table), fine)
+        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine)
 
     @property
     def axes(self) -> dict[str, Axis]:
@@ -135,7 +136,7 @@ class Codec:
 
     def encode(self, table: pd.DataFrame) -> Records:
         """The codes of every row, in order."""
-        if (tuple(table.columns), _dtypes_of(self.schema, table)) != (self.names, self.dtypes):
+        if (tuple(table.columns), dtypes_of(self.schema, table)) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with suppress(Exception):  # no row should raise, and none may speak through what is said of it
             return self._codes(table)
@@ -147,7 +148,7 @@ class Codec:
             codes[:, place] = self._find(name, table[name])
         return Records(self.domain, codes)
 
-    def _find(self, name: str, cells: pd.Series) -> Codes:
+    def _find(self, name: str, cells: pd.Series) -> Ints:
         coder = self._coders[name]
         found = coder.find(cells)
         return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)
@@ -181,7 +182,7 @@ class Codec:
             numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
-            self._rules.settle(Rows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
+            self._rules.settle(Drawn(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
         return numbers
 
     @property
@@ -283,39 +284,3 @@ class Codec:
         except InputError as error:
             complaint = f"column {name!r}: {error}"
         raise InputError(complaint)
-
-
-def _dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
-    """The dtype of each column as text; a table that does not fit is refused."""
-    _match_names(tuple(table.columns), schema)
-    texts = []
-    for name, dtype in table.dtypes.items():
-        text = "object" if isinstance(schema.columns[str(name)], Text) else dtype_text(dtype)
-        if text is None:
-            raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
-        texts.append(text)
-    return tuple(texts)
-
-
-def _match_names(names: tuple[object, ...], schema: Schema) -> None:
-    """Refuse a table whose columns are not those of the schema.
-
-    What the schema knows is public and named; of the table's own names, which may be a row where the header
-    is missing, only the place is said.
-    """
-    check_names(names)
-    strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]
-    absent = [name for name in schema.columns if name not in names]
-    complaints = []
-    if absent:
-        complaints.append(f"the table has no {_some(absent)}")
-    if strange:
-        complaints.append(f"the schema does not know {_some(strange)} of the table")
-    if complaints:
-        raise InputError(f"{' and '.join(complaints)}: mend the schema or the table's header")
-
-
-def _some(names: Sequence[str | int]) -> str:
-    listed = ", ".join(map(repr, names[:5]))
-    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"column{'s' if len(names) > 1 else ''} {listed}{rest}"

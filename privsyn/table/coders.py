@@ -10,12 +10,13 @@ import pandas as pd
 
 from privsyn.errors import InputError, shown
 from privsyn.table.checks import check_decimals
-from privsyn.table.clocks import Clock, Span
-from privsyn.table.columns import Coder, Listed, Moment, Number
+from privsyn.table.clocks import Clock, Length
+from privsyn.table.columns import Coder, Listed, Number
+from privsyn.table.dates import Moment
 from privsyn.table.dtypes import Dtype, Family, decimals_of, dtype_text, family, number_type, tick
 from privsyn.table.grid import Grid, holds, spacing
-from privsyn.table.kinds import SECONDS, Duration, Time
-from privsyn.table.schema import Categorical, Coded, Datetime, Numerical
+from privsyn.table.kinds import Categorical, Coded, Numerical
+from privsyn.table.times import SECONDS, Datetime, Duration, Time
 
 MOST_SCALE = 4
 """A decimal dtype of more decimals, often a program's default, says little of the numbers."""
@@ -51,7 +52,7 @@ def make_coder(column: Coded, dtype: Dtype) -> Coder:
         case Time():
             return _clock(column, dtype, kind)
         case Duration():
-            return _span(column, dtype, kind)
+            return _length(column, dtype, kind)
 
 
 def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
@@ -176,11 +177,11 @@ def _clock(column: Time, dtype: Dtype, kind: Family) -> Clock:
     return Clock(grid, dtype, SECONDS[column.unit], column.objects)
 
 
-def _span(column: Duration, dtype: Dtype, kind: Family) -> Span:
+def _length(column: Duration, dtype: Dtype, kind: Family) -> Length:
     if kind not in ("duration", "object"):
         raise InputError(f"{_its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
     low, high = column.steps
-    return Span(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, SECONDS[column.unit])
+    return Length(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, SECONDS[column.unit])
 
 
 def _its(dtype: Dtype) -> str:

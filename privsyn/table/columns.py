@@ -9,26 +9,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.table.cells import missing_among, moments, numbers
-from privsyn.table.dtypes import OBJECT, TICKS, Dtype, family, tick, zone
-from privsyn.table.grid import Codes, Floats, Grid
-
-Mask = npt.NDArray[np.bool_]
-Times = npt.NDArray[np.datetime64]
+from privsyn.answers.arrays import Floats, Integers, Ints, Mask
+from privsyn.table.cells import missing_among, numbers
+from privsyn.table.dtypes import OBJECT, Dtype, family
+from privsyn.table.grid import Grid
 
 STRAY = -1
 """Stands for the code of a cell that fits nothing, until its column says what that means."""
-
-CALENDAR = np.array(["0001-01-03", "9999-12-29"], dtype="datetime64[s]")
-"""Between these a time can be put on the clock of any zone; beyond, pandas fails."""
 
 
 class Coder(ABC):
@@ -45,11 +39,11 @@ class Coder(ABC):
         return 0
 
     @abstractmethod
-    def find(self, cells: pd.Series) -> Codes:
+    def find(self, cells: pd.Series) -> Ints:
         """The code of each cell, `STRAY` for one that is missing, unreadable or not listed."""
 
     @abstractmethod
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """A number for each code: of a listed value its place, of a bin one of its points."""
 
     @abstractmethod
@@ -86,14 +80,14 @@ class Listed(Coder):
         """Number of values."""
         return len(self.pool)
 
-    def find(self, cells: pd.Series) -> Codes:
+    def find(self, cells: pd.Series) -> Ints:
         """The place of each cell in the list; one that is not listed has that of `other`, if there is one."""
         found = self._find(cells)
         if self.other is not None:
             found[(found == STRAY) & ~missing_cells(cells)] = self.other
         return found
 
-    def _find(self, cells: pd.Series) -> Codes:
+    def _find(self, cells: pd.Series) -> Ints:
         """The place of each cell in the list; objects are compared as Python does."""
         if isinstance(cells.dtype, pd.CategoricalDtype):
             places = [*_places(cells.cat.categories, self.pool), STRAY]  # pandas' code of missing is -1
@@ -108,7 +102,7 @@ class Listed(Coder):
             return found.fill_null(STRAY).to_numpy().astype(np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
 
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """The places themselves."""
         return codes.astype(np.float64)
 
@@ -139,11 +133,11 @@ class Nothing(Coder):
         """No codes but for missing."""
         return 0
 
-    def find(self, cells: pd.Series) -> Codes:
+    def find(self, cells: pd.Series) -> Ints:
         """All missing."""
         return np.full(len(cells), STRAY, dtype=np.int64)
 
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """No numbers."""
         return np.full(len(codes), np.nan)
 
@@ -200,7 +194,7 @@ class Ordered(Coder):
         """The first and the last point of each bin."""
         return self.grid.extents
 
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """A point of each bin, uniformly."""
         return self.grid.draw(codes, rng)
 
@@ -208,7 +202,7 @@ class Ordered(Coder):
     def read(self, cells: pd.Series) -> Floats:
         """The cells in the unit of the grid, NaN where there is nothing to read."""
 
-    def find(self, cells: pd.Series) -> Codes:
+    def find(self, cells: pd.Series) -> Ints:
         """The bin of each cell; outside the bounds, the nearest."""
         read = self.read(cells)
         return np.where(np.isnan(read), STRAY, self.grid.encode(read))
@@ -255,69 +249,3 @@ class Number(Ordered):
         """The numbers as they are written with the decimals of the grid."""
         decimals = self.grid.decimals
         return [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]
-
-
-@dataclass(frozen=True, eq=False)
-class Moment(Ordered):
-    """Dates or times between bounds, in days or seconds since 1970 on the clock of the column's own zone."""
-
-    unit: str
-    format: str | None = None
-    objects: Literal["text", "date", "datetime"] = "text"
-
-    def read(self, cells: pd.Series) -> Floats:
-        """The days or seconds, what is finer being cut off."""
-        if family(cells.dtype) == "datetime":
-            seconds = self._near(_instants(cells))
-            if zone(cells.dtype) is not None:
-                seconds = _on_the_wall(seconds, zone(cells.dtype))
-        else:
-            seconds = moments(cells.tolist(), self.format)
-        units = seconds.astype(f"datetime64[{self.unit}]")
-        return np.where(np.isnat(units), np.nan, units.astype(np.int64))
-
-    def _near(self, seconds: Times) -> Times:
-        """Times moved to the bounds but for two days: no clock is that far from UTC, and no sum overflows."""
-        bounds = np.array([self.grid.low, self.grid.high]).astype(np.int64).astype(f"datetime64[{self.unit}]")
-        low, high = bounds.astype("datetime64[s]") + np.array([-2, 2], dtype="timedelta64[D]")
-        return np.clip(seconds, low, high)
-
-    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
-        """The times; in a column of text, and of objects unless they are more, as text."""
-        units = numbers.astype(np.int64).astype(f"datetime64[{self.unit}]")
-        if family(self.dtype) != "datetime":
-            return pd.Series(self._objects(units), dtype=self.dtype).mask(missing)
-        times = pd.Series(units.astype("datetime64[s]")).mask(missing)
-        if zone(self.dtype) is not None:  # a time that the clock skips moves forward; of two alike, the first
-            first = np.ones(len(times), dtype=bool)
-            times = times.dt.tz_localize(zone(self.dtype), ambiguous=first, nonexistent="shift_forward")
-        return times.astype(self.dtype)
-
-    def _objects(self, units: Times) -> list[Any]:
-        if family(self.dtype) == "object" and self.objects != "text":
-            return units.astype("datetime64[D]" if self.objects == "date" else "datetime64[s]").tolist()
-        if self.format is None:
-            return np.datetime_as_string(units).tolist()
-        return [at.strftime(self.format) for at in units.tolist()]
-
-
-def _instants(cells: pd.Series) -> Times:
-    """Dates or times in whole seconds, in UTC if they have a zone. Through integers: Python's years end."""
-    unit = tick(cells.dtype)
-    if isinstance(cells.dtype, pd.ArrowDtype):
-        whole = pa.int32() if pa.types.is_date32(cells.dtype.pyarrow_dtype) else pa.int64()
-        filled = pa.array(cells.array).cast(whole).cast(pa.int64()).fill_null(np.iinfo(np.int64).min)  # NaT
-        times = filled.to_numpy().view(f"datetime64[{unit}]")
-    else:
-        zoned = zone(cells.dtype) is not None
-        times = (cells.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else cells).to_numpy()
-    if unit == "D":
-        return times.astype("datetime64[s]")
-    seconds = times.astype(np.int64) // TICKS[unit]
-    return np.where(np.isnat(times), np.datetime64("NaT", "s"), seconds.astype("datetime64[s]"))
-
-
-def _on_the_wall(seconds: Times, zone: Any) -> Times:
-    """What the clock of a zone shows at times of UTC, within the calendar."""
-    times = pd.Series(np.clip(seconds, *CALENDAR))
-    return times.dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy()

@@ -3,51 +3,35 @@
 A CSV has no dtypes, and to guess them from the rows would let one odd cell change a whole column. So a cell
 is converted by itself, as the schema says; what cannot be read is missing. Only without a schema are types
 read off the file, and that is said: it becomes a public fact.
-
-Which bytes are a row is for the CSV grammar to say: a quoted cell may hold commas and ends of lines, so a
-quote that is not closed takes the rows after it with it. That the file is well-formed is therefore taken as
-public, and said; what is seen not to be is refused.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv as arrow_csv
 
-from privsyn.errors import InputError
+from privsyn.answers.arrays import Floats
 from privsyn.table.cells import clock_seconds, moments, number, numbers, span_seconds
-from privsyn.table.checks import check_names
 from privsyn.table.csv_format import CsvFormat
+from privsyn.table.csv_text import PLAIN, check_text, read_text, walk_text
 from privsyn.table.dtypes import TEXT
-from privsyn.table.grid import Floats
 from privsyn.table.header import check_header
-from privsyn.table.kinds import Duration, Identifier, Text, Time
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
+from privsyn.table.kinds import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema import Schema
+from privsyn.table.times import Datetime, Duration, Time
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts taken for a missing cell where no schema says which are."""
 
-PLAIN = CsvFormat()
-"""How programs write a CSV."""
-
 Guess = Categorical | Numerical | Datetime
 """What is made of the cells where no schema says it."""
-
-LONGEST_ROW = 2**26
-"""Bytes: the reader's block, which no row may exceed."""
 
 WELL_FORMED = "that the file is well-formed CSV in UTF-8: quotes closed, every row as long as the header"
 """What every CSV file is taken to be, in the ledger's words."""
@@ -129,60 +113,6 @@ def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
     return pd.DataFrame({name: _typed(nothing, known.get(name, Categorical()), PLAIN) for name in names})
 
 
-def read_text(path: Path, spelling: CsvFormat = PLAIN) -> pa.Table:
-    """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record."""
-    empty = pa.table({name: pa.array([], pa.string()) for name in check_text(path, spelling)})
-    return pa.concat_tables([empty, *walk_text(path, spelling)])
-
-
-def check_text(path: Path, spelling: CsvFormat) -> list[str]:
-    """The names in the header of a CSV file.
-
-    A file that is seen not to be well-formed is refused, in words that quote none of it.
-    """
-    _check_quotes(path)
-    return _header(path, spelling)[0]
-
-
-def walk_text(path: Path, spelling: CsvFormat) -> Iterator[pa.Table]:
-    """The cells of a CSV file as text, some rows at a time."""
-    names, has_rows = _header(path, spelling)
-    complaint = f"{path}: its header cannot be read: write one name for each column, with commas between"
-    try:
-        with ExitStack() as stack:
-            packing = "gzip" if _is_gzip(path) else None
-            batches: Iterable[pa.RecordBatch] = ()
-            if has_rows:
-                stream = stack.enter_context(pa.input_stream(str(path), compression=packing))
-                batches = stack.enter_context(_reader(stream, names, spelling))
-            for batch in batches:
-                if batch.schema.names != names:
-                    break
-                yield pa.Table.from_batches([batch])
-            else:
-                complaint = ""
-    except Exception as error:  # its text quotes the row
-        if "UTF8" in str(error):
-            complaint = _misspelt(path, spelling)
-        else:
-            complaint = (
-                f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
-            )
-    if complaint:
-        raise InputError(complaint)
-
-
-def _reader(stream: pa.NativeFile, names: Sequence[str], spelling: CsvFormat) -> arrow_csv.CSVStreamingReader:
-    return arrow_csv.open_csv(
-        stream,
-        read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW, encoding=spelling.encoding),
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=spelling.delimiter),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types={name: pa.string() for name in names}, strings_can_be_null=False
-        ),
-    )
-
-
 def marks_in(path: Path) -> tuple[str, ...]:
     """Which of the usual marks for a missing cell the file uses, but for the empty cell. Reads the rows."""
     text = read_text(path)
@@ -190,66 +120,6 @@ def marks_in(path: Path) -> tuple[str, ...]:
         mark for name in text.column_names for mark in pc.unique(text[name]).to_pylist() if mark in MARKS[1:]
     }
     return tuple(mark for mark in MARKS if mark in cells)
-
-
-def read_header(path: Path, spelling: CsvFormat = PLAIN) -> list[str]:
-    """The names of the columns of a CSV file; no row is looked at."""
-    return _header(path, spelling)[0]
-
-
-def _check_quotes(path: Path) -> None:
-    """Refuse a file in which some quote must be open: closed ones and doubled ones come in pairs."""
-    quotes, complaint = 0, ""
-    try:
-        with _open(path) as file:
-            while block := file.read(2**20):
-                quotes += block.count(b'"')
-    except (OSError, EOFError, zlib.error) as error:
-        complaint = f"{path}: cannot be read as CSV ({_reason(error)})"
-    if quotes % 2:
-        complaint = f"{path}: some quote is not closed: a quote within a cell is doubled, and the cell quoted"
-    if complaint:
-        raise InputError(complaint)
-
-
-def _misspelt(path: Path, spelling: CsvFormat) -> str:
-    return f"{path}: not text in {spelling.encoding.upper()}: save it so, or say its encoding in the schema"
-
-
-def _header(path: Path, spelling: CsvFormat) -> tuple[list[str], bool]:
-    """The names of the columns, and whether anything follows them."""
-    complaint = f"{path}: is empty: its first line is to hold the names of the columns"
-    names, has_rows = [], False
-    try:
-        with _open(path) as file:
-            encoding = "utf-8-sig" if spelling.encoding == "utf-8" else spelling.encoding
-            lines = io.TextIOWrapper(file, encoding=encoding, newline="")
-            names = next((row for row in csv.reader(lines, delimiter=spelling.delimiter) if row), [])
-            has_rows = any(line.strip("\r\n") for line in lines)
-    except UnicodeDecodeError:
-        names, complaint = [], _misspelt(path, spelling)
-    except csv.Error as error:
-        names, complaint = [], f"{path}: cannot be read as CSV ({_reason(error)})"
-    if not names:
-        raise InputError(complaint)
-    if any("\n" in name or "\r" in name for name in names):  # as a rule rows, after a quote left open
-        raise InputError(
-            f"{path}: its header does not end with its line: close its quotes, or rename a column"
-        )
-    check_names(names, f"{path}: ")
-    return names, has_rows
-
-
-def _open(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path) if _is_gzip(path) else path.open("rb"))
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or "it is damaged or no text"
-
-
-def _is_gzip(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
 
 
 def _blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:

@@ -15,14 +15,16 @@ import pyarrow.parquet as pq
 from privsyn.errors import InputError
 from privsyn.table.cells import moments
 from privsyn.table.coders import make_coder
-from privsyn.table.csv_file import marks_in, read_header
+from privsyn.table.csv_file import marks_in
+from privsyn.table.csv_text import read_header
 from privsyn.table.dtypes import Dtype, family, number_type
 from privsyn.table.header import check_header
-from privsyn.table.kinds import Duration, Identifier, Time
+from privsyn.table.kinds import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.naming import can_name, names_rows, with_identifiers
 from privsyn.table.persons import persons_of
-from privsyn.table.schema import Categorical, Coded, Column, Datetime, Numerical, Schema
+from privsyn.table.schema import Schema
 from privsyn.table.sources import ending_of, read_table
+from privsyn.table.times import Datetime, Duration, Time
 from privsyn.table.unknown import column_of
 
 FEW_NUMBERS = 20

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from privsyn.table.draft import draft_schema, is_csv, is_short
-from privsyn.table.kinds import Duration, Identifier, Text, Time
-from privsyn.table.schema import Categorical, Coded, Column, Datetime, Numerical, Schema
+from privsyn.table.kinds import Categorical, Coded, Column, Identifier, Numerical, Text
+from privsyn.table.schema import Schema
 from privsyn.table.schema_file import to_yaml
+from privsyn.table.times import Datetime, Duration, Time
 
 READ = """\
 # DRAFT, made by looking at the rows of the private table. It is not public until a person has made it so.

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from privsyn.answers.counting import Ask, Ints, Walk, block_of
+from privsyn.answers.arrays import Ints
+from privsyn.answers.counting import Ask, Walk, block_of
 from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.persons import KEY, drop_rows

@@ -1,4 +1,4 @@
-"""Form: which kind of table was given, and its own types, so that the same kind comes out."""
+"""Form: which kind of table was given, with its own types, so that the same kind comes out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError
-from privsyn.table.schema import Categorical, Schema
+from privsyn.table.kinds import Categorical
+from privsyn.table.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,31 @@ class Form:
         packed = plain["types"]
         types = None if packed is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(packed)))
         return cls(plain["kind"], types, tuple(plain["enums"]))
+
+
+PANDAS = Form()
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table that was read.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    public_inputs : tuple of str
+        Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
+        each, for the ledger.
+    schema : Schema, optional
+        What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
+    form : Form
+        Which kind of table it was.
+    """
+
+    frame: pd.DataFrame
+    public_inputs: tuple[str, ...] = ()
+    schema: Schema | None = None
+    form: Form = PANDAS
 
 
 def _is_bare(kind: pa.DataType) -> bool:

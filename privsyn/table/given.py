@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from privsyn.answers.arrays import Floats
 from privsyn.errors import InputError, shown
 from privsyn.table.codec import Codec
-from privsyn.table.schema import Categorical, Numerical, Schema
-from privsyn.table.spans import Floats, bounds_of, number_of
+from privsyn.table.spans import bounds_of, number_of
 
 
 def read_given(codec: Codec, given: object, n: int | None, rows: int) -> dict[str, Floats]:
@@ -29,6 +29,7 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> dict[st
 
     Examples
     --------
+    >>> from privsyn import Categorical, Numerical, Schema
     >>> schema = Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 9)})
     >>> codec = Codec(schema, ("sex", "age"), ("object", "int64"))
     >>> {name: numbers.tolist() for name, numbers in read_given(codec, {"sex": "M"}, None, 2).items()}
@@ -99,26 +100,3 @@ def patterns(given: Mapping[str, Floats]) -> Iterator[tuple[tuple[str, ...], np.
     for place, pattern in enumerate(which):
         some = tuple(name for name, is_given in zip(names, pattern, strict=True) if is_given)
         yield some, np.flatnonzero(rows.ravel() == place)
-
-
-def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
-    """What the command line says: ``column=value``, the value read as the column has it.
-
-    >>> parse_given(Schema({"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)}), ["zip=01", "age=7"])
-    {'zip': '01', 'age': 7}
-    """
-    given: dict[str, Any] = {}
-    for text in texts:
-        name, equals, said = text.partition("=")
-        if not equals or name not in schema.coded:
-            raise InputError(f"--given wants a column and a value, as in sex=Female; got {shown(text)}")
-        column, value = schema.coded[name], said
-        if isinstance(column, Categorical):
-            value = next((v for v in column.values or () if str(v) == said), said)  # type: ignore[assignment]
-        elif isinstance(column, Numerical):
-            try:
-                value = int(said) if said.lstrip("+-").isdigit() else float(said)  # type: ignore[assignment]
-            except ValueError:
-                raise InputError(f"--given {name}: {shown(said)} is not a number") from None
-        given[name] = value
-    return given

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
+from privsyn.answers.arrays import Floats, Integers, Ints
 
 REAL_POINTS = 2**40
 """A real number is put on about so many points: finer than any count can tell, exact in a double."""
 
 GUARD = 8
 """Points lie at least so many spacings of the floating-point type apart: rounding cannot mix them up."""
-
 
 ROUNDING = 1e-6
 """Points: a number so near to one counts as lying on it."""
@@ -131,7 +128,7 @@ class Grid:
         return round(-self.low * self.scale) if self.low <= 0 <= self.high else None
 
     @property
-    def edges(self) -> Codes:
+    def edges(self) -> Ints:
         """The first point of each bin, and one more: the number of points."""
         if self.cuts:
             return np.array(self.cuts, np.int64)
@@ -139,7 +136,7 @@ class Grid:
         width, left = divmod(self.points, self.bins)
         return bins * width + bins * left // self.bins  # bins * points // bins, without its overflow
 
-    def encode(self, numbers: Floats) -> Codes:
+    def encode(self, numbers: Floats) -> Ints:
         """The bin of the point nearest to each number; what lies outside goes to that end, NaN to bin 0."""
         inside = np.clip(
             np.nan_to_num(numbers, nan=self.low, posinf=np.inf, neginf=-np.inf), self.low, self.high
@@ -147,7 +144,7 @@ class Grid:
         nearest = np.rint((inside - self.low) * self.scale).astype(np.int64)
         return np.searchsorted(self.edges[1:-1], nearest, side="right")
 
-    def draw(self, codes: npt.NDArray[np.integer], rng: np.random.Generator) -> Floats:
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """A point of each bin in `codes`, uniformly."""
         edges = self.edges
         return self._numbers(rng.integers(edges[codes], edges[codes + 1]))
@@ -193,7 +190,7 @@ class Grid:
         """The first and the last point of each bin."""
         return self._numbers(self.edges[:-1]), self._numbers(self.edges[1:] - 1)
 
-    def _numbers(self, points: Codes) -> Floats:
+    def _numbers(self, points: Ints) -> Floats:
         numbers = self.low + points / self.scale
         if self.decimals is not None:
             return np.round(numbers, self.decimals)

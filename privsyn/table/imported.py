@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from privsyn.errors import InputError, shown
-from privsyn.table.kinds import Identifier, Text
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
+from privsyn.table.kinds import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema import Schema
 from privsyn.table.schema_file import parse
+from privsyn.table.times import Datetime
 
 _DIGITS = re.compile(r"([^\\\[\](){}|*+?.^$]*)(?:\[0-9\]|\\d)\{([0-9]{1,2})\}([^\\\[\](){}|*+?.^$]*)")
 """A regular expression for text around a number of so many digits."""

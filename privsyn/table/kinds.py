@@ -1,126 +1,136 @@
-"""More kinds of column: times of day and lengths of time, and columns that are never counted."""
+"""Kinds of column: listed values and numbers, those that are never counted, and, in `times`, times."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from datetime import time, timedelta
 from typing import Literal
-
-import numpy as np
 
 from privsyn.errors import InputError, shown
 from privsyn.table.checks import (
+    all_whole,
     both_or_neither,
-    clock_time,
-    count,
+    check_decimals,
+    distinct_values,
     flag,
-    length_of_time,
-    marks,
     normalise,
+    normalise_shared,
+    number_bounds,
     one_of,
+    whole_number,
 )
-
-MAX_BINS = 2**20
-
-SECONDS = {"s": 1, "m": 60, "h": 3600, "D": 86400}
-"""In a step of each unit."""
+from privsyn.table.times import Datetime, Duration, Time
 
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
 """Text around one number."""
 
+MAX_DECIMALS = 12
+
 
 @dataclass(frozen=True)
-class Time:
-    """A column of times of day between public bounds; what lies outside is clipped to them.
+class Categorical:
+    """A column of a few listed values.
 
     Parameters
     ----------
-    low, high : str or datetime.time
-        The bounds, both included, in whole steps; the whole day if left out.
-    unit : {"s", "m", "h"}
-        The step: seconds, minutes or hours.
-    objects : {"time", "text"}
-        What a column of Python objects holds.
-    bins, nullable, missing
-        As for `Numerical`.
+    values : list of hashable values, optional
+        The public list. Two values that Python calls equal (``1 == 1.0 == True``) cannot be told apart in a
+        table either and count as a duplicate. Left out: the list is not public, and the values that enough
+        rows share are found under privacy.
+    other : hashable value, optional
+        What a value that is not listed, or not found, becomes. Left out: if the values were listed, missing,
+        or the first one where nothing may be missing; if they were found, ``"other"`` where the column's
+        dtype can hold that, and else missing or the one most frequent.
+    nullable : bool
+        Whether a cell may be missing. Where nothing may be, a missing cell counts as the first value.
+    missing : str or list of str
+        Texts that stand for a missing cell in a file, beside the empty cell.
 
     Examples
     --------
-    >>> Time(high="18:00", unit="m").high
-    datetime.time(18, 0)
+    >>> Categorical(["Female", "Male"]).values
+    ('Female', 'Male')
+    >>> Categorical(["Rome", "Oslo"], other="elsewhere").values
+    ('Rome', 'Oslo', 'elsewhere')
     """
 
-    low: str | time | None = None
-    high: str | time | None = None
-    unit: Literal["s", "m", "h"] = field(default="s", kw_only=True)
-    objects: Literal["time", "text"] = field(default="time", kw_only=True)
-    bins: int = field(default=32, kw_only=True)
+    values: Sequence[Hashable] | None = None
+    other: Hashable = field(default=None, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        one_of("unit", self.unit, ("s", "m", "h"))
-        one_of("objects", self.objects, ("time", "text"))
-        normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
-        normalise(self, bins=count("bins", self.bins, 1, MAX_BINS))
-        step = SECONDS[self.unit]
-        last = timedelta(days=1, seconds=-step)
-        low = clock_time("00:00" if self.low is None else self.low)
-        high = clock_time(str(last) if self.high is None else self.high)
-        _check_steps(_since_midnight(low), _since_midnight(high), self.unit)
-        normalise(self, low=low, high=high)
+        normalise_shared(self)
+        if self.other is not None:
+            normalise(self, other=distinct_values([self.other])[0])
+        if self.values is not None:
+            values = distinct_values(self.values)
+            extra = () if self.other is None or self.other in values else (self.other,)
+            normalise(self, values=values + extra)
 
     @property
     def is_public(self) -> bool:
-        """The bounds of a day are known to everybody."""
-        return True
-
-    @property
-    def steps(self) -> tuple[int, int]:
-        """The bounds in steps since midnight."""
-        low, high = (_since_midnight(clock_time(bound)) for bound in (self.low, self.high))
-        step = timedelta(seconds=SECONDS[self.unit])
-        return low // step, high // step
+        """Whether the list of values is given."""
+        return self.values is not None
 
 
 @dataclass(frozen=True)
-class Duration:
-    """A column of lengths of time between public bounds; what lies outside is clipped to them.
+class Numerical:
+    """A column of numbers between public bounds; what lies outside is clipped to them.
 
     Parameters
     ----------
-    low, high : str, datetime.timedelta or numpy.timedelta64, optional
-        The public bounds, both included, in whole steps; text such as ``"2 days 03:00:00"``. Left out: they
-        are not public, and are found under privacy.
-    unit : {"s", "m", "h", "D"}
-        The step: seconds, minutes, hours or days.
-    bins, nullable, missing
-        As for `Numerical`.
+    low, high : number, optional
+        The public bounds, both included. Left out: they are not public, and are found under privacy, at
+        powers of two and half-way between them.
+    integer : bool, optional
+        Whether all numbers are whole. Left out: the column's dtype decides; in a CSV, which has none, they
+        are whole if both bounds are written without a point and no decimals are given.
+    decimals : int, optional
+        Decimals that the numbers have, if they have a fixed number of them. Left out: those of a decimal
+        dtype, if it has at most four.
+    objects : {"number", "decimal"}
+        What a column of Python objects holds: plain numbers, or `decimal.Decimal`.
+    bins : int
+        At most so many equal intervals are told apart.
+    nullable : bool
+        Whether a cell may be missing. A cell that is no number counts as missing, or as `low` where nothing
+        may be missing.
+    missing : str or list of str
+        Texts that stand for a missing cell in a file, beside the empty cell.
 
     Examples
     --------
-    >>> Duration("0:00", "1 day", unit="m").steps
-    (0, 1440)
+    >>> Numerical(5, 1)
+    Traceback (most recent call last):
+    privsyn.errors.InputError: low 5 is above high 1
     """
 
-    low: str | timedelta | np.timedelta64 | None = None
-    high: str | timedelta | np.timedelta64 | None = None
-    unit: Literal["s", "m", "h", "D"] = field(default="s", kw_only=True)
+    low: float | None = None
+    high: float | None = None
+    integer: bool | None = field(default=None, kw_only=True)
+    decimals: int | None = field(default=None, kw_only=True)
+    objects: Literal["number", "decimal"] = field(default="number", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        one_of("unit", self.unit, tuple(SECONDS))
-        normalise(self, nullable=flag("nullable", self.nullable), missing=marks(self.missing))
-        normalise(self, bins=count("bins", self.bins, 1, MAX_BINS))
+        normalise_shared(self)
+        one_of("objects", self.objects, ("number", "decimal"))
+        if self.integer is not None:
+            normalise(self, integer=flag("integer", self.integer))
+        if self.decimals is not None:
+            normalise(self, decimals=whole_number("decimals", self.decimals, 0, MAX_DECIMALS))
+            if self.integer:
+                raise InputError("integer and decimals exclude each other: give one of them")
         low, high = both_or_neither(self.low, self.high)
         if low is None:
             return
-        low, high = length_of_time(low), length_of_time(high)
-        _check_steps(low, high, self.unit)
+        low, high = number_bounds(low, high)
+        if self.integer or self.decimals is not None:
+            check_decimals(low, high, self.decimals or 0)
         normalise(self, low=low, high=high)
 
     @property
@@ -129,11 +139,16 @@ class Duration:
         return self.low is not None
 
     @property
-    def steps(self) -> tuple[int, int]:
-        """The bounds in steps."""
-        step = timedelta(seconds=SECONDS[self.unit])
-        low, high = (length_of_time(bound) // step for bound in (self.low, self.high))
-        return low, high
+    def is_whole(self) -> bool:
+        """Whether all numbers are whole as far as this column says, which is what counts in a CSV.
+
+        >>> Numerical(0, 9).is_whole, Numerical(0.0, 9.0).is_whole, Numerical(0, 9, integer=False).is_whole
+        (True, False, False)
+        """
+        if self.integer is not None or self.decimals is not None:
+            return bool(self.integer)
+        low, high = self.low, self.high
+        return isinstance(low, int) and isinstance(high, int) and all_whole(low, high)
 
 
 @dataclass(frozen=True)
@@ -184,13 +199,10 @@ class Text:
         return True
 
 
-def _since_midnight(at: time) -> timedelta:
-    return timedelta(hours=at.hour, minutes=at.minute, seconds=at.second)
+Ordinal = Numerical | Datetime | Time | Duration
+"""What is coded by its place between two bounds."""
 
+Coded = Categorical | Ordinal
+"""What is counted."""
 
-def _check_steps(low: timedelta, high: timedelta, unit: str) -> None:
-    if low > high:
-        raise InputError(f"low {low} is above high {high}")
-    for bound in (low, high):
-        if bound % timedelta(seconds=SECONDS[unit]):
-            raise InputError(f"the bound {bound} is not a whole number of steps of unit {unit!r}")
+Column = Coded | Identifier | Text

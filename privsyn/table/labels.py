@@ -7,21 +7,21 @@ from datetime import timedelta
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from privsyn.table.clocks import Clock, Span
+from privsyn.answers.arrays import Integers
+from privsyn.table.clocks import Clock, Length
 from privsyn.table.codec import Codec
-from privsyn.table.columns import Coder, Listed, Moment, Ordered
+from privsyn.table.columns import Coder, Listed, Ordered
+from privsyn.table.dates import Moment
 from privsyn.table.grid import Grid
 
-Codes = npt.NDArray[np.integer]
 Word = Callable[[float], str]
 
 MISSING = "(missing)"
 SECONDS_IN_A_DAY = 86400
 
 
-def labels(codec: Codec, groups: Sequence[Codes]) -> tuple[tuple[str, ...], ...]:
+def labels(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[str, ...], ...]:
     """Each group of codes of each column in words.
 
     Parameters
@@ -32,7 +32,7 @@ def labels(codec: Codec, groups: Sequence[Codes]) -> tuple[tuple[str, ...], ...]
     Examples
     --------
     >>> import pandas as pd
-    >>> from privsyn.table.schema import Categorical, Numerical, Schema
+    >>> from privsyn import Categorical, Numerical, Schema
     >>> schema = Schema({"age": Numerical(0, 99, bins=4), "sex": Categorical(["F", "M"], nullable=False)})
     >>> codec = Codec.for_table(schema, pd.DataFrame({"age": [1.5], "sex": ["F"]}))
     >>> labels(codec, [np.array([0, 0, 0, 1, 2]), np.array([0, 0])])
@@ -80,7 +80,7 @@ def bin_labels(grid: Grid, word: Word = as_number) -> list[str]:
     return [_range(grid, place, place, word) for place in range(grid.bins)]
 
 
-def _label(coder: Coder, codes: Codes) -> str:
+def _label(coder: Coder, codes: Integers) -> str:
     """Neighbouring bins by their range; other codes that were counted as one by the first of them."""
     first, last = int(codes[0]), int(codes[-1])
     if isinstance(coder, Ordered) and last < coder.size and last - first + 1 == len(codes):
@@ -105,7 +105,7 @@ def _word_of(coder: Ordered) -> Word:
     match coder:
         case Moment():
             return partial(as_date, in_a_day=1 if coder.unit == "D" else SECONDS_IN_A_DAY)
-        case Span() | Clock():
+        case Length() | Clock():
             return partial(as_span, step=coder.step)
         case _:
             return as_number

@@ -23,7 +23,7 @@ class Maker(ABC):
 
 
 @dataclass(frozen=True)
-class Numbers(Maker):
+class NumberMaker(Maker):
     """Whole numbers from 1."""
 
     dtype: Dtype
@@ -42,7 +42,7 @@ class Numbers(Maker):
 
 
 @dataclass(frozen=True)
-class Texts(Maker):
+class TextMaker(Maker):
     """Text around whole numbers from 1, or random UUIDs."""
 
     dtype: Dtype
@@ -71,7 +71,7 @@ def make_maker(column: Identifier, dtype: Dtype) -> Maker:
     if kind in ("integer", "real"):
         if column.format is not None:
             raise InputError(f"its dtype is {dtype}: leave out the format, or make it text")
-        return Numbers(dtype)
+        return NumberMaker(dtype)
     if kind in ("text", "object"):
-        return Texts(dtype, column.format)
+        return TextMaker(dtype, column.format)
     raise InputError(f"an identifier is text or a whole number, not {kind or dtype}: convert it")

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.table.codec import Codec
-from privsyn.table.csv_file import read_text
+from privsyn.table.csv_text import read_text
 from privsyn.table.draft import is_csv, without
-from privsyn.table.kinds import Text
+from privsyn.table.kinds import Categorical, Coded, Text
 from privsyn.table.persons import persons_of
-from privsyn.table.schema import Categorical, Coded, Schema
+from privsyn.table.schema import Schema
 from privsyn.table.sources import read_table
 from privsyn.table.unknown import Unknown
 
@@ -25,7 +25,7 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
 
     Examples
     --------
-    >>> from privsyn.table.schema import Numerical
+    >>> from privsyn import Numerical
     >>> check_schema(pd.DataFrame({"age": [17, 44, 300]}), Schema({"age": Numerical(0, 120)}))
     ["column 'age': 1 of 3 cells do not fit and become clipped, or missing if unreadable"]
     """

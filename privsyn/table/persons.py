@@ -11,9 +11,9 @@ from unicodedata import normalize
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from privsyn.answers.arrays import Ints, Mask
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.csv_file import MARKS
@@ -31,7 +31,7 @@ KEY = secrets.token_bytes(16)
 _WHOLE = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]*+)(?:\.0*+)?")  # + takes all and never tries with fewer
 
 
-def persons_of(table: pd.DataFrame, unit: str) -> npt.NDArray[np.int64]:
+def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     """A code for each row, the same for all rows of one person; -1 where there is no identifier.
 
     Parameters
@@ -61,7 +61,7 @@ def persons_of(table: pd.DataFrame, unit: str) -> npt.NDArray[np.int64]:
     return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
 
 
-def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> npt.NDArray[np.int64]:
+def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
     """A code for each row that depends on its identifier alone; -1 where there is none.
 
     So the rows of a person are known in whatever part of a table, in whatever process. Two people who share a
@@ -81,9 +81,9 @@ def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> npt.NDArra
 
 def drop_rows(
     table: pd.DataFrame,
-    kept: npt.NDArray[np.bool_],
+    kept: Mask,
     unit: str,
-    persons: npt.NDArray[np.int64],
+    persons: Ints,
     key: bytes = KEY,
 ) -> pd.DataFrame:
     """The rows that are kept, without the column of identifiers, which is never synthesised.

@@ -15,12 +15,13 @@ from math import prod
 import networkx as nx
 import numpy as np
 
+from privsyn.answers.arrays import Floats, Integers, Mask, keep
 from privsyn.answers.nearest import nearest_rows
 from privsyn.errors import InputError
-from privsyn.table.rows import Cells, Ints, Rows
+from privsyn.table.drawn import Cells, Drawn
+from privsyn.table.kinds import Coded
 from privsyn.table.rules import Numbers, Rule, find_rows
-from privsyn.table.schema import Coded
-from privsyn.table.spans import Floats, Mask, bounds_of, step_of
+from privsyn.table.spans import bounds_of, step_of
 
 MOST_CELLS = 2**20  # of a table that says which of its cells are possible; bigger ones are only mended
 MOST_DONORS = 100_000  # rows among which one is looked for that keeps all rules
@@ -40,6 +41,11 @@ class LookUp:
     by: tuple[str, ...]
     keys: Floats
     values: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "keys", "values", dtype=np.float64)
+        if self.keys.shape != (len(self.values), len(self.by)):
+            raise ValueError(f"keys {self.keys.shape} for {len(self.values)} values by {self.by}")
 
     def make(self, numbers: Numbers) -> Floats:
         """The value of each row, NaN where a key is missing."""
@@ -103,7 +109,7 @@ class Rulebook:
         for maker in self.makers:
             numbers[maker.column] = maker.make(numbers)
 
-    def settle(self, rows: Rows, rng: np.random.Generator) -> None:
+    def settle(self, rows: Drawn, rng: np.random.Generator) -> None:
         """Change rows so that all keep all rules, and fill in what is computed."""
         self.compute(rows.numbers)
         for rule in self.rules:
@@ -192,7 +198,7 @@ class Rulebook:
         nullable = column.nullable if cells is None else cells.nullable
         return [*found.tolist(), *([np.nan] if nullable else [])]
 
-    def _copy(self, rows: Rows, names: tuple[str, ...], kept: Mask, rng: np.random.Generator) -> None:
+    def _copy(self, rows: Drawn, names: tuple[str, ...], kept: Mask, rng: np.random.Generator) -> None:
         """Give each row that breaks a rule the columns of one that keeps all and is most like it."""
         broken, donors = np.flatnonzero(~kept), np.flatnonzero(kept)
         if len(donors) > MOST_DONORS:
@@ -218,7 +224,7 @@ class Rulebook:
         if len(broken):
             self._invent(rows, names, held, broken)
 
-    def _invent(self, rows: Rows, names: tuple[str, ...], held: list[str], at: Ints) -> None:
+    def _invent(self, rows: Drawn, names: tuple[str, ...], held: list[str], at: Integers) -> None:
         """Give rows of which none keeps the rules an example that does, found by trying."""
         given = (
             np.stack([rows.numbers[name][at] for name in held], axis=1) if held else np.empty((len(at), 0))

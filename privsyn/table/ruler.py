@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import floor, inf, log2, log10
 
 import numpy as np
-import numpy.typing as npt
 
-from privsyn.table.grid import GUARD, Codes, Floats
+from privsyn.answers.arrays import Floats, Ints
+from privsyn.table.grid import GUARD
 
 PARTS = 2
 """Cells between a power of two and the next: more make tighter bounds, but noisier octaves. Of 1, 2, 4 and 8
@@ -38,7 +38,7 @@ class Ruler:
 
     lows: Floats
     highs: Floats
-    blocks: Codes
+    blocks: Ints
 
     @classmethod
     def numbers(
@@ -120,12 +120,12 @@ class Ruler:
         """The least number of one cell and the greatest of another."""
         return float(self.lows[first]), float(self.highs[last])
 
-    def find(self, numbers: Floats) -> Codes:
+    def find(self, numbers: Floats) -> Ints:
         """The cell of each number; what lies beyond all cells belongs to the last one."""
         cells = np.searchsorted(self.lows, numbers, side="right") - 1
         return np.clip(cells, 0, len(self.lows) - 1)
 
-    def count(self, numbers: Floats) -> npt.NDArray[np.int64]:
+    def count(self, numbers: Floats) -> Ints:
         """How many numbers lie in each cell; NaN in none. Private."""
         return np.bincount(self.find(numbers[~np.isnan(numbers)]), minlength=len(self.lows)).astype(np.int64)
 

@@ -11,19 +11,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.answers.arrays import Array, Floats, Integers, Mask
 from privsyn.answers.nearest import nearest_rows
-from privsyn.table.rows import Cells, Ints, Rows
-from privsyn.table.spans import Floats, Mask, Span
+from privsyn.table.drawn import Cells, Drawn
+from privsyn.table.spans import Span
 
 TRADES = 12  # times that all rows are paired anew
 
 Numbers = Mapping[str, Floats]
-Column = npt.NDArray[Any]
 
 
 class Rule(ABC):
@@ -40,7 +39,7 @@ class Rule(ABC):
         """Which cells of the table over its columns, in merged codes, can hold a row that keeps it."""
 
     @abstractmethod
-    def mend(self, rows: Rows, at: Ints, rng: np.random.Generator) -> None:
+    def mend(self, rows: Drawn, at: Integers, rng: np.random.Generator) -> None:
         """Change the rows `at`, which break it, so that they keep it, as far as their room allows."""
 
     @property
@@ -84,7 +83,7 @@ class Outlaw(Rule):
         ]
         return ~reduce(np.logical_and.outer, whole)
 
-    def mend(self, rows: Rows, at: Ints, rng: np.random.Generator) -> None:
+    def mend(self, rows: Drawn, at: Integers, rng: np.random.Generator) -> None:
         """Make the one column missing, or draw numbers anew on either side of their span."""
         if self.lost is not None and rows.is_free(self.lost):
             rows.numbers[self.lost][at] = np.nan
@@ -127,7 +126,7 @@ class Listing(Rule):
         values = np.stack([numbers[name] for name in self.columns], axis=1)
         return np.isnan(values).any(axis=1) | (self.find(values) >= 0)
 
-    def find(self, values: Floats) -> Ints:
+    def find(self, values: Floats) -> Integers:
         """The combination that each row has, -1 where it is not listed."""
         return find_rows(self.rows, values)
 
@@ -140,14 +139,14 @@ class Listing(Rule):
                 mask[(slice(None),) * axis + (c.groups[-1],)] = True
         return mask
 
-    def mend(self, rows: Rows, at: Ints, rng: np.random.Generator) -> None:
+    def mend(self, rows: Drawn, at: Integers, rng: np.random.Generator) -> None:
         """Take a combination of the row's own groups, by its weight; else the next in order."""
         if not all(name in rows.cells for name in self.columns):
             return
         # Numbers that may not change lead the order, so that the next in order has them as well.
         order = sorted(range(len(self.columns)), key=lambda j: self.columns[j] not in rows.fixed)
-        listed: list[Column] = []
-        wanted: list[Column] = []
+        listed: list[Array] = []
+        wanted: list[Array] = []
         weights = np.ones(len(self.rows))
         for j in order:
             name, c = self.columns[j], rows.cells[self.columns[j]]
@@ -173,7 +172,7 @@ class Rise(Rule):
     strict: bool
     scales: tuple[float, ...]  # what one unit of each column is worth
 
-    def _trade(self, rows: Rows, rng: np.random.Generator) -> None:
+    def _trade(self, rows: Drawn, rng: np.random.Generator) -> None:
         """Pair rows of one group at random and trade their numbers, where fewer break the rule for it."""
         free = [name for name in self.columns if rows.is_free(name)]
         for turn in range(TRADES if free else 0):
@@ -192,7 +191,7 @@ class Rise(Rule):
             rows.numbers[name][one[better]] = near[name][0][better]
             rows.numbers[name][two[better]] = near[name][1][better]
 
-    def _step(self, rows: Rows, name: str, scale: float) -> float:
+    def _step(self, rows: Drawn, name: str, scale: float) -> float:
         """By how much a number of a column must lie above the one before."""
         if not self.strict or name not in rows.cells:
             return 0.0
@@ -217,7 +216,7 @@ class Rise(Rule):
             before = np.fmax(before, low)
         return np.broadcast_to(kept, [c.merged for c in cells])
 
-    def mend(self, rows: Rows, at: Ints, rng: np.random.Generator) -> None:
+    def mend(self, rows: Drawn, at: Integers, rng: np.random.Generator) -> None:
         """Trade numbers with rows of the same groups; what is left is drawn anew within its groups.
 
         Trading changes the counts of no value. Bringing a row's own numbers in order would: those of the

@@ -15,10 +15,11 @@ import yaml
 from privsyn.errors import InputError, shown
 from privsyn.table.constraint_file import constraint_of, plain_constraint
 from privsyn.table.csv_format import CsvFormat
-from privsyn.table.kinds import Duration, Identifier, Text, Time
+from privsyn.table.kinds import Categorical, Column, Identifier, Numerical, Text
 from privsyn.table.plain import plain_value
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
+from privsyn.table.schema import Schema
 from privsyn.table.sources import atomic_path
+from privsyn.table.times import Datetime, Duration, Time
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 

@@ -12,15 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, Mask, keep
 from privsyn.errors import InputError, shown
 from privsyn.table.checks import clock_time, length_of_time, time_bounds
-from privsyn.table.kinds import SECONDS, Duration, Time
-from privsyn.table.schema import Categorical, Coded, Datetime, Numerical
-
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from privsyn.table.kinds import Categorical, Coded, Numerical
+from privsyn.table.times import SECONDS, Datetime, Duration, Time
 
 EPOCH = datetime(1970, 1, 1)
 HARDLY = 2.0**-20  # of the bounds' distance
@@ -40,6 +37,11 @@ class Span:
     lows: Floats
     highs: Floats
     missing: bool
+
+    def __post_init__(self) -> None:
+        keep(self, "lows", "highs", dtype=np.float64)
+        if self.lows.ndim != 1 or self.lows.shape != self.highs.shape:
+            raise ValueError(f"{self.lows.shape} low ends, {self.highs.shape} high ones")
 
     @classmethod
     def of(cls, column: Coded, said: object) -> Span:

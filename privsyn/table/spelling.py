@@ -5,7 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from privsyn.table.dtypes import OBJECT, family
-from privsyn.table.schema import Datetime, Numerical, Schema
+from privsyn.table.kinds import Numerical
+from privsyn.table.schema import Schema
+from privsyn.table.times import Datetime
 
 
 def spelt(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:

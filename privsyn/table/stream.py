@@ -18,13 +18,15 @@ import pyarrow.parquet as pq
 
 from privsyn.answers.counting import Walk, block_of
 from privsyn.errors import InputError
+from privsyn.table.arrow_cells import frame_of
 from privsyn.table.checks import check_names
 from privsyn.table.codec import Codec
-from privsyn.table.csv_file import CsvTable, walk_text
-from privsyn.table.form import Form
+from privsyn.table.csv_file import CsvTable
+from privsyn.table.csv_text import walk_text
+from privsyn.table.form import PANDAS, Form
 from privsyn.table.persons import drop_rows, fingerprints, persons_of
 from privsyn.table.schema import Schema
-from privsyn.table.sources import PANDAS, check_file, ending_of, frame_of, read_table
+from privsyn.table.sources import check_file, ending_of, read_table
 
 CELLS = 2**21
 """Of a batch: some 100,000 rows of a usual table, far fewer of a wide one."""

@@ -19,12 +19,13 @@ from privsyn.table.checks import LONGEST, check_names
 from privsyn.table.codec import Codec
 from privsyn.table.coders import exact_decimals, largest_decimal, make_coder
 from privsyn.table.columns import STRAY, Ordered
-from privsyn.table.compiling import fit_found
 from privsyn.table.dtypes import OBJECT, Dtype, family, number_type
-from privsyn.table.kinds import SECONDS, Duration, Identifier, Time
+from privsyn.table.kinds import Categorical, Column, Identifier, Numerical
 from privsyn.table.naming import with_identifiers
 from privsyn.table.ruler import FIRST_YEAR, LAST_YEAR, Ruler
-from privsyn.table.schema import Categorical, Column, Datetime, Numerical, Schema
+from privsyn.table.schema import Schema
+from privsyn.table.settling import fit_found
+from privsyn.table.times import SECONDS, Datetime, Duration, Time
 
 Codes = npt.NDArray[np.integer]
 Counts = npt.NDArray[np.int64]

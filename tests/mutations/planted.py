@@ -89,7 +89,7 @@ BUGS = (
             Edit(
                 "privsyn/synthesizer.py",
                 "        codec = Codec.for_table(opening.schema, rows.head, fine=",
-                "        from privsyn.table.schema import Categorical as C\n\n"
+                "        from privsyn.table.kinds import Categorical as C\n\n"
                 "        seen_only = {\n"
                 "            name: C(seen, nullable=column.nullable)\n"
                 "            if isinstance(column, C) and name in rows.head\n"

@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats, Integers, keep
 from privsyn.table.grid import Grid
-from privsyn.table.spans import Floats
-
-Ints = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +34,13 @@ class Cells:
     lows: Floats
     highs: Floats
     grid: Grid | None
-    groups: Ints
+    groups: Integers
     shares: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "lows", "highs", "groups", "shares")
+        if not self.lows.shape == self.highs.shape == self.groups.shape == self.shares.shape:
+            raise ValueError("bounds, groups and shares are not one a code")
 
     @classmethod
     def unmerged(cls, lows: Floats, highs: Floats, grid: Grid | None) -> Cells:
@@ -64,7 +66,7 @@ class Cells:
         """Whether a cell may be missing."""
         return bool(np.isnan(self.lows[-1]))
 
-    def find(self, numbers: Floats) -> Ints:
+    def find(self, numbers: Floats) -> Integers:
         """The code of each number."""
         known = self.lows[:-1] if self.nullable else self.lows
         codes = np.clip(np.searchsorted(known, numbers, side="right") - 1, 0, None)
@@ -85,7 +87,7 @@ class Cells:
 
 
 @dataclass(eq=False)
-class Rows:
+class Drawn:
     """Numbers by column, to be changed where they break a constraint.
 
     Parameters
@@ -97,7 +99,7 @@ class Rows:
     """
 
     numbers: dict[str, Floats]
-    codes: Mapping[str, Ints]
+    codes: Mapping[str, Integers]
     cells: Mapping[str, Cells]
     fixed: frozenset[str] = frozenset()
 
@@ -105,11 +107,11 @@ class Rows:
         """Whether the numbers of a column may be drawn anew."""
         return name in self.cells and name not in self.fixed
 
-    def merged(self, name: str, at: Ints) -> Ints:
+    def merged(self, name: str, at: Integers) -> Integers:
         """The merged codes of some rows."""
         return self.cells[name].groups[self.codes[name][at]]
 
-    def room(self, name: str, at: Ints) -> tuple[Floats, Floats]:
+    def room(self, name: str, at: Integers) -> tuple[Floats, Floats]:
         """Between which numbers those of some rows may move; NaN where they are missing."""
         numbers = self.numbers[name][at]
         if not self.is_free(name):

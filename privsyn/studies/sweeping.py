@@ -25,6 +25,7 @@ import pandas as pd
 from privsyn.answers.learnt import Method
 from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError, shown
+from privsyn.evaluation.comparison import TEST_SHARE
 from privsyn.evaluation.metrics import evaluate
 from privsyn.progress import Progress
 from privsyn.synthesizer import PrivSyn
@@ -33,7 +34,6 @@ from privsyn.table.schema import Schema
 from privsyn.table.schema_file import to_plain
 from privsyn.table.sources import atomic_path, read_table
 
-TEST_SHARE = 0.2
 SPLIT_SEED = 20261121
 PRESETS = {"default": "default", "paper": "published"}
 """The method of each preset."""
@@ -125,7 +125,9 @@ class Bench:
         synthetic = model.sample()
         sampled = time.perf_counter()
         memory = _peak()
-        scores = evaluate(self.train, synthetic, self.schema, self.target, test=self.test, models=self.models)
+        scores = evaluate(
+            self.train, synthetic, self.schema, target=self.target, test=self.test, models=self.models
+        )
         about: dict[str, Any] = {
             "config": self.key(run),
             "preset": run.preset,

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.conditional import complete
 from privsyn.answers.domain import Records
 from privsyn.answers.learnt import Learnt
 from privsyn.answers.marginal import Marginal
+from privsyn.answers.synthesis import ENOUGH
 from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.given import patterns
 from privsyn.table.rulebook import LookUp
+from privsyn.table.rules import Numbers
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = npt.NDArray[np.float64]
-Numbers = Mapping[str, Floats]
-
-ENOUGH = 10_000  # rows that are completed together at least: few rows cannot hold many tables
 
 
 def balanced(codec: Codec, learnt: Learnt, name: str, n: int, rng: np.random.Generator) -> Floats:

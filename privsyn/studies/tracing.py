@@ -10,9 +10,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.counting import count
+from privsyn.answers.distance import total_variation
 from privsyn.answers.domain import Attributes, Records
 from privsyn.answers.simplex import norm_sub
 from privsyn.evaluation.scores import Origin
@@ -20,8 +21,6 @@ from privsyn.release import Release
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Floats = npt.NDArray[np.float64]
 
 
 def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tuple[Origin, ...]:
@@ -56,8 +55,8 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
         true, drawn = (_shares(records, pair) for records in tables)
         if pair in asked:
             for found, answer in zip((heard, consistent), asked[pair], strict=True):
-                found.append(_total_variation(answer, true))
-        (made if pair in asked else others).append(_total_variation(drawn, true))
+                found.append(total_variation(answer, true))
+        (made if pair in asked else others).append(total_variation(drawn, true))
     return tuple(Origin(title, len(found), float(np.mean(found))) for title, found in errors.items() if found)
 
 
@@ -78,7 +77,3 @@ def _asked(
 
 def _shares(records: Records, pair: Attributes) -> Floats:
     return count(records, pair) / max(len(records), 1)
-
-
-def _total_variation(one: Floats, other: Floats) -> float:
-    return float(np.abs(one - other).sum() / 2)

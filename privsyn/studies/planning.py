@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from privsyn.answers.arrays import Floats
 from privsyn.answers.bigger import candidates
+from privsyn.answers.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.answers.domain import Domain
-from privsyn.answers.spread import MEAN_OF_ABSOLUTE
-from privsyn.arguments import check_finite, check_whole
-from privsyn.errors import InputError, counted, shown
+from privsyn.arguments import check_column, check_finite, check_whole
+from privsyn.errors import InputError, counted
 from privsyn.methods.opening import least_share, reserved_delta
 from privsyn.methods.split import Split
 from privsyn.private.accounting import rho_for
@@ -35,7 +35,6 @@ from privsyn.table.unknown import Unknown
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 """Numbers of rows to plan for where none is given."""
@@ -188,8 +187,8 @@ def plan(
     if unit is not None:
         columns = columns.drop(columns=unit, errors="ignore")
     domain, unknown = _domain(columns, schema)
-    if target is not None and target not in domain.names:
-        raise InputError(f"target {shown(target)}: there is no such column among those to be synthesised")
+    if target is not None:
+        check_column("target", target, domain.names)
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
     reserved = reserved_delta(delta, unknown)
     rho = rho_for(epsilon, delta - reserved, "gaussian") / (rows_per_unit or 1) ** 2

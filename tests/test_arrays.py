@@ -1,0 +1,67 @@
+"""Value objects keep copies of their arrays, to which nobody can write, and refuse what does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from privsyn.answers.arrays import Floats, keep
+from privsyn.answers.bigger import Unexplained
+from privsyn.answers.binning import Axis
+from privsyn.answers.domain import Domain
+from privsyn.answers.marginal import Marginal
+from privsyn.answers.pairs import Pairs
+from privsyn.answers.possible import Possible
+from privsyn.evaluation.levels import Levels
+from privsyn.evaluation.queries import Queries
+from privsyn.table.drawn import Cells
+from privsyn.table.rulebook import LookUp
+from privsyn.table.spans import Span
+
+SQUARE = Domain(("a", "b"), (2, 2))
+TABLE = Marginal(SQUARE, np.ones((2, 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    one: Floats
+    many: tuple[Floats, ...]
+
+    def __post_init__(self):
+        keep(self, "one", "many", dtype=np.float64)
+
+
+def test_what_is_kept_follows_no_change_of_what_was_given_and_cannot_be_changed():
+    given = np.arange(3)
+    value = Value(given, (given, given[::-1]))
+    given[:] = 7
+    assert value.one.tolist() == value.many[0].tolist() == [0.0, 1.0, 2.0]
+    assert value.many[1].tolist() == [2.0, 1.0, 0.0]
+    for array in (value.one, *value.many):
+        assert array.dtype == np.float64
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Axis(np.array([1.0, 0.0]), 1), "not above 0"),
+        (lambda: Axis(np.ones(2), 0), "0 groups"),
+        (lambda: Possible(((SQUARE, np.ones(4, np.bool_)),)), "over a domain of"),
+        (lambda: Unexplained(TABLE, 1.0, np.zeros(3)), "likelihood of shape"),
+        (lambda: Unexplained(TABLE, -1.0, np.zeros(36)), "dispersion -1.0"),
+        (lambda: Pairs(4.0, (), (TABLE,), (np.ones(4),)), "the tables' shapes"),
+        (lambda: Pairs(4.0, (), (TABLE,), ()), "the tables' shapes"),
+        (lambda: Span(np.zeros(2), np.zeros(1), missing=False), "low ends"),
+        (lambda: Cells(np.zeros(2), np.zeros(2), None, np.zeros(3, int), np.ones(2)), "one a code"),
+        (lambda: LookUp("c", ("a", "b"), np.zeros((3, 1)), np.zeros(3)), "keys .* for 3 values"),
+        (lambda: Levels(("x",), np.array([0, 1])), "have a label"),
+        (lambda: Queries(np.zeros((2, 3), int), np.zeros((2, 3), int), np.zeros((2, 2), int)), "one for one"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_when_it_is_made(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
