@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from privsyn.cli.commands import app
+from privsyn.cli.commands import StoppedError, app
 from privsyn.errors import InputError
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(error), MISTAKE)
     except UsageError as error:
         return _complain(_usage(error), MISTAKE)
+    except StoppedError as error:
+        return _complain(str(error), INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:

@@ -39,6 +39,10 @@ RowsPerUnit = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what may not be made again.")]
 
 
+class StoppedError(Exception):
+    """Ctrl-C, where there is more to say than that."""
+
+
 @app.callback(invoke_without_command=True)
 def privsyn(
     context: typer.Context,
@@ -159,27 +163,44 @@ def sample(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the drawing repeatable; costs no privacy.")
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="If it is broken off, the same command goes on from OUT.unfinished."),
+    ] = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further cost in privacy."""
     from privsyn import load
-    from privsyn.cli.files import check_outputs, staged
+    from privsyn.cli.files import check_outputs
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
+    from privsyn.errors import InputError
     from privsyn.table.given import parse_given
     from privsyn.table.sources import ending_of, write_blocks
+    from privsyn.table.unfinished import folder_of
 
-    outputs = {"OUT": out}
+    plain = not given and balance is None
     ending_of(out)
-    check_outputs(outputs, inputs=(model,))
+    check_outputs({"OUT": out}, inputs=(model,))
+    if resume and not plain:
+        raise InputError(
+            "--resume: is not for rows that have something given: leave out --given and --balance"
+        )
     release = load(model)
     _check_given(release.codec.schema.coded, given or ())
     asked = parse_given(release.codec.schema, given) if given else None
-    with staged(outputs) as places, progress() as report:
-        if asked is None and balance is None:
-            blocks = release.sample_blocks(rows, seed=seed, progress=report)
-        else:
-            blocks = iter([release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)])
-        shape = write_blocks(blocks, places["OUT"], release.codec.schema, release.form)
-    show_files(shape, out, release.ledger, estimated=rows is None and asked is None and balance is None)
+    try:
+        with progress() as report:
+            if plain:
+                shape = release.sample_to(out, rows, seed=seed, resume=resume, progress=report)
+            else:
+                table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
+                shape = write_blocks(iter([table]), out, release.codec.schema, release.form)
+    except KeyboardInterrupt:
+        if not resume:
+            raise
+        raise StoppedError(
+            f"interrupted; what is done is kept in {folder_of(out).name}: the same command goes on with it"
+        ) from None
+    show_files(shape, out, release.ledger, estimated=rows is None and plain)
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
 
