@@ -60,7 +60,7 @@ class Unfinished:
         """The block of a place: the kept one, or that which `make` gives, kept from now on."""
         file = self.folder / f"block-{place + 1:06}.npz"
         with suppress(Exception):  # not there, or damaged as its checksum shows: it is made again
-            with np.load(file, allow_pickle=False) as columns:
+            with file.open("rb") as raw, np.load(raw, allow_pickle=False) as columns:
                 codes = np.stack([columns[name] for name in columns.files], axis=1)
             if len(codes) == rows:
                 return Records(self.domain, codes)
