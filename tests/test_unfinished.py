@@ -163,7 +163,9 @@ def inside_or_none(path):
     return inside(path) if unfinished.folder_of(path).exists() else None
 
 
-@pytest.mark.parametrize("notes", [None, "", "[]", "{}", '{"version": 1, "model": 1, "rows": 1, "seed": "3"}'])
+@pytest.mark.parametrize(
+    "notes", [None, "", "[]", "{}", '{"version": 1, "model": 1, "rows": 1, "seed": "3"}']
+)
 def test_a_folder_that_is_not_ours_is_refused_and_left_alone(notes, model, tmp_path):
     path = tmp_path / "t.csv"
     folder = unfinished.folder_of(path)

@@ -94,7 +94,7 @@ def synth(
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.files import check_new, check_outputs, check_page, staged
+    from privsyn.cli.files import check_new, check_outputs, check_page, staged, write_text
     from privsyn.cli.screen import progress, show_dropped, show_files, show_identifiers, show_privacy
     from privsyn.table.naming import called_identifiers
     from privsyn.table.schema_file import read_schema
@@ -131,7 +131,7 @@ def synth(
             if model is not None:
                 fitted.save(places["--model"])
             if ledger is not None:
-                places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
+                write_text(places["--ledger"], fitted.ledger_.to_json())
             if public_report is not None:
                 privsyn.report(fitted.release_, places["--public-report"])
     show_files(shape, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
@@ -183,6 +183,10 @@ def sample(
     if resume and not plain:
         raise InputError(
             "--resume: is not for rows that have something given: leave out --given and --balance"
+        )
+    if not resume and (begun := folder_of(out)).is_dir():
+        typer.echo(
+            f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True
         )
     release = load(model)
     _check_given(release.codec.schema.coded, given or ())
@@ -314,7 +318,7 @@ def evaluate(
 ) -> None:
     """Say how far SYNTHETIC is from REAL. It READS REAL: what it says is not private."""
     import privsyn
-    from privsyn.cli.files import check_outputs, check_page, staged
+    from privsyn.cli.files import check_outputs, check_page, staged, write_text
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of
 
@@ -326,7 +330,7 @@ def evaluate(
     with staged(outputs) as places:
         scores = privsyn.evaluate(real, synthetic, public, target, report=places.get("--report"))
         if json_file is not None:
-            places["--json"].write_text(scores.to_json(), encoding="utf-8")
+            write_text(places["--json"], scores.to_json())
     typer.echo(str(scores))
 
 

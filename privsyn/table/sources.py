@@ -242,7 +242,8 @@ def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterat
         yield part
         part.replace(target)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or 'the disk failed'})") from None
+        reason = os.strerror(error.errno) if error.errno else "the disk failed"  # in no library's words
+        raise InputError(f"{path}: cannot be written ({reason})") from None
     finally:
         with suppress(OSError):
             part.unlink()
