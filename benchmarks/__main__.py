@@ -101,10 +101,10 @@ def sample(model: Path, n: int, out: Path) -> None:
 
 def resume(model: Path, n: int, out: Path) -> None:
     """Sample to a file without keeping blocks, keeping them, and from nine tenths on."""
-    release = load(model)
+    release, folder = load(model), out.with_name(f"{out.name}.unfinished")
 
     def stop(_stage: str, done: int, total: int) -> None:
-        if done >= 0.9 * total:
+        if done == total - 1:
             raise KeyboardInterrupt
 
     release.sample_to(out, 200_000)  # compiled
@@ -116,6 +116,9 @@ def resume(model: Path, n: int, out: Path) -> None:
     watch.say("blocks kept")
     with suppress(KeyboardInterrupt):
         release.sample_to(out, n, seed=1, resume=True, progress=stop)
+    blocks = sorted(folder.glob("block-*"))
+    for block in blocks[len(blocks) * 9 // 10 :]:
+        block.unlink()
     watch = Watch()
     release.sample_to(out, n, seed=1, resume=True)
     watch.say("going on after 90 %")

@@ -147,7 +147,7 @@ def _is_new(folder: Path) -> bool:
 
 
 def _remove(folder: Path, pattern: str) -> None:
-    for file in folder.iterdir():
-        if re.fullmatch(pattern, file.name):
-            with suppress(OSError):
+    with suppress(OSError):
+        for file in list(folder.iterdir()):
+            if re.fullmatch(pattern, file.name):
                 file.unlink()
