@@ -241,3 +241,19 @@ def test_a_fitted_synthesizer_writes_too(tmp_path):
     model = PrivSyn(1.0, 1e-9, Schema({"a": Categorical(["p", "q"])}), seed=0).fit(pd.DataFrame({"a": ["p"]}))
     assert model.sample_to(tmp_path / "t.csv", 3000, resume=True) == (3000, 1)
     assert pd.read_csv(tmp_path / "t.csv")["a"].tolist() == model.sample(3000)["a"].tolist()
+
+
+@pytest.mark.parametrize("begun", [1, 8])
+def test_of_two_runs_at_once_one_ends_in_a_line_and_the_other_in_the_file(begun, model, tmp_path):
+    path = tmp_path / "t.csv"
+
+    def another(_stage, done, _total):
+        if done == begun:
+            assert model.sample_to(path, N, resume=True) == (N, 4)
+
+    with pytest.raises(InputError) as raised:
+        model.sample_to(path, N, seed=3, resume=True, progress=another)
+    assert "\n" not in str(raised.value)
+    model.sample_to(tmp_path / "whole.csv", N, seed=3)
+    assert path.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["t.csv", "whole.csv"]
