@@ -9,6 +9,7 @@ not spoil. The numbers of docs/performance.md are from here.
     python -m benchmarks many 1000000 5000000 many.parquet
     python -m benchmarks fit big.parquet --schema schema.yaml --memory 2GB --model m.privsyn
     python -m benchmarks sample m.privsyn 10000000 out.parquet
+    python -m benchmarks resume m.privsyn 3000000 out.parquet  # what keeping blocks costs
     python -m benchmarks count 1000000 15                      # the kernel against a plain twin
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 
@@ -92,11 +94,34 @@ def fit(table: Path, schema: Path | None, memory: str, model: Path | None) -> No
 
 def sample(model: Path, n: int, out: Path) -> None:
     """Sample to a file."""
-    from privsyn.table.sources import write_blocks
-
     watch = Watch()
-    write_blocks(load(model).sample_blocks(n), out)
+    load(model).sample_to(out, n)
     watch.say("sample")
+
+
+def resume(model: Path, n: int, out: Path) -> None:
+    """Sample to a file without keeping blocks, keeping them, and from nine tenths on."""
+    release, folder = load(model), out.with_name(f"{out.name}.unfinished")
+
+    def stop(_stage: str, done: int, total: int) -> None:
+        if done == total - 1:
+            raise KeyboardInterrupt
+
+    release.sample_to(out, 200_000)  # compiled
+    watch = Watch()
+    release.sample_to(out, n, seed=1)
+    watch.say("nothing kept")
+    watch = Watch()
+    release.sample_to(out, n, seed=1, resume=True)
+    watch.say("blocks kept")
+    with suppress(KeyboardInterrupt):
+        release.sample_to(out, n, seed=1, resume=True, progress=stop)
+    blocks = sorted(folder.glob("block-*"))
+    for block in blocks[len(blocks) * 9 // 10 :]:
+        block.unlink()
+    watch = Watch()
+    release.sample_to(out, n, seed=1, resume=True)
+    watch.say("going on after 90 %")
 
 
 def count(n: int, columns: int) -> None:
@@ -167,11 +192,12 @@ def main() -> None:
     command.add_argument("--memory", default="2GB")
     command.add_argument("--model", type=Path)
     command.set_defaults(run=fit)
-    command = work.add_parser("sample")
-    command.add_argument("model", type=Path)
-    command.add_argument("n", type=int)
-    command.add_argument("out", type=Path)
-    command.set_defaults(run=sample)
+    for run in (sample, resume):
+        command = work.add_parser(run.__name__)
+        command.add_argument("model", type=Path)
+        command.add_argument("n", type=int)
+        command.add_argument("out", type=Path)
+        command.set_defaults(run=run)
     given = vars(parser.parse_args())
     given.pop("run")(**given)
 

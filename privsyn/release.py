@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from math import isclose
 from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.answers.blocks import block_ends, in_blocks
+from privsyn.answers.blocks import Keep, block_ends, in_blocks, made_anew
 from privsyn.answers.certainty import Certainty
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.learnt import Learnt, Method
@@ -32,7 +33,8 @@ from privsyn.table.codec import Codec
 from privsyn.table.completing import balanced, completed
 from privsyn.table.form import PANDAS, Form
 from privsyn.table.given import read_given
-from privsyn.table.sources import atomic_path, stacked
+from privsyn.table.sources import atomic_path, ending_of, stacked, write_blocks
+from privsyn.table.unfinished import unfinished
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,8 +121,57 @@ class Release:
         """
         return (self.form.cast(block, self.codec.schema) for block in self._blocks(n, seed, progress))
 
-    def _blocks(self, n: int | None, seed: int | None, progress: Progress | None) -> Iterator[pd.DataFrame]:
-        rows = round(self.learnt.total) if n is None else check_whole("n", n)
+    def sample_to(
+        self,
+        path: str | PathLike[str],
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        resume: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[int, int]:
+        """Write the table of `sample` to a file, each block as it is made: all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends in .csv, .csv.gz or .parquet.
+        n, seed, progress : optional
+            See `sample`.
+        resume : bool, optional
+            Keep the blocks in a folder beside the file, ``path`` with ``.unfinished``, until it is whole.
+            If the run is broken off, however that be, the same call goes on from there, and the file becomes
+            what it would have been; without a `seed`, by the one that was drawn.
+
+        Returns
+        -------
+        The numbers of rows and of columns.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written, or the folder belongs to another model, number of rows, seed or
+            version of privsyn.
+        """
+        if not resume:
+            made = self.sample_blocks(n, seed=seed, progress=progress)
+            return write_blocks(made, path, self.codec.schema, self.form)
+        ending_of(path)
+        rows = self._rows(n)
+        domain, model = self.learnt.merging.merged, sha256(self._packed()).hexdigest()
+        seed = None if seed is None else check_whole("seed", seed)
+        with unfinished(path, domain, model=model, rows=rows, seed=seed) as kept:
+            blocks = self._blocks(rows, kept.seed, progress, kept.block)
+            cast = (self.form.cast(block, self.codec.schema) for block in blocks)
+            return write_blocks(cast, path, self.codec.schema, self.form, within=kept.folder)
+
+    def _rows(self, n: int | None) -> int:
+        return round(self.learnt.total) if n is None else check_whole("n", n)
+
+    def _blocks(
+        self, n: int | None, seed: int | None, progress: Progress | None, keep: Keep = made_anew
+    ) -> Iterator[pd.DataFrame]:
+        rows = self._rows(n)
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
         tables = self.learnt.one_ways + self._tables
         ends = block_ends(rows, len(self.codec.domain))
@@ -129,7 +180,9 @@ class Release:
             drawn = max(rows, min(round(self.learnt.total), ENOUGH))
             yield self._decoded(self._records(tables, drawn, rng, progress), rng, 0, rows)
             return
-        blocks = told(in_blocks(tables, ends, self._records, seeds), "synthesising", len(ends), progress)
+        blocks = told(
+            in_blocks(tables, ends, self._records, seeds, keep), "synthesising", len(ends), progress
+        )
         for start, block in zip((0, *ends), blocks, strict=False):
             yield self._decoded(block, rng, start)
 
@@ -137,7 +190,7 @@ class Release:
         self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
     ) -> pd.DataFrame:
         """Rows that have what is given."""
-        rows = round(self.learnt.total) if n is None else check_whole("n", n)
+        rows = self._rows(n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
         asked = {} if given is None else read_given(self.codec, given, n, rows)
         rows = next((len(numbers) for numbers in asked.values()), rows)
@@ -202,6 +255,12 @@ class Release:
         InputError
             If the file cannot be written.
         """
+        packed = self._packed()
+        with atomic_path(path) as part:
+            part.write_bytes(packed)
+
+    def _packed(self) -> bytes:
+        """The saved file; the same release gives the same bytes."""
         _check_tables(self.learnt)
         arrays: dict[str, npt.NDArray[Any]] = {
             f"groups_{j}": group for j, group in enumerate(self.learnt.merging.groups)
@@ -228,10 +287,12 @@ class Release:
             "errors": [certainty.error for certainty in self.learnt.certainties],
             "ledger": self.ledger.to_dict(),
         }
-        with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
-            # Under a fixed date, so that the same release gives the same bytes.
+        whole = io.BytesIO()
+        with zipfile.ZipFile(whole, "w") as file:
+            # Under a fixed date, which is part of the bytes.
             file.writestr(zipfile.ZipInfo("release.json"), json.dumps(text, indent=1))
             file.writestr(zipfile.ZipInfo("arrays.npz"), packed.getvalue())
+        return whole.getvalue()
 
 
 def _check_tables(learnt: Learnt) -> None:

@@ -272,6 +272,19 @@ class PrivSyn:
         seed = self.seed if seed is None else seed
         return self._fitted.sample_blocks(n, seed=seed, progress=progress or self.progress)
 
+    def sample_to(
+        self,
+        path: str | PathLike[str],
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        resume: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[int, int]:
+        """The same table in a file, gone on with if it was broken off; see `Release.sample_to`."""
+        seed = self.seed if seed is None else seed
+        return self._fitted.sample_to(path, n, seed=seed, resume=resume, progress=progress or self.progress)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write what was learnt to one file; see `Release.save`."""
         self._fitted.save(path)

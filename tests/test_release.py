@@ -369,10 +369,11 @@ def test_saving_over_a_folder_leaves_it_as_it_was(releases, tmp_path):
 def test_a_disk_that_fails_leaves_the_old_file(releases, tmp_path, monkeypatch):
     (tmp_path / "m.privsyn").write_text("old")
 
-    def fail(*arguments):
+    def fail(path, whole):
+        path.write_text("half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(zipfile.ZipFile, "writestr", fail)
+    monkeypatch.setattr(Path, "write_bytes", fail)
     with pytest.raises(InputError, match="No space left"):
         releases["default"].save(tmp_path / "m.privsyn")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("m.privsyn", "old")]

@@ -8,13 +8,16 @@ sample only those of the last are left. Within a round a cell's count is dealt o
 records.
 
 Blocks of a round are made without each other, by as many threads as there are cores; how many these are
-changes nothing.
+changes nothing. A block follows from the seed and those of the rounds before it, so whoever kept some of an
+earlier run may give them back, and all goes on from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
 from os import cpu_count
 from typing import Any
 
@@ -28,6 +31,15 @@ from privsyn.answers.marginal import Marginal
 Make = Callable[[tuple[Marginal, ...], int, np.random.Generator], Records]
 """Records of so many rows that have the tables' counts, as nearly as may be."""
 
+Keep = Callable[[int, int, Callable[[], Records]], Records]
+"""The block of this place and number of rows: what the function makes, or made in an earlier run."""
+
+
+def made_anew(_place: int, _rows: int, block: Callable[[], Records]) -> Records:
+    """Nothing is kept."""
+    return block()
+
+
 MOST_ROWS, LEAST_ROWS, CELLS = 100_000, 20_000, 2**22
 """Of a block: enough for all tables to be fitted, few enough for the cache."""
 
@@ -35,7 +47,11 @@ ROUND = 8  # blocks: more threads than that are of no use
 
 
 def in_blocks(
-    tables: tuple[Marginal, ...], ends: Sequence[int], make: Make, seeds: np.random.SeedSequence
+    tables: tuple[Marginal, ...],
+    ends: Sequence[int],
+    make: Make,
+    seeds: np.random.SeedSequence,
+    keep: Keep = made_anew,
 ) -> Iterator[Records]:
     """Records in blocks.
 
@@ -48,16 +64,18 @@ def in_blocks(
     make : callable
     seeds : numpy.random.SeedSequence
         Each block has its own part.
+    keep : callable, optional
+        Called from several threads.
     """
     held: Sequence[npt.NDArray[Any]] = [np.zeros(table.domain.shape) for table in tables]
-    pool, made = ThreadPoolExecutor(cpu_count()), list[Records]()
+    pool, made, places = ThreadPoolExecutor(cpu_count()), list[Records](), count()
     try:
         for own in _rounds((0, *ends)):
             wanted = [_wanted(t, h, own[0], own[-1]) for t, h in zip(tables, held, strict=True)]
             dealing, *rngs = map(np.random.default_rng, seeds.spawn(len(own)))
             sizes = np.diff(own)
             parts = zip(_deal(wanted, sizes, dealing), sizes.tolist(), rngs, strict=True)
-            begun = [pool.submit(make, *part) for part in parts]
+            begun = [pool.submit(keep, next(places), part[1], partial(make, *part)) for part in parts]
             yield from made  # those of the round before, while these are being made
             made = [block.result() for block in begun]
             counted = Tables(made[0].domain, [t.attributes for t in tables]).count(map(block_of, made))

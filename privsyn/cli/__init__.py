@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from privsyn.cli.making import StoppedError
 from privsyn.cli.menu import app
 from privsyn.errors import InputError
 
@@ -47,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(error), MISTAKE)
     except UsageError as error:
         return _complain(_usage(error), MISTAKE)
+    except StoppedError as error:
+        return _complain(str(error), INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+import typer
 
 from privsyn.errors import InputError
 from privsyn.table.sources import atomic_path
@@ -24,6 +27,7 @@ def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
         if (place := path.resolve()) in taken:
             raise InputError(f"{name} {path}: is {taken[place]} too: give it a name of its own")
         taken[place] = name
+    _tell_of_leftovers(path for path in outputs.values() if path is not None)
 
 
 def _check_output(name: str, path: Path) -> None:
@@ -40,6 +44,24 @@ def _check_output(name: str, path: Path) -> None:
         raise InputError(
             f"{name} {path}: nothing can be written there ({error.strerror}): choose another folder"
         ) from None
+
+
+def _tell_of_leftovers(outputs: Iterable[Path]) -> None:
+    """Name what a run that was killed outright was writing: it may be large, and a dot hides it.
+
+    It is not deleted, for another run may be at work on it.
+    """
+    for path in outputs:
+        place = path.resolve()
+        pattern = r"(\.[0-9a-f]{8}-)+" + re.escape(place.name)
+        with suppress(OSError):  # a folder that may be written to and not looked into
+            for name in sorted(file.name for file in place.parent.iterdir()):
+                if re.fullmatch(pattern, name):
+                    typer.echo(
+                        f"privsyn: {name!r}: was left beside {path.name} by a run that was killed,"
+                        " unless one is at work now: delete it",
+                        err=True,
+                    )
 
 
 def check_page(name: str, path: Path | None) -> None:
@@ -68,3 +90,9 @@ def staged(outputs: Outputs) -> Iterator[dict[str, Path]]:
             for name, place in places.items():
                 text = text.replace(str(place), str(outputs[name]))
             raise InputError(text) from None
+
+
+def write_text(place: Path, text: str) -> None:
+    """Write a text; where that fails it is this file that is named, and not another that is staged."""
+    with atomic_path(place) as part:
+        part.write_text(text, encoding="utf-8")

@@ -22,7 +22,7 @@ def evaluate(
 ) -> None:
     """Say how far SYNTHETIC is from REAL. It READS REAL: what it says is not private."""
     import privsyn
-    from privsyn.cli.files import check_outputs, check_page, staged
+    from privsyn.cli.files import check_outputs, check_page, staged, write_text
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of
 
@@ -34,7 +34,7 @@ def evaluate(
     with staged(outputs) as places:
         scores = privsyn.evaluate(real, synthetic, public, target=target, report=places.get("--report"))
         if json_file is not None:
-            places["--json"].write_text(scores.to_json(), encoding="utf-8")
+            write_text(places["--json"], scores.to_json())
     typer.echo(str(scores))
 
 

@@ -13,6 +13,10 @@ import typer
 from privsyn.cli.options import DataOrFolder, Delta, Epsilon, Force, Out, Rows, RowsPerUnit, Unit
 
 
+class StoppedError(Exception):
+    """Ctrl-C, where there is more to say than that."""
+
+
 def synth(
     data: DataOrFolder,
     out: Out,
@@ -50,7 +54,7 @@ def synth(
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.files import check_new, check_outputs, check_page, staged
+    from privsyn.cli.files import check_new, check_outputs, check_page, staged, write_text
     from privsyn.cli.screen import progress, show_dropped, show_files, show_identifiers, show_privacy
     from privsyn.studies.tracing import trace
     from privsyn.table.naming import called_identifiers
@@ -87,7 +91,7 @@ def synth(
             if model is not None:
                 fitted.save(places["--model"])
             if ledger is not None:
-                places["--ledger"].write_text(fitted.ledger_.to_json(), encoding="utf-8")
+                write_text(places["--ledger"], fitted.ledger_.to_json())
             if public_report is not None:
                 privsyn.report(fitted.release_, places["--public-report"])
     show_files(shape, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
@@ -118,26 +122,47 @@ def sample(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the drawing repeatable; costs no privacy.")
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="If it is broken off, the same command goes on from OUT.unfinished."),
+    ] = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further cost in privacy."""
     from privsyn import load
-    from privsyn.cli.files import check_outputs, staged
+    from privsyn.cli.files import check_outputs
     from privsyn.cli.given import parse_given
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
+    from privsyn.errors import InputError
     from privsyn.table.sources import ending_of, write_blocks
+    from privsyn.table.unfinished import folder_of
 
-    outputs = {"OUT": out}
+    plain = not given and balance is None
     ending_of(out)
-    check_outputs(outputs, inputs=(model,))
+    check_outputs({"OUT": out}, inputs=(model,))
+    if resume and not plain:
+        raise InputError(
+            "--resume: is not for rows that have something given: leave out --given and --balance"
+        )
+    if not resume and (begun := folder_of(out)).is_dir():
+        typer.echo(
+            f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True
+        )
     release = load(model)
     asked = parse_given(release.codec.schema, given) if given else None
-    with staged(outputs) as places, progress() as report:
-        if asked is None and balance is None:
-            blocks = release.sample_blocks(rows, seed=seed, progress=report)
-        else:
-            blocks = iter([release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)])
-        shape = write_blocks(blocks, places["OUT"], release.codec.schema, release.form)
-    show_files(shape, out, release.ledger, estimated=rows is None and asked is None and balance is None)
+    try:
+        with progress() as report:
+            if plain:
+                shape = release.sample_to(out, rows, seed=seed, resume=resume, progress=report)
+            else:
+                table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
+                shape = write_blocks(iter([table]), out, release.codec.schema, release.form)
+    except KeyboardInterrupt:
+        if not resume:
+            raise
+        raise StoppedError(
+            f"interrupted; what is done is kept in {folder_of(out).name}: the same command goes on with it"
+        ) from None
+    show_files(shape, out, release.ledger, estimated=rows is None and plain)
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
 
@@ -181,7 +206,7 @@ def schema(
     force: Force = False,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it until reviewed."""
-    from privsyn.cli.files import check_new, check_outputs, staged
+    from privsyn.cli.files import check_new, check_outputs, staged, write_text
     from privsyn.errors import InputError
     from privsyn.table.draft_text import IMPORTED, commented, draft_text
     from privsyn.table.imported import import_schema
@@ -202,7 +227,7 @@ def schema(
         draft = draft_text(data, unit=unit, read=not from_dtypes)
     with staged(outputs) as places:
         for place in places.values():
-            place.write_text(draft, encoding="utf-8")
+            write_text(place, draft)
     if output is None:
         typer.echo(draft, nl=False)
     source = f"{other}" if other else "names and types alone" if from_dtypes else "the private rows"

@@ -104,7 +104,12 @@ def write_table(
 
 
 def write_blocks(
-    blocks: Iterator[Any], path: str | PathLike[str], schema: Schema | None = None, form: Form = PANDAS
+    blocks: Iterator[Any],
+    path: str | PathLike[str],
+    schema: Schema | None = None,
+    form: Form = PANDAS,
+    *,
+    within: Path | None = None,
 ) -> tuple[int, int]:
     """Write a table that comes in blocks of rows, each as it comes, to a file: all of it or nothing.
 
@@ -120,6 +125,8 @@ def write_blocks(
         Says how a CSV is written: dates, decimals, separators.
     form : Form, optional
         Says the types of a Parquet file.
+    within : path, optional
+        The folder in which the file is until it is whole, on the same disk; by default that of `path`.
 
     Returns
     -------
@@ -135,7 +142,7 @@ def write_blocks(
             rows, columns = rows + len(source.frame), len(source.frame.columns)
             yield source if form is PANDAS else replace(source, form=form)
 
-    with atomic_path(path) as part:
+    with atomic_path(path, within) as part:
         if ending == ".parquet":
             write_parquet(read(), part, Path(path), schema)
         else:
@@ -164,16 +171,16 @@ def ending_of(path: str | PathLike[str]) -> str:
 
 
 @contextmanager
-def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
+def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterator[Path]:
     """A place to write a file that gets its name only when all is well, and else vanishes.
 
     Yields
     ------
     Path
-        A new name in the same folder, with the same ending.
+        A new name with the same ending, in the same folder or `within` another one of the same disk.
     """
     target = Path(os.path.realpath(path))
-    part = target.with_name(f".{secrets.token_hex(4)}-{target.name[-64:]}")
+    part = (within or target.parent) / f".{secrets.token_hex(4)}-{target.name[-64:]}"
     try:
         if target.is_dir():
             raise InputError(f"{path}: is a folder: give a file name in it")
@@ -184,7 +191,8 @@ def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
         yield part
         part.replace(target)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or 'the disk failed'})") from None
+        reason = os.strerror(error.errno) if error.errno else "the disk failed"  # in no library's words
+        raise InputError(f"{path}: cannot be written ({reason})") from None
     finally:
         with suppress(OSError):
             part.unlink()

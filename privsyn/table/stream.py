@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from privsyn.table.form import PANDAS, Form
 from privsyn.table.persons import drop_rows, fingerprints, persons_of
 from privsyn.table.schema import Schema
 from privsyn.table.sources import check_file, ending_of, read_table
+from privsyn.table.unchanged import stamps_of, unchanged
 
 CELLS = 2**21
 """Of a batch: some 100,000 rows of a usual table, far fewer of a wide one."""
@@ -171,9 +173,11 @@ def slices(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
+    stamps = stamps_of((path,))
     table = CsvTable.open(path, schema, unit)
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
-    return Stream(table.frame(empty), partial(_csv_frames, table), table.public_inputs, table.schema)
+    walk = partial(unchanged, stamps, partial(_csv_frames, table))
+    return Stream(table.frame(empty), walk, table.public_inputs, table.schema)
 
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
@@ -184,13 +188,11 @@ def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
 
 
 def _folder(path: Path) -> Stream:
-    """All Parquet files in a folder, by name. What begins with a dot or an underscore is others' notes."""
-    inside = sorted(file for file in path.rglob("*.parquet") if file.is_file())
-    parts = [file.relative_to(path).parts for file in inside]
-    files = [file for file, part in zip(inside, parts, strict=True) if not any(p[0] in "._" for p in part)]
+    """All Parquet files in a folder, by name."""
+    files = sorted(file for file in _files(path) if file.suffix == ".parquet")
     if not files:
         raise InputError(f"{path}: is a folder without a file that ends in .parquet")
-    if any("=" in name for part in parts for name in part[:-1]):
+    if any("=" in name for file in files for name in file.relative_to(path).parts[:-1]):
         raise InputError(
             f"{path}: its folders name values of a column:"
             " give pyarrow.dataset.dataset(path, partitioning='hive')"
@@ -198,16 +200,34 @@ def _folder(path: Path) -> Stream:
     return _parquet(tuple(files))
 
 
+def _files(folder: Path) -> Iterator[Path]:
+    """All files in a folder and in those within; what begins with a dot or an underscore is others' notes.
+
+    No folder is left out because it cannot be read: that would be part of a table, taken for the whole.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})")
+
+    for inside, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        seen = (Path(inside, name) for name in names if name[0] not in "._")
+        yield from (file for file in seen if file.is_file())
+
+
 def _parquet(files: tuple[Path, ...]) -> Stream:
     """Parquet files of one schema, one after the other."""
+    stamps = stamps_of(files)
     schemas = [_schema_of(file) for file in files]
     for file, schema in zip(files, schemas, strict=True):
         if not schema.equals(schemas[0]):
             raise InputError(f"{file}: other columns or types than {files[0].name}: write all files alike")
-    return _arrow(schemas[0], partial(_walk_parquet, files), str(files[0]))
+    walk = partial(unchanged, stamps, partial(_walk_parquet, files))
+    return _arrow(schemas[0], walk, str(files[0]))
 
 
 def _schema_of(path: Path) -> pa.Schema:
+    check_file(path)
     with suppress(Exception), pq.ParquetFile(path) as file:
         return file.schema_arrow
     raise InputError(f"{path}: not a Parquet file, or a damaged one")

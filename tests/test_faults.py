@@ -1,0 +1,358 @@
+"""What breaks off a run or a file costs one line, never a half-written file and never a cell.
+
+Runs are real processes that a signal or a full disk ends; damaged and changing tables are real files.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import CANARY, SCHEMA, fill, run, table
+
+from privsyn import InputError, PrivSyn, read_schema
+from privsyn.answers import blocks
+from privsyn.table.unchanged import stamps_of, unchanged
+
+SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
+ROWS = 9000
+
+SMALL = """
+from privsyn.answers import blocks
+blocks.MOST_ROWS = blocks.LEAST_ROWS = 1000
+"""
+SLOW = """
+import time; from privsyn.release import Release
+decoded = Release._decoded
+def decode(release, records, rng, start, rows=None):
+    if start >= 4000:
+        print("half", flush=True); time.sleep(60)
+    return decoded(release, records, rng, start, rows)
+Release._decoded = decode
+"""
+FULL = """
+import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, capsys):
+    fill(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "synth", "data.csv", "out.csv", *SETTINGS, "--model", "m.privsyn").code == 0
+    monkeypatch.setattr(blocks, "MOST_ROWS", 1000)
+    monkeypatch.setattr(blocks, "LEAST_ROWS", 1000)
+    return tmp_path
+
+
+def files(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def process(before, *arguments):
+    """A run of its own, in which some lines come first."""
+    program = f"{before}\nimport sys; from privsyn.cli import main; sys.exit(main())"
+    command = [sys.executable, "-B", "-c", program, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def killed(word, *arguments):
+    """What a run says that a signal ends in the midst of writing."""
+    with process(SMALL + SLOW, *arguments) as begun:
+        assert begun.stdout.readline() == "half\n"
+        time.sleep(0.1)
+        begun.send_signal(word)
+        _, err = begun.communicate(timeout=30)
+    return begun.returncode, err
+
+
+def disk_of(size, *arguments):
+    """What a run says on a disk where no file may have more bytes."""
+    with process(FULL.format(size) + SMALL, *arguments) as begun:
+        out, err = begun.communicate(timeout=60)
+    assert err.count("\n") == 1
+    assert CANARY not in out + err
+    return begun.returncode, err
+
+
+# A run that is ended
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_a_sample_that_is_asked_to_end_leaves_what_was_there(ending, folder):
+    out = Path(f"more.{ending}")
+    out.write_text("old")
+    before = files(folder)
+    code, err = killed(signal.SIGTERM, "sample", "m.privsyn", out, "--rows", ROWS)
+    assert (code, err) == (130, "privsyn: interrupted; no file is left half written\n")
+    assert files(folder) == before
+    assert out.read_text() == "old"
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_a_sample_that_is_killed_leaves_what_was_there_and_the_next_tells_of_the_rest(ending, folder, capsys):
+    out = Path(f"more.{ending}")
+    out.write_text("old")
+    before = files(folder)
+    assert killed(signal.SIGKILL, "sample", "m.privsyn", out, "--rows", ROWS) == (-9, "")
+    assert out.read_text() == "old"
+    (left,) = files(folder) - before
+    done = run(capsys, "sample", "m.privsyn", out, "--rows", 5)
+    assert done.err == (
+        f"privsyn: '{left}': was left beside {out} by a run that was killed,"
+        " unless one is at work now: delete it\n"
+    )
+    Path(left).unlink()
+    assert run(capsys, "sample", "m.privsyn", out, "--rows", 5).err == ""
+
+
+def test_what_is_called_otherwise_was_not_left(folder, capsys):
+    for name in (".0123abcd-some.csv", ".0123abcd-more.csv.gz", "0123abcd-more.csv", ".note-more.csv"):
+        Path(name).touch()
+    assert run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5).err == ""
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_sample_that_is_to_be_resumed_goes_on_after_any_end(word, ending, folder, capsys):
+    command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
+    deaf = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    with process(deaf + SMALL + SLOW, *command) as begun:
+        assert begun.stdout.readline() == "half\n"
+        time.sleep(0.1)
+        begun.send_signal(word)
+        _, err = begun.communicate(timeout=30)
+    said = f"what is done is kept in more.{ending}.unfinished: the same command goes on with it"
+    expected = (-9, "") if word == signal.SIGKILL else (130, f"privsyn: interrupted; {said}\n")
+    assert (begun.returncode, err) == expected
+    assert len(list(Path(f"more.{ending}.unfinished").glob("block-*"))) >= 4
+    done = run(capsys, *command)
+    assert (done.code, done.err) == (0, "")
+    run(capsys, "sample", "m.privsyn", f"whole.{ending}", "--rows", ROWS, "--seed", 7)
+    assert Path(f"more.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
+    assert not {name for name in files(folder) if "unfinished" in name or name.startswith(".")}
+
+
+def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):
+    killed(signal.SIGKILL, "sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
+    kept = files(folder / "more.csv.unfinished")
+    done = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5)
+    assert (
+        done.err
+        == "privsyn: 'more.csv.unfinished': was begun and is left as it is: --resume goes on with it\n"
+    )
+    assert files(folder / "more.csv.unfinished") == kept
+    refused = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5, "--resume")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "more.csv.unfinished: belongs to another number of rows" in refused.err
+
+
+@pytest.mark.parametrize("option", [("--given", "job=baker"), ("--balance", "job")])
+def test_rows_with_something_given_are_not_resumed(option, folder, capsys):
+    before = files(folder)
+    refused = run(capsys, "sample", "m.privsyn", "more.csv", *option, "--resume")
+    assert refused.code == 2
+    assert refused.err.startswith("privsyn: --resume: is not for rows that have something given")
+    assert files(folder) == before
+
+
+# A disk that fills up
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_a_full_disk_keeps_what_is_done_for_the_next_run(ending, folder, capsys):
+    command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
+    code, err = disk_of(40_000, *command)  # a block is some 5 kB
+    assert code == 2
+    assert err.startswith(
+        f"privsyn: more.{ending}: cannot be written (File too large); what is done is kept in"
+    )
+    assert not any(name.startswith(".") for name in files(folder / f"more.{ending}.unfinished"))
+    assert run(capsys, *command).code == 0
+    run(capsys, "sample", "m.privsyn", f"whole.{ending}", "--rows", ROWS, "--seed", 7)
+    assert Path(f"more.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
+
+
+def test_a_disk_without_room_for_a_block_is_one_line(folder):
+    code, err = disk_of(1000, "sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
+    assert code == 2
+    assert "cannot be written (File too large)" in err
+
+
+@pytest.mark.parametrize("full", ["--model", "--ledger", "--public-report"])
+def test_a_disk_that_fills_while_synth_writes_beside_the_table_loses_nothing(full, folder):
+    outputs = {"--model": "n.privsyn", "--ledger": "n.json", "--public-report": "n.html"}
+    for name in outputs.values():
+        Path(name).write_text("old")
+    Path("out.csv").write_text("old")
+    before = {name: Path(name).read_bytes() for name in files(folder)}
+    later = list(outputs)[list(outputs).index(full) :]  # what is written after it is not blamed
+    options = [part for name in later for part in (name, outputs[name])]
+    code, err = disk_of(1000, "synth", "data.csv", "out.csv", *SETTINGS, "--rows", 20, *options, "--force")
+    assert code == 2
+    assert err == f"privsyn: {outputs[full]}: cannot be written (File too large)\n"
+    assert {name: Path(name).read_bytes() for name in files(folder)} == before
+
+
+# A table that is damaged, or changes while it is read
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """A Parquet file of many row groups, a folder of such files, and its schema."""
+    path = tmp_path / "table.parquet"
+    pq.write_table(arrow(300), path, row_group_size=40)
+    return path
+
+
+def arrow(rows):
+    return pa.Table.from_pandas(table(rows), preserve_index=False)
+
+
+@pytest.fixture
+def schema(tmp_path):
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    return read_schema(tmp_path / "schema.yaml")
+
+
+def complaint(source, schema, **settings):
+    with pytest.raises(InputError) as raised:
+        PrivSyn(1.0, 1e-9, schema, **settings).fit(source)
+    assert "\n" not in str(raised.value)
+    assert CANARY not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("twentieth", range(20))
+def test_a_parquet_file_cut_anywhere_is_one_line(twentieth, parquet, schema):
+    whole = parquet.read_bytes()
+    parquet.write_bytes(whole[: len(whole) * twentieth // 20])
+    assert complaint(parquet, schema) == f"{parquet}: not a Parquet file, or a damaged one"
+
+
+@pytest.mark.parametrize("lost", [1, 4, 8, 100])
+def test_nor_is_one_read_that_lacks_its_last_bytes_in_the_midst_of_a_folder(lost, parquet, schema):
+    parts = parquet.parent / "parts"
+    parts.mkdir()
+    for place in range(3):
+        (parts / f"{place}.parquet").write_bytes(parquet.read_bytes())
+    middle = parts / "1.parquet"
+    middle.write_bytes(parquet.read_bytes()[:-lost])
+    assert complaint(parts, schema) == f"{middle}: not a Parquet file, or a damaged one"
+
+
+@pytest.mark.parametrize("twentieth", range(20))
+def test_a_parquet_file_with_a_hole_is_one_line_or_a_table(twentieth, parquet, schema):
+    """A hole in the cells of one column may leave bytes that are cells again; then it is a table."""
+    whole = bytearray(parquet.read_bytes())
+    start = len(whole) * twentieth // 20
+    whole[start : start + 60] = bytes(60)
+    parquet.write_bytes(whole)
+    with suppress(InputError):
+        PrivSyn(1.0, 1e-9, schema, memory=0).fit(parquet)
+        return
+    assert complaint(parquet, schema, memory=0).startswith(f"{parquet}: ")
+
+
+def test_a_batch_of_another_schema_is_said_by_place(schema):
+    usual = arrow(50).to_batches()[0]
+    for odd in (
+        usual.drop_columns(["pay"]),
+        usual.rename_columns(["age", "job", "pay", "end"]),
+        usual.select(["job", "age", "pay", "start"]),
+    ):
+        assert complaint(iter([usual, odd]), schema) == "batch 2 has other columns than the first"
+    ages = pa.array([CANARY] * 50)
+    assert "dtypes differ" in complaint(iter([usual, usual.set_column(0, "age", ages)]), schema)
+
+
+def shrink(path):
+    rewrite(path, table(30))
+
+
+def grow(path):
+    rewrite(path, table(3000))
+
+
+def rewrite(path, frame):
+    frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path, index=False)
+
+
+@pytest.mark.parametrize("change", [shrink, grow, Path.unlink, lambda path: path.write_bytes(b"PAR1")])
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+@pytest.mark.parametrize("unit", [None, "job"])
+def test_a_file_that_changes_between_two_walks_is_one_line(name, change, unit, tmp_path, schema):
+    path = tmp_path / name
+    rewrite(path, table(300))
+    changed: list[str] = []
+
+    def between(stage, *_):
+        if not changed:
+            changed.append(stage)
+            change(path)
+
+    bounded = {} if unit is None else {"unit": "who", "rows_per_unit": 2}
+    if unit is not None:
+        rewrite(path, table(300).assign(who=np.arange(300) % 40))
+    said = complaint(path, schema, memory=0, progress=between, **bounded)
+    assert changed
+    assert said == f"{path}: was changed while it was read: let nothing write to it, and run again"
+
+
+def test_a_file_that_changes_during_a_walk_is_refused_at_its_end(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a")
+
+    def walk():
+        yield 1
+        path.write_text("ab")
+        yield 2
+
+    def damaged():
+        yield 1
+        path.write_text("abc")
+        raise InputError("damaged")
+
+    for way, seen in ((walk, [1, 2]), (damaged, [1])):
+        found = []
+        walked = unchanged(stamps_of([path]), way)
+        with pytest.raises(InputError, match="was changed while it was read"):
+            found.extend(walked)
+        assert found == seen
+
+    def damaged_before():
+        yield 1
+        raise InputError("damaged")
+
+    with pytest.raises(InputError, match=r"^damaged$"):
+        list(unchanged(stamps_of([path]), damaged_before))
+
+
+def test_a_folder_of_which_some_cannot_be_read_is_not_taken_for_the_whole(parquet, schema, monkeypatch):
+    parts = parquet.parent / "parts"
+    (parts / "closed").mkdir(parents=True)
+    (parts / "_notes").mkdir()
+    for place in (parts / "a.parquet", parts / "closed" / "b.parquet", parts / "_notes" / "c.parquet"):
+        place.write_bytes(parquet.read_bytes())
+    scandir = os.scandir
+
+    def guarded(path):
+        if Path(path).name in ("closed", "_notes"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)  # for the superuser, who runs tests, no folder is closed
+    assert complaint(parts, schema) == f"{parts / 'closed'}: cannot be read (Permission denied)"
+    (parts / "closed" / "b.parquet").unlink()
+    (parts / "closed").rmdir()
+    PrivSyn(1.0, 1e-9, schema).fit(parts)
