@@ -286,6 +286,8 @@ def test_categories_are_those_of_the_schema():
 
 def test_small_floats_are_told_apart_as_their_own_type_does():
     assert codes_of(Categorical([0.1, 0.2]), [0.2, 0.1, 0.3], "float32") == [1, 0, 2]
+    one = back(Numerical(2**24 + 1, 2**24 + 1), [0.0], "float32")  # a bound that it cannot hold
+    assert one.tolist() == [2**24]
     drawn = back(Numerical(0, 0.1, bins=7), np.linspace(0, 0.1, 50), "float32")
     assert drawn.dtype == np.float32
     assert drawn.between(np.float32(0), np.float32(0.1)).all()
