@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from math import isclose
 from os import PathLike
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privsyn.answers.blocks import Keep, block_ends, in_blocks, made_anew
-from privsyn.answers.certainty import Certainty
-from privsyn.answers.domain import Attributes, Domain, Records
+from privsyn.answers.domain import Records
 from privsyn.answers.learnt import Learnt, Method
-from privsyn.answers.marginal import Marginal, Measurement
-from privsyn.answers.merging import Merging
+from privsyn.answers.marginal import Marginal
 from privsyn.answers.possible import Possible
 from privsyn.answers.synthesis import ENOUGH, synthesise
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, counted, shown
+from privsyn.packing import pack, read_parts
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, told
 from privsyn.table.accuracy import Accuracy
@@ -39,8 +33,6 @@ from privsyn.table.unfinished import unfinished
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 2  # of the saved file; raised when an older reader would misread it
-SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
 POOL = 50_000  # rows among which those are looked for that have what is given
 
 
@@ -248,7 +240,7 @@ class Release:
         return Accuracy(self.codec, self.learnt)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the release to one file: a zip of JSON and NumPy arrays, written whole or not at all.
+        """Write the release to one file, whole or not at all; see `packing`.
 
         Raises
         ------
@@ -260,46 +252,7 @@ class Release:
             part.write_bytes(packed)
 
     def _packed(self) -> bytes:
-        """The saved file; the same release gives the same bytes."""
-        _check_tables(self.learnt)
-        arrays: dict[str, npt.NDArray[Any]] = {
-            f"groups_{j}": group for j, group in enumerate(self.learnt.merging.groups)
-        }
-        arrays |= {f"shares_{j}": share for j, share in enumerate(self.learnt.merging.shares)}
-        arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(self.learnt.one_ways)}
-        arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(self.learnt.marginals)}
-        heard = [certainty.heard for certainty in self.learnt.certainties]
-        arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(heard)}
-        arrays |= {f"noise_{j}": table.variance for j, table in enumerate(heard)}
-        packed = io.BytesIO()
-        np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
-        text = {
-            "format": FORMAT,
-            "method": self.method,
-            "total": self.learnt.total,
-            "codec": self.codec.to_dict(),
-            "form": self.form.to_plain(),
-            "merged": {
-                "sizes": self.learnt.merging.merged.sizes,
-                "ordered": self.learnt.merging.merged.ordered,
-            },
-            "marginals": [table.attributes for table in self.learnt.marginals],
-            "errors": [certainty.error for certainty in self.learnt.certainties],
-            "ledger": self.ledger.to_dict(),
-        }
-        whole = io.BytesIO()
-        with zipfile.ZipFile(whole, "w") as file:
-            # Under a fixed date, which is part of the bytes.
-            file.writestr(zipfile.ZipInfo("release.json"), json.dumps(text, indent=1))
-            file.writestr(zipfile.ZipInfo("arrays.npz"), packed.getvalue())
-        return whole.getvalue()
-
-
-def _check_tables(learnt: Learnt) -> None:
-    """Refuse to write, and to read, tables from which no records can be made."""
-    for table in (*learnt.one_ways, *learnt.marginals):
-        if not ((table.counts >= 0).all() and isclose(table.total, learnt.total, rel_tol=SAME_TOTAL)):
-            raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")
+        return pack((self.codec, self.learnt, self.ledger, self.method, self.form))
 
 
 def load(path: str | PathLike[str]) -> Release:
@@ -310,53 +263,4 @@ def load(path: str | PathLike[str]) -> Release:
     InputError
         If there is no such file, or it is not a whole release of a version this reader knows.
     """
-    try:
-        with zipfile.ZipFile(path) as file:
-            text = json.loads(file.read("release.json"))
-            if text["format"] == FORMAT:
-                with np.load(io.BytesIO(file.read("arrays.npz")), allow_pickle=False) as arrays:
-                    return _unpack(text, dict(arrays))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except Exception:  # zipfile, json, NumPy and our own constructors: each has its own on a damaged file
-        raise InputError(f"{path}: not a saved release, or cut short; save it again") from None
-    raise InputError(f"{path}: a release of another version of privsyn; sample it with that one")
-
-
-def _unpack(text: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Release:
-    """The release of a file's parts; any exception if they do not fit together."""
-    codec = Codec.from_dict(text["codec"])
-    original = codec.domain
-    merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
-    places = range(len(original))
-    total = float(text["total"])
-
-    def table(attributes: Attributes, key: str) -> Marginal:
-        return Marginal(merged.project(attributes), arrays[key])
-
-    if text["method"] not in get_args(Method):
-        raise ValueError(f"method {text['method']}")
-
-    merging = Merging(
-        original,
-        merged,
-        tuple(arrays[f"groups_{j}"] for j in places),
-        tuple(arrays[f"shares_{j}"] for j in places),
-    )
-    one_ways = tuple(table((name,), f"one_way_{j}") for j, name in enumerate(original.names))
-    marginals = tuple(table(tuple(a), f"marginal_{j}") for j, a in enumerate(text["marginals"]))
-    certainties = tuple(
-        Certainty(
-            Measurement(Marginal(released.domain, arrays[f"heard_{j}"]), arrays[f"noise_{j}"]), float(error)
-        )
-        for j, (released, error) in enumerate(zip((*one_ways, *marginals), text["errors"], strict=True))
-    )
-    learnt = Learnt(merging, one_ways, marginals, total, certainties)
-    _check_tables(learnt)
-    return Release(
-        codec,
-        learnt,
-        Ledger.from_dict(text["ledger"]),
-        text["method"],
-        Form.from_plain(text["form"]),
-    )
+    return Release(*read_parts(path))

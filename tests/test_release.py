@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Release, Schema, load
 from privsyn.errors import shown
-from privsyn.release import ENOUGH, FORMAT
+from privsyn.packing import FORMAT
+from privsyn.release import ENOUGH
 
 METHODS = ["default", "published"]
 both = pytest.mark.parametrize("method", METHODS)

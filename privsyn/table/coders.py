@@ -132,7 +132,7 @@ def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
         return _exact_grid(column, decimals, floats, dtype)
     if np.isnan(spacing(low, high, floats)):
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
-    low, high = (float(floats.type(bound)) for bound in (low, high))  # as a cell of the column would hold them
+    low, high = (float(floats.type(bound)) for bound in (low, high))  # as its cells would hold them
     return Grid.real(low, high, bins=column.bins, dtype=floats)
 
 
