@@ -75,6 +75,7 @@ ABLATIONS = (
     Variant("the default"),
     Variant("scores with InDif's noise", {"privsyn.methods.split.DEPARTURES": 0.02 / 16}),
     Variant("DenseMarg and its split", {"privsyn.methods.default.allocate_by_error": densemarg}),
+    Variant("no blocks of cells", {"privsyn.answers.smoothing.RUNS": 10**6}),
     Variant("norm-sub, no denoising", {"privsyn.answers.pairs.denoise": only_norm_sub}),
     Variant("no latent classes", {"privsyn.answers.pairs.latent_class_pairs": no_classes}),
     Variant("spreads not pooled", {"privsyn.answers.dispersion.USUAL_SCATTER": 10.0}),
