@@ -11,12 +11,15 @@ not spoil. The numbers of docs/performance.md are from here.
     python -m benchmarks sample m.privsyn 10000000 out.parquet
     python -m benchmarks resume m.privsyn 3000000 out.parquet  # what keeping blocks costs
     python -m benchmarks count 1000000 15                      # the kernel against a plain twin
+    python -m benchmarks against peer/bin/python adult.csv schema.yaml   # fit and sample against MST (mst.py)
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import subprocess
+import tempfile
 import time
 from contextlib import suppress
 from itertools import combinations
@@ -27,7 +30,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privsyn import PrivSyn, load, read_schema
+from privsyn import Categorical, PrivSyn, Schema, load, read_schema
 
 STRETCH = 500_000  # rows made at a time
 
@@ -149,17 +152,40 @@ def count(n: int, columns: int) -> None:
         raise AssertionError("the counts differ")
 
 
+def against(peer: Path, table: Path, schema: Path) -> None:
+    """Fit and sample of a table in codes, against MST of another package, one after the other."""
+    from privsyn.table.codec import Codec
+
+    rows = pd.read_csv(table)
+    records = Codec.for_table(read_schema(schema), rows, fine=False).encode(rows)
+    coded = pd.DataFrame(records.codes, columns=list(records.domain))
+    sizes = dict(zip(records.domain.names, records.domain.sizes, strict=True))
+    public = Schema({n: Categorical(list(range(size)), nullable=False) for n, size in sizes.items()})
+    PrivSyn(1.0, 1e-9, public).fit(coded[:1000]).sample()  # compiled
+    watch = Watch()
+    PrivSyn(1.0, 1e-9, public).fit(coded).sample(len(coded))
+    ours = watch.say("privsyn")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "coded.npz"
+        np.savez(place, codes=records.codes.astype(np.int64), sizes=np.array(records.domain.sizes))
+        twin = Path(__file__).with_name("mst.py")
+        said = subprocess.run([peer, twin, place], check=True, capture_output=True, text=True).stdout
+    theirs = float(said.split()[-1])
+    print(f"{'MST of dpmm':24} {theirs:7.2f} s, {theirs / ours:.0f} times as long")  # noqa: T201
+
+
 class Watch:
     """What has been used since it was made."""
 
     def __init__(self) -> None:
         self.begun, self.used = time.perf_counter(), time.process_time()
 
-    def say(self, what: str) -> None:
-        """One line."""
+    def say(self, what: str) -> float:
+        """One line; and the seconds."""
         wall, used = time.perf_counter() - self.begun, time.process_time() - self.used
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(f"{what:24} {wall:7.2f} s  processor {used:7.2f} s  peak {peak:5.2f} GB", flush=True)  # noqa: T201
+        return wall
 
 
 def _write(out: Path, n: int, block) -> None:
@@ -198,6 +224,10 @@ def main() -> None:
         command.add_argument("n", type=int)
         command.add_argument("out", type=Path)
         command.set_defaults(run=run)
+    command = work.add_parser("against")
+    for name in ("peer", "table", "schema"):
+        command.add_argument(name, type=Path)
+    command.set_defaults(run=against)
     given = vars(parser.parse_args())
     given.pop("run")(**given)
 
