@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privsyn.answers.counting import Walk, block_of
+from privsyn.answers.counting import Ask, Ints, Walk, block_of
 from privsyn.errors import InputError
 from privsyn.table.arrow_cells import frame_of
 from privsyn.table.checks import check_names
@@ -37,6 +37,10 @@ LEAST_ROWS = 1024
 
 BATCHES = "the dtypes of every batch, and that all batches can be made"
 """Public of batches: pandas takes the dtypes of each off its cells, unless it is told them."""
+
+
+A = TypeVar("A")
+Question = Callable[[Iterator[pd.DataFrame]], A]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +86,21 @@ class Stream:
                 f"batches that pass once cannot tell first {what}: give a file, a folder or a whole table"
             )
 
+    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+        """What a question says of all rows, wherever they lie.
+
+        Parameters
+        ----------
+        question : callable
+            Asked of the frames of each part, the first of which has no rows.
+        add : callable
+            Of what two parts say makes what both together say, and changes neither.
+        """
+        return question(self.frames())
+
     def walk(self, codec: Codec) -> Walk:
         """A walk over the rows in codes: what a function says of all blocks, one after the other."""
-        return lambda ask: ask(block_of(codec.encode(frame)) for frame in self.frames())
+        return lambda ask: self.ask(partial(_coded, codec, ask), _add)
 
     def persons(self, unit: str) -> npt.NDArray[np.int64]:
         """A code for each row, the same for all rows of one person; see `fingerprints`."""
@@ -153,6 +169,14 @@ def batch_rows(columns: int) -> int:
     (139810, 1024)
     """
     return max(LEAST_ROWS, CELLS // max(columns, 1))
+
+
+def _coded(codec: Codec, ask: Ask, frames: Iterator[pd.DataFrame]) -> list[Ints]:
+    return ask(block_of(codec.encode(frame)) for frame in frames)
+
+
+def _add(some: list[Ints], others: list[Ints]) -> list[Ints]:
+    return [a + b for a, b in zip(some, others, strict=True)]
 
 
 def _kept(
