@@ -60,7 +60,7 @@ $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer: make PYTHON=python3.12")'
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[demo,opendp,plot,polars]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[dask,demo,opendp,plot,polars,spark]' --group dev
 	touch $@
 
 clean:

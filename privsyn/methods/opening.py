@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from privsyn.private.noise import Noise
+    from privsyn.table.raw import RawTable
     from privsyn.table.ruler import Ruler
-    from privsyn.table.stream import Stream
 
 Looks = tuple[Votes, dict[str, "npt.NDArray[np.int64]"]]
 """The votes for values, and how many rows lie in each cell of each ruler. Private."""
@@ -67,7 +67,7 @@ def reserved_delta(delta: float, unknown: Unknown) -> float:
 
 def open_schema(
     unknown: Unknown,
-    table: Stream,
+    table: RawTable,
     *,
     rho: float,
     delta: float,
@@ -80,7 +80,7 @@ def open_schema(
     Parameters
     ----------
     unknown : Unknown
-    table : Stream
+    table : RawTable
         Private; it is walked over up to three times.
     rho : float
         The budget of the whole run, of which a share is spent here.

@@ -35,7 +35,8 @@ from privsyn.private import discovery, measure
 from privsyn.private.discovery import count_cells
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
-from privsyn.table.stream import Stream, open_table
+from privsyn.table.raw import RawTable
+from privsyn.table.stream import open_table
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
 
@@ -104,7 +105,7 @@ class Witnessed:
 class Beside:
     """A table of which question 0 asks; what the other table says to the same is written to `looks`."""
 
-    def __init__(self, table: Stream, other: Callable[[], Stream], looks: list[Any]) -> None:
+    def __init__(self, table: RawTable, other: Callable[[], RawTable], looks: list[Any]) -> None:
         self._table, self._other, self._looks = table, other, looks
         self.require_again = table.require_again
 

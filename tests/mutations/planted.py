@@ -60,8 +60,7 @@ BUGS = (
             Edit(
                 "privsyn/synthesizer.py",
                 "        rows = self._bounded(source)\n",
-                "        persons = source.persons(self.unit) if self.unit else np.zeros(0)\n"
-                "        rows = source.keep(persons >= -1, self.unit, persons) if self.unit else source\n",
+                "        rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
