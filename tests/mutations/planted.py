@@ -71,6 +71,28 @@ BUGS = (
         ("tests/test_synthesizer.py", "tests/audit"),
     ),
     Bug(
+        "the rows of a person chosen, and others counted",
+        (
+            Edit(
+                "privsyn/table/persons.py",
+                "        if start != self.rows or mark.digest() != self.mark:\n",
+                "        if start != self.rows:\n",
+            ),
+        ),
+        ("tests/test_persons.py", "tests/test_unit.py"),
+    ),
+    Bug(
+        "a whole vote for each value that a row holds",
+        (
+            Edit(
+                "privsyn/private/discovery.py",
+                "    weights = _votes(list(left.values()))\n",
+                "    weights = np.full(len(next(iter(left.values()), ())), VOTE)\n",
+            ),
+        ),
+        ("tests/test_discovery.py",),
+    ),
+    Bug(
         "the exact number of rows used",
         (
             Edit(
