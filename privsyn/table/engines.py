@@ -1,9 +1,9 @@
 """Tables in parts on a cluster: each part is asked where it lies, and what the parts say is added there.
 
 No engine of our own: Dask or Spark does the work, with our codec and our kernel on each part. What travels to
-the parts are public settings and the released; back come sums, and noise is added to those once, in this
-process. Where rows of a person are bounded, a fingerprint of each row's identifier comes here too, and goes
-back with the choice of rows.
+the parts are public settings and what was released; back come sums, and noise is added to those once, in this
+process. Where rows of a person are bounded, a fingerprint of each row's identifier comes here too, and which
+rows are kept goes back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ A = TypeVar("A")
 
 FAILED = (
     "a part of the table could not be counted: does each have the columns and dtypes announced, and its rows"
-    " in the same order each time?"
+    " in the same order each time, and every worker this version of privsyn?"
 )
 
 UNREADABLE = "the Spark data frame: cannot be read: can Spark run it, and has Arrow a type for each column?"
@@ -106,7 +106,7 @@ class DaskParts(Parts):
 
 
 def _asked_of_frame(question: Question[A], head: pd.DataFrame, bound: Bound | None, part: pd.DataFrame) -> A:
-    return question(_from_head(head, bound, slices(part)))
+    return _unless_it_fails(lambda: question(_from_head(head, bound, slices(part))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,6 @@ def _asked_of_batches(
         frames = _from_head(head, bounds[place] if bounds else None, _frames(types, batches))
         return pickle.dumps(question(frames))
 
-    # What is raised here Spark writes to its logs, on whatever machine: nothing of it may be of a row.
     said = pa.array([_unless_it_fails(answer)], pa.binary())
     yield pa.RecordBatch.from_arrays([pa.array([place], pa.int32()), said], ["place", "answer"])
 
@@ -206,7 +205,10 @@ def _from_head(
 
 
 def _unless_it_fails(run: Callable[[], A], said: str = FAILED) -> A:
-    """What it makes; where it fails, not what the failure says, which may quote a row."""
+    """What it makes; where it fails, not what the failure says, which may quote a row.
+
+    So on the workers too: what is raised there an engine writes to its logs, on whatever machine.
+    """
     with suppress(Exception):
         return run()
     raise InputError(said)

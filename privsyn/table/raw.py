@@ -61,7 +61,11 @@ class RawTable(ABC):
 
     @abstractmethod
     def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
-        """What a question says of all rows: `add` makes one answer of two parts', and changes neither."""
+        """What a question says of all rows: `add` makes one answer of two parts', and changes neither.
+
+        A row is in one part, so it moves a sum of answers as far as it moves the answer of its part: every
+        sensitivity is what it is for a table in one place. Where a part fails, so does the whole.
+        """
 
     @abstractmethod
     def keep(self, bounds: Sequence[Bound]) -> RawTable:
