@@ -12,6 +12,7 @@ from functools import partial, reduce
 from math import fsum
 from typing import TYPE_CHECKING
 
+from privsyn.answers.arrays import Ints
 from privsyn.private.discovery import Found, Votes, add_votes, count_cells, count_votes, find_values
 from privsyn.private.spend import Spend
 from privsyn.progress import Progress
@@ -19,15 +20,13 @@ from privsyn.table.schema import Schema
 from privsyn.table.unknown import Unknown
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import pandas as pd
 
     from privsyn.private.noise import Noise
     from privsyn.table.raw import RawTable
     from privsyn.table.ruler import Ruler
 
-Looks = tuple[Votes, dict[str, "npt.NDArray[np.int64]"]]
+Looks = tuple[Votes, dict[str, Ints]]
 """The votes for values, and how many rows lie in each cell of each ruler. Private."""
 
 # Of the whole budget, and only where there is anything of the kind to be found. Mean error of pairs without

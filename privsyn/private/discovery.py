@@ -15,16 +15,14 @@ from math import ceil, fsum, isqrt, sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
+from privsyn.answers.arrays import Integers, Ints
 from privsyn.errors import InputError
 from privsyn.private.accounting import sigma_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
 from privsyn.private.spend import Spend
-
-Integers = npt.NDArray[np.int64]
 
 ROUNDS = (0.2, 0.8)  # of the budget for values: the first finds the common ones, so that votes go to the rest
 
@@ -38,7 +36,7 @@ VOTE = 2**10
 Kind = tuple[str, str]
 """A column, and the name of a type of values in it: 1, 1.0 and True are equal, and three values."""
 
-Held = Mapping[Kind, tuple[Sequence[Any], npt.NDArray[np.integer]]]
+Held = Mapping[Kind, tuple[Sequence[Any], Integers]]
 """Some rows. For each kind some values, no two alike, and the place of each row's among them, or -1. Of the
 kinds of one column a row holds one at most. Private."""
 
@@ -190,7 +188,7 @@ def threshold(sigma: float, delta: float, *, columns: int, rows: int) -> int:
     return rows * VOTE + margin
 
 
-def _left(values: Sequence[Any], codes: npt.NDArray[np.integer], found: Set[Any]) -> npt.NDArray[np.integer]:
+def _left(values: Sequence[Any], codes: Integers, found: Set[Any]) -> Integers:
     """The place of each row's value, -1 also where that is found."""
     if not found:
         return codes
@@ -198,7 +196,7 @@ def _left(values: Sequence[Any], codes: npt.NDArray[np.integer], found: Set[Any]
     return places[codes]
 
 
-def _votes(left: Sequence[npt.NDArray[np.integer]]) -> Integers:
+def _votes(left: Sequence[Integers]) -> Ints:
     """What each row gives to each of the m values it holds that are left: VOTE / sqrt(m), rounded down.
 
     A row's vote follows from its own cells and from released values alone, and m squares of at most
@@ -218,8 +216,8 @@ def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
 
 
 def count_cells(
-    counts: Mapping[str, Integers], *, rho: float, noise: Noise, rows: int = 1, look: str = ""
-) -> tuple[dict[str, tuple[Integers, float]], tuple[Spend, ...]]:
+    counts: Mapping[str, Ints], *, rho: float, noise: Noise, rows: int = 1, look: str = ""
+) -> tuple[dict[str, tuple[Ints, float]], tuple[Spend, ...]]:
     """How many rows lie in each cell of each column's ruler, with noise, and what that cost.
 
     A row lies in one cell of each column's ruler at most: a record more changes each count vector in one
