@@ -2,11 +2,12 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+READY := .venv/.ready
 INSTALLED := .venv/.installed
 
 .PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations error-bars robustness constraints clean
 
-demo: $(INSTALLED)
+demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
 
 # What needs no run of the program comes first: it is quick. The private side is small enough to be covered
@@ -56,11 +57,16 @@ error-bars: $(INSTALLED)
 
 # Runs again only when pyproject.toml has changed. pip knows dependency groups from 25.1 on, and Python 3.11
 # brings 23: the one inside .venv is upgraded, the one outside left alone.
-$(INSTALLED): pyproject.toml
+$(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer: make PYTHON=python3.12")'
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[demo,opendp,plot,polars]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	touch $@
+
+# With what only tests and experiments want: Spark alone is half a gigabyte.
+$(INSTALLED): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[dask,demo,opendp,plot,polars,spark]' --group dev
 	touch $@
 
 clean:

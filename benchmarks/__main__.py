@@ -8,6 +8,7 @@ not spoil. The numbers of docs/performance.md are from here.
     python -m benchmarks wide 300 100000 wide.parquet
     python -m benchmarks many 1000000 5000000 many.parquet
     python -m benchmarks fit big.parquet --schema schema.yaml --memory 2GB --model m.privsyn
+    python -m benchmarks fit big.parquet --schema schema.yaml --engine spark
     python -m benchmarks sample m.privsyn 10000000 out.parquet
     python -m benchmarks resume m.privsyn 3000000 out.parquet  # what keeping blocks costs
     python -m benchmarks count 1000000 15                      # the kernel against a plain twin
@@ -17,11 +18,14 @@ not spoil. The numbers of docs/performance.md are from here.
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
+import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import combinations
 from pathlib import Path
 
@@ -80,8 +84,13 @@ def many(values: int, n: int, out: Path) -> None:
     _write(out, n, block)
 
 
-def fit(table: Path, schema: Path | None, memory: str, model: Path | None) -> None:
-    """Fit, with a line for each stage."""
+def fit(table: Path, schema: Path | None, memory: str, model: Path | None, engine: str | None) -> None:
+    """Fit, with a line for each stage; processor time and peak are this process's, and no engine's."""
+    with ENGINES[engine](table) as source:
+        _fit(source, schema, memory, model)
+
+
+def _fit(table: object, schema: Path | None, memory: str, model: Path | None) -> None:
     watch = Watch()
     fitted = PrivSyn(
         1.0,
@@ -93,6 +102,31 @@ def fit(table: Path, schema: Path | None, memory: str, model: Path | None) -> No
     watch.say("fit")
     if model is not None:
         fitted.save(model)
+
+
+@contextmanager
+def _dask(table: Path) -> Iterator[object]:
+    """Two processes of Dask."""
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        yield dd.read_parquet(table, split_row_groups=1)
+
+
+@contextmanager
+def _spark(table: Path) -> Iterator[object]:
+    """Two threads of Spark, and two processes of Python beside them."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.showConsoleProgress", "false")
+    session = builder.getOrCreate()
+    yield session.read.parquet(str(table))
+    session.stop()
+
+
+ENGINES = {None: nullcontext, "dask": _dask, "spark": _spark}
 
 
 def sample(model: Path, n: int, out: Path) -> None:
@@ -217,6 +251,7 @@ def main() -> None:
     command.add_argument("--schema", type=Path)
     command.add_argument("--memory", default="2GB")
     command.add_argument("--model", type=Path)
+    command.add_argument("--engine", choices=["dask", "spark"])
     command.set_defaults(run=fit)
     for run in (sample, resume):
         command = work.add_parser(run.__name__)

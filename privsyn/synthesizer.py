@@ -25,8 +25,9 @@ from privsyn.private.sampler import Bits, os_entropy, seeded_bits
 from privsyn.progress import Progress
 from privsyn.release import Release
 from privsyn.table.codec import Codec
+from privsyn.table.raw import RawTable
 from privsyn.table.schema import Schema
-from privsyn.table.stream import Stream, open_table
+from privsyn.table.stream import open_table
 from privsyn.table.unknown import Unknown, by_names
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ class PrivSyn:
 
         Parameters
         ----------
-        table : pandas, polars or pyarrow table, path, data set, Dask data frame or iterator
+        table : pandas, polars or pyarrow table, path, data set, Dask or Spark data frame, or iterator
             A path leads to a .csv, .csv.gz or .parquet file or to a folder of Parquet files; the data set is
             pyarrow's; an iterator gives batches, and is walked over once.
 
@@ -315,7 +316,7 @@ class PrivSyn:
         """The most rows of a person: one, where each row is a person."""
         return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
 
-    def _coded(self, rows: Stream, codec: Codec) -> Rows:
+    def _coded(self, rows: RawTable, codec: Codec) -> Rows:
         """The rows in codes. Half of the memory is for these; what passes once is kept whatever it takes."""
         room = check_bytes("memory", self.memory)
         walk = rows.walk(codec)
@@ -323,7 +324,7 @@ class PrivSyn:
             walk = Kept(walk, np.inf if rows.once else room / 2)
         return Rows(codec.domain, walk, room / 4)
 
-    def _bounded(self, rows: Stream) -> Stream:
+    def _bounded(self, rows: RawTable) -> RawTable:
         """The rows to learn from: no more of a person than may be, and without the identifiers.
 
         Nothing has been counted before, and nothing looks at the other rows again.
@@ -334,8 +335,7 @@ class PrivSyn:
         lots: Bits = os_entropy
         if self.seed is not None:
             lots = seeded_bits(np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,))))
-        persons = rows.persons(self.unit)
-        return rows.keep(kept_rows(persons, self._most_rows, lots), self.unit, persons)
+        return rows.bounded(self.unit, partial(kept_rows, rows_per_unit=self._most_rows, bits=lots))
 
     def _accounting(self, noise: Noise) -> Accounting:
         """The tightest that holds for the noise; for the published algorithm, the one it came with."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import reduce
 from itertools import product
 from math import floor, sqrt
 
@@ -16,8 +18,9 @@ from privsyn.methods.opening import BOUNDS, CLOSER_BOUNDS, VALUES, open_schema, 
 from privsyn.private import discovery
 from privsyn.private.discovery import (
     VOTE,
-    Held,
+    add_votes,
     count_cells,
+    count_votes,
     find_values,
     summary,
     threshold,
@@ -39,11 +42,17 @@ class Recorder:
         return np.zeros(size, np.int64)
 
 
+def asking(**columns):
+    """How to ask a table of texts for votes: of each column its values, and the place of each row's."""
+    held = {(name, "str"): column for name, column in columns.items()}
+    return list(columns), lambda found: count_votes(held, found)
+
+
 def votes_of(rows, columns):
     """The exact votes of a table of texts, by column and value, as the first round counts them."""
-    codes = [np.array([row[j] for row in rows], np.int64).reshape(-1) for j in range(columns)]
-    weights = discovery._votes(codes)
-    return {(j, value): int(weights[codes[j] == value].sum()) for j in range(columns) for value in (0, 1, 2)}
+    codes = (np.array([row[j] for row in rows], np.int64).reshape(-1) for j in range(columns))
+    _, ask = asking(**{str(j): ("abc", column) for j, column in enumerate(codes)})
+    return {(kind, value): units for kind, votes in ask({}).items() for value, units in votes.items()}
 
 
 def test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity():
@@ -53,7 +62,7 @@ def test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity():
     for pair in product(rows[::5], repeat=2):
         for added in rows:
             before, after = votes_of(list(pair), 3), votes_of([*pair, added], 3)
-            worst = max(worst, sqrt(sum((after[cell] - before[cell]) ** 2 for cell in after)))
+            worst = max(worst, sqrt(sum((after[cell] - before.get(cell, 0)) ** 2 for cell in after)))
     assert worst <= VOTE
     assert worst > 0.999 * VOTE  # attained: no budget is wasted
 
@@ -102,7 +111,7 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
 
 
 def test_nothing_to_find_costs_nothing():
-    assert find_values({}, rho=1.0, delta=0.0, noise=SeededGaussian(0)) == ({}, ())
+    assert find_values([], dict, rho=1.0, delta=0.0, noise=SeededGaussian(0)) == ({}, ())
     assert count_cells({}, rho=1.0, noise=SeededGaussian(0)) == ({}, ())
     open_, closed = (
         Unknown.of(Schema({"a": column}), pd.DataFrame({"a": [1]}))
@@ -136,7 +145,7 @@ def releases_with_one_unique(delta, runs, noise):
     seen = 0
     for _ in range(runs):
         values, _ = find_values(
-            {"name": Held(["common", "unique"], codes)}, rho=0.01, delta=delta, noise=noise
+            *asking(name=(["common", "unique"], codes)), rho=0.01, delta=delta, noise=noise
         )
         seen += "unique" in values["name"]
     return seen
@@ -157,7 +166,7 @@ def test_a_value_of_one_person_appears_as_often_as_the_threshold_says():
 def test_values_that_enough_rows_share_are_found_in_every_release():
     for _ in range(50):  # 400 votes over a threshold of some 70 with a noise of 8: 40 standard deviations
         values, _ = find_values(
-            {"name": Held(["few", "common"], np.append(np.ones(400, np.int64), 0))},
+            *asking(name=(["few", "common"], np.append(np.ones(400, np.int64), 0))),
             rho=0.01,
             delta=1e-10,
             noise=ExactGaussian(),
@@ -167,18 +176,32 @@ def test_values_that_enough_rows_share_are_found_in_every_release():
 
 def test_a_release_does_not_depend_on_the_order_of_the_rows():
     codes = np.repeat([0, 1, 2, 3], [300, 200, 200, 1])
-    first, _ = find_values({"n": Held(list("dcba"), codes)}, rho=1.0, delta=1e-10, noise=Recorder())
-    again, _ = find_values({"n": Held(list("abcd"), 3 - codes[::-1])}, rho=1.0, delta=1e-10, noise=Recorder())
+    first, _ = find_values(*asking(n=("dcba", codes)), rho=1.0, delta=1e-10, noise=Recorder())
+    again, _ = find_values(*asking(n=("abcd", 3 - codes[::-1])), rho=1.0, delta=1e-10, noise=Recorder())
     assert first == again == {"n": ("d", "b", "c")}
 
 
 def test_votes_go_to_what_is_left():
     # In the first round each value of a row has a vote of 1/2, too little for "rare"; once the other three
     # columns are found, its rows give it all they have.
-    rare = Held(["rare", "usual"], np.repeat([0, 1], [60, 5000]))
-    others = {f"c{j}": Held(["x"], np.zeros(5060, np.int64)) for j in range(3)}
-    values, _ = find_values({"n": rare, **others}, rho=0.05, delta=1e-10, noise=Recorder())
+    rare = ["rare", "usual"], np.repeat([0, 1], [60, 5000])
+    others = {f"c{j}": (["x"], np.zeros(5060, np.int64)) for j in range(3)}
+    values, _ = find_values(*asking(n=rare, **others), rho=0.05, delta=1e-10, noise=Recorder())
     assert set(values["n"]) == {"rare", "usual"}
+
+
+def test_the_votes_of_parts_add_up_to_those_of_the_table():
+    rng = np.random.default_rng(0)
+    columns = {name: (list("abc"), rng.integers(-1, 3, 500)) for name in "xyz"}
+    for found in ({}, {("x", "str"): {"a", "c"}}):
+        _, whole = asking(**columns)
+        parts = [
+            asking(**{name: (values, codes[some]) for name, (values, codes) in columns.items()})[1](found)
+            for some in (slice(0, 200), slice(200, 201), slice(201, 500), slice(0, 0))
+        ]
+        kept = deepcopy(parts)
+        assert reduce(add_votes, parts) == reduce(add_votes, parts[::-1]) == whole(found)
+        assert parts == kept  # a part that is added once more is what it was
 
 
 def test_a_few_extreme_numbers_do_not_move_the_bounds():
@@ -269,9 +292,15 @@ def hard_cells():
 
 def test_equal_values_of_different_types_are_told_apart_until_they_are_released():
     unknown = Unknown.of(Schema({"a": Categorical()}, missing="?"), pd.DataFrame({"a": hard_cells()}))
-    values, codes = unknown.hold([pd.DataFrame({"a": hard_cells()})])["a"]
-    held = [(type(values[c]), values[c]) for c in codes if c >= 0]
-    assert held == [(int, 1)] * 3 + [(bool, True)] * 4 + [(float, 1.0)] * 2 + [(str, "x" * 10**6)]
+    held = unknown.hold(pd.DataFrame({"a": hard_cells()}))
+    assert all(type(value).__name__ == kind for (_, kind), (values, _) in held.items() for value in values)
+    assert count_votes(held, {}) == {
+        ("a", "int"): {1: 3 * VOTE},
+        ("a", "bool"): {True: 4 * VOTE},
+        ("a", "float"): {1.0: 2 * VOTE},
+        ("a", "str"): {"x" * 10**6: VOTE},
+    }
+    assert count_votes(held, {("a", "int"): {1}})["a", "bool"] == {True: 4 * VOTE}
     listed = unknown.fill({"a": (True, 1, 1.0)}, {}).columns["a"].values
     assert [(type(value), value) for value in listed] == [(bool, True), (str, "other")]
 
@@ -359,7 +388,7 @@ def test_errors_while_counting_quote_no_cell(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(f"privsyn.table.unknown.{name}", lambda *_: 1 / 0)
             with pytest.raises(InputError, match="please report") as raised:
-                ask([table])
+                ask(table)
         assert raised.value.__context__ is None
 
 

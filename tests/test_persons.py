@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strategies import Grumpy, junk
 
 from privsyn import InputError
-from privsyn.table.persons import identifier, persons_of
+from privsyn.table.persons import Bound, fingerprints, identifier, persons_of
 
 ONE_PERSON = {
     "numbers": [7, 7.0, "7", "007", " 7\t", "+7", "7.0", "7.", b"7", np.int8(7), np.float32(7), Fraction(7),
@@ -110,3 +110,15 @@ def test_a_table_without_the_column_or_with_two_is_refused():
         persons_of(pd.DataFrame({"a": [1]}), "who")
     with pytest.raises(InputError, match="columns 1 and 2 have the same name"):
         persons_of(pd.DataFrame([[1, 2]], columns=["who", "who"]), "who")
+
+
+def test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on():
+    table = pd.DataFrame({"who": list("abcab"), "n": range(5)})
+    bound = Bound.of("who", fingerprints(table, "who"), np.array([1, 1, 0, 0, 1], bool))
+    for cut in range(6):
+        frames = bound.kept_of([table[:cut], table[cut:]])
+        assert [n for frame in frames for n in frame["n"]] == [0, 1, 4]
+    for other in (table[::-1], table[:4], pd.concat([table, table[:1]]), table.assign(who=list("abcac"))):
+        with pytest.raises(InputError, match="another order each time"):
+            list(bound.kept_of([other[:2], other[2:]]))
+    assert "kept" not in repr(bound)

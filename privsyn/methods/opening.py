@@ -6,19 +6,28 @@ numbers, and where that sees only numbers far from zero, a second at equal cells
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial, reduce
 from math import fsum
 from typing import TYPE_CHECKING
 
-from privsyn.private.discovery import Held, count_cells, find_values
+from privsyn.answers.arrays import Ints
+from privsyn.private.discovery import Found, Votes, add_votes, count_cells, count_votes, find_values
 from privsyn.private.spend import Spend
 from privsyn.progress import Progress
 from privsyn.table.schema import Schema
 from privsyn.table.unknown import Unknown
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from privsyn.private.noise import Noise
-    from privsyn.table.stream import Stream
+    from privsyn.table.raw import RawTable
+    from privsyn.table.ruler import Ruler
+
+Looks = tuple[Votes, dict[str, Ints]]
+"""The votes for values, and how many rows lie in each cell of each ruler. Private."""
 
 # Of the whole budget, and only where there is anything of the kind to be found. Mean error of pairs without
 # a schema at epsilon 1 on adult, hmeq and br2000, for shares of 0.1 and 0.06: .0328 .155 .0124, for 0.15 and
@@ -57,7 +66,7 @@ def reserved_delta(delta: float, unknown: Unknown) -> float:
 
 def open_schema(
     unknown: Unknown,
-    table: Stream,
+    table: RawTable,
     *,
     rho: float,
     delta: float,
@@ -70,7 +79,7 @@ def open_schema(
     Parameters
     ----------
     unknown : Unknown
-    table : Stream
+    table : RawTable
         Private; it is walked over up to three times.
     rho : float
         The budget of the whole run, of which a share is spent here.
@@ -85,17 +94,42 @@ def open_schema(
         return Opening(unknown.schema, (), 0.0)
     table.require_again("what values and bounds the schema leaves out")
     report("finding values and bounds", 0, 3)
-    held = {name: Held(*cells) for name, cells in unknown.hold(table.frames()).items()}
-    values, spends = find_values(held, rho=VALUES * rho, delta=delta, noise=noise, rows=rows)
-    report("finding values and bounds", 1, 3)
-    counts = unknown.count(table.frames(), unknown.rulers)
-    cells, first_look = count_cells(counts, rho=BOUNDS * rho, noise=noise, rows=rows)
+    looks = [table.ask(partial(_look, unknown, {}, unknown.rulers), _add)]
+    counts = looks[0][1]
+
+    def votes(found: Found) -> Votes:
+        """Of the first walk, which counted cells too; then of a second."""
+        if looks:
+            return looks.pop()[0]
+        report("finding values and bounds", 1, 3)
+        return table.ask(partial(_look, unknown, found, {}), _add)[0]
+
+    values, spends = find_values(unknown.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows=rows)
     report("finding values and bounds", 2, 3)
+    cells, first_look = count_cells(counts, rho=BOUNDS * rho, noise=noise, rows=rows)
     closer = unknown.closer(cells)
-    counts = unknown.count(table.frames(), closer)
+    _, counts = table.ask(partial(_look, unknown, None, closer), _add) if closer else ({}, {})
     rest = CLOSER_BOUNDS * rho
     seen, second_look = count_cells(counts, rho=rest, noise=noise, rows=rows, look=" (closer)")
     report("finding values and bounds", 3, 3)
     schema = unknown.fill(values, unknown.bounds_of(cells, closer, seen))
     share = fsum((least_share(unknown), CLOSER_BOUNDS * bool(second_look)))
     return Opening(schema, (*spends, *first_look, *second_look), share)
+
+
+def _look(
+    unknown: Unknown, found: Found | None, rulers: Mapping[str, Ruler], tables: Iterable[pd.DataFrame]
+) -> Looks:
+    """Of some rows the votes for what is not found, or none where that is not asked, and the cells."""
+
+    def look(table: pd.DataFrame) -> Looks:
+        votes = {} if found is None else count_votes(unknown.hold(table), found)
+        return votes, unknown.count(table, rulers)
+
+    return reduce(_add, map(look, tables))
+
+
+def _add(some: Looks, others: Looks) -> Looks:
+    """What two parts of a table say, together."""
+    cells = {name: counts + others[1][name] for name, counts in some[1].items()}
+    return add_votes(some[0], others[0]), cells

@@ -10,22 +10,19 @@ which of them the numbers lie is arithmetic on that (`privsyn.answers.extent`), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
 from math import ceil, fsum, isqrt, sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
+from privsyn.answers.arrays import Integers, Ints
 from privsyn.errors import InputError
 from privsyn.private.accounting import sigma_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
 from privsyn.private.spend import Spend
-
-Integers = npt.NDArray[np.int64]
 
 ROUNDS = (0.2, 0.8)  # of the budget for values: the first finds the common ones, so that votes go to the rest
 
@@ -36,24 +33,72 @@ VOTE = 2**10
 """Units of a whole vote: noise is added to integers only."""
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Which value every row holds in one column. Private.
+Kind = tuple[str, str]
+"""A column, and the name of a type of values in it: 1, 1.0 and True are equal, and three values."""
 
-    Parameters
-    ----------
-    values : sequence
-        The values that occur, no two alike.
-    codes : integer array of shape (n,)
-        The place of each row's value, -1 for a row that has none.
+Held = Mapping[Kind, tuple[Sequence[Any], Integers]]
+"""Some rows. For each kind some values, no two alike, and the place of each row's among them, or -1. Of the
+kinds of one column a row holds one at most. Private."""
+
+Votes = dict[Kind, dict[Any, int]]
+"""The sum of the votes of each value that occurs, in units of 1 / VOTE. Private."""
+
+Found = Mapping[Kind, Set[Any]]
+"""The values of each kind that were found before: released."""
+
+
+def count_votes(held: Held, found: Found) -> Votes:
+    """What some rows vote for, the values that are found left out. Private.
+
+    Each row votes by itself (`_votes`), so the votes of a table are the sums of its parts' (`add_votes`).
+
+    Examples
+    --------
+    >>> held = {
+    ...     ("town", "str"): (["Rome", "Oslo"], np.array([0, 0, 1])),
+    ...     ("job", "str"): (["cook"], np.array([-1, 0, 0])),
+    ... }
+    >>> votes = count_votes(held, {})
+    >>> votes["town", "str"], votes["job", "str"]
+    ({'Rome': 1748, 'Oslo': 724}, {'cook': 1448})
+    >>> count_votes(held, {("town", "str"): {"Rome"}})["job", "str"]  # the second row casts its whole vote
+    {'cook': 1748}
     """
+    left = {kind: _left(*column, found.get(kind, frozenset())) for kind, column in held.items()}
+    weights = _votes(list(left.values()))
+    votes = {}
+    for kind, codes in left.items():
+        values, has = held[kind][0], codes >= 0
+        sums = np.bincount(codes[has], weights[has], len(values)).astype(np.int64)
+        votes[kind] = {value: units for value, units in zip(values, sums.tolist(), strict=True) if units}
+    return votes
 
-    values: Sequence[Any]
-    codes: npt.NDArray[np.integer]
+
+def add_votes(some: Votes, others: Votes) -> Votes:
+    """The votes of two parts of a table together.
+
+    Neither is changed: a cluster that loses a machine may add the same part again.
+
+    >>> add_votes({("town", "str"): {"Rome": 1024}}, {("town", "str"): {"Oslo": 1024, "Rome": 724}})
+    {('town', 'str'): {'Oslo': 1024, 'Rome': 1748}}
+    """
+    votes = {}
+    for kind in {**some, **others}:
+        fewer, more = sorted((some.get(kind, {}), others.get(kind, {})), key=len)
+        votes[kind] = sums = dict(more)
+        for value, units in fewer.items():
+            sums[value] = sums.get(value, 0) + units
+    return votes
 
 
 def find_values(
-    held: Mapping[str, Held], *, rho: float, delta: float, noise: Noise, rows: int = 1
+    columns: Sequence[str],
+    ask: Callable[[Found], Votes],
+    *,
+    rho: float,
+    delta: float,
+    noise: Noise,
+    rows: int = 1,
 ) -> tuple[dict[str, tuple[Any, ...]], tuple[Spend, ...]]:
     """The values of each column that enough rows share, and what finding them cost.
 
@@ -64,32 +109,61 @@ def find_values(
     Else the neighbours' releases do not differ by it, for its noise is its own. `Ledger` says how delta and
     rho go together. The order of a release follows from noisy votes and the values themselves.
 
+    Parameters
+    ----------
+    columns : sequence of str
+        Whose values are to be found.
+    ask : callable
+        The votes of all rows for what is not among values that are found.
+    rho, delta : float
+        The budget of both rounds together.
+    noise : Noise
+    rows : int
+        The most rows that one person brings.
+
     Examples
     --------
     >>> from privsyn.private.noise import SeededGaussian
-    >>> towns = Held(["Rome", "Oslo", "Atlantis"], np.repeat([0, 1, 2], [900, 500, 1]))
-    >>> find_values({"town": towns}, rho=0.01, delta=1e-10, noise=SeededGaussian(0))[0]
+    >>> held = {("town", "str"): (["Rome", "Oslo", "Atlantis"], np.repeat([0, 1, 2], [900, 500, 1]))}
+    >>> ask = lambda found: count_votes(held, found)
+    >>> find_values(["town"], ask, rho=0.01, delta=1e-10, noise=SeededGaussian(0))[0]
     {'town': ('Rome', 'Oslo')}
     """
-    found: dict[str, list[Any]] = {name: [] for name in held}
-    left = {name: column.codes.copy() for name, column in held.items()}
+    found: dict[str, list[Any]] = {name: [] for name in columns}
     spends: list[Spend] = []
-    for number, share in enumerate(ROUNDS if held else (), start=1):
+    for number, share in enumerate(ROUNDS if columns else (), start=1):
         sigma = sigma_for(share * rho, float(rows * VOTE))
-        what = f"{VALUES} {', '.join(held)} (round {number} of {len(ROUNDS)})"
-        spends.append(Spend(what, len(held), float(rows * VOTE), sigma, delta=delta / len(ROUNDS)))
-        enough = threshold(sigma, delta / len(ROUNDS), columns=len(held), rows=rows)
-        votes = _votes(list(left.values()))
-        for name, column in held.items():
-            codes = left[name]
-            exact = np.bincount(codes[codes >= 0], votes[codes >= 0], len(column.values)).astype(np.int64)
-            occurs = np.flatnonzero(exact)
-            noisy = release(exact[occurs], sigma, noise)
-            passed = noisy >= enough
-            chosen = [column.values[place] for place in occurs[passed].tolist()]
-            found[name] += _sorted(chosen, noisy[passed].tolist())
-            codes[np.isin(codes, occurs[passed])] = -1
+        what = f"{VALUES} {', '.join(columns)} (round {number} of {len(ROUNDS)})"
+        spends.append(Spend(what, len(columns), float(rows * VOTE), sigma, delta=delta / len(ROUNDS)))
+        enough = threshold(sigma, delta / len(ROUNDS), columns=len(columns), rows=rows)
+        for name, values in _passed(columns, ask(_by_kind(found)), sigma, enough, noise).items():
+            found[name] += values
     return {name: tuple(values) for name, values in found.items()}, tuple(spends)
+
+
+def _passed(
+    columns: Sequence[str], votes: Votes, sigma: float, enough: int, noise: Noise
+) -> dict[str, list[Any]]:
+    """The values of each column whose noisy votes are enough, those with most first."""
+    found = {}
+    for name in columns:
+        kinds = sorted(kind for kind in votes if kind[0] == name)
+        # By type and size: the order of rows and parts decides nothing, and a seed gives the same again.
+        occur = [value for kind in kinds for value in sorted(votes[kind])]
+        units = (votes[name, type(value).__name__][value] for value in occur)
+        exact = np.fromiter(units, np.int64, len(occur))
+        noisy = release(exact, sigma, noise)
+        passed = np.flatnonzero(noisy >= enough)
+        found[name] = _sorted([occur[place] for place in passed.tolist()], noisy[passed].tolist())
+    return found
+
+
+def _by_kind(found: Mapping[str, Sequence[Any]]) -> Found:
+    kinds: dict[Kind, set[Any]] = {}
+    for name, values in found.items():
+        for value in values:
+            kinds.setdefault((name, type(value).__name__), set()).add(value)
+    return kinds
 
 
 def threshold(sigma: float, delta: float, *, columns: int, rows: int) -> int:
@@ -114,13 +188,21 @@ def threshold(sigma: float, delta: float, *, columns: int, rows: int) -> int:
     return rows * VOTE + margin
 
 
-def _votes(left: Sequence[npt.NDArray[np.integer]]) -> Integers:
+def _left(values: Sequence[Any], codes: Integers, found: Set[Any]) -> Integers:
+    """The place of each row's value, -1 also where that is found."""
+    if not found:
+        return codes
+    places = np.array([-1 if value in found else place for place, value in enumerate(values)] + [-1])
+    return places[codes]
+
+
+def _votes(left: Sequence[Integers]) -> Ints:
     """What each row gives to each of the m values it holds that are left: VOTE / sqrt(m), rounded down.
 
     A row's vote follows from its own cells and from released values alone, and m squares of at most
     VOTE^2 / m sum to VOTE^2 at most.
     """
-    held = np.sum([codes >= 0 for codes in left], axis=0)
+    held = np.sum([codes >= 0 for codes in left], axis=0, dtype=np.int64)
     weights = [0, *(isqrt(VOTE**2 // m) for m in range(1, len(left) + 1))]
     return np.array(weights, np.int64)[held]
 
@@ -134,8 +216,8 @@ def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
 
 
 def count_cells(
-    counts: Mapping[str, Integers], *, rho: float, noise: Noise, rows: int = 1, look: str = ""
-) -> tuple[dict[str, tuple[Integers, float]], tuple[Spend, ...]]:
+    counts: Mapping[str, Ints], *, rho: float, noise: Noise, rows: int = 1, look: str = ""
+) -> tuple[dict[str, tuple[Ints, float]], tuple[Spend, ...]]:
     """How many rows lie in each cell of each column's ruler, with noise, and what that cost.
 
     A row lies in one cell of each column's ruler at most: a record more changes each count vector in one

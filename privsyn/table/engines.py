@@ -1,95 +1,214 @@
-"""Tables in parts on a cluster: each part is coded and counted where it lies, and counts are summed there.
+"""Tables in parts on a cluster: each part is asked where it lies, and what the parts say is added there.
 
-No engine of our own: Dask does the work, with our codec and our kernel on each part. What travels are the
-public codec to the parts and sums of counts to this process, where noise is added once. Identifiers, and
-columns of which values or bounds are to be found, pass through this process part by part.
+No engine of our own: Dask or Spark does the work, with our codec and our kernel on each part. What travels to
+the parts are public settings and what was released; back come sums, and noise is added to those once, in this
+process. Where rows of a person are bounded, a fingerprint of each row's identifier comes here too, and which
+rows are kept goes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from itertools import chain
+from typing import Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
-from privsyn.answers.arrays import Ints
-from privsyn.answers.counting import Ask, Walk, block_of
 from privsyn.errors import InputError
-from privsyn.table.codec import Codec
-from privsyn.table.persons import KEY, drop_rows
-from privsyn.table.stream import Stream, slices
+from privsyn.table.arrow_cells import frame_of
+from privsyn.table.form import Form
+from privsyn.table.persons import Bound
+from privsyn.table.raw import Question, RawTable
+from privsyn.table.stream import batch_rows, slices
+
+A = TypeVar("A")
+
+FAILED = (
+    "a part of the table could not be counted: does each have the columns and dtypes announced, and its rows"
+    " in the same order each time, and every worker this version of privsyn?"
+)
+
+UNREADABLE = "the Spark data frame: cannot be read: can Spark run it, and has Arrow a type for each column?"
+
+ANSWER = "place int, answer binary"
+"""What a part says in Spark: which one it is, and its answer pickled."""
+
+FEW = 16
+"""Parts whose answers all come to this process in Spark: to add them there first would take longer."""
 
 
 @dataclass(frozen=True, eq=False)
-class DaskStream(Stream):
+class Parts(RawTable):
+    """A table in parts, of which each engine has its own kind.
+
+    Parameters
+    ----------
+    bounds : tuple of Bound
+        One for each part, where some rows are left out; else none.
+    """
+
+    near: bool = False
+    bounds: tuple[Bound, ...] = field(default=(), repr=False)
+
+    def keep(self, bounds: Sequence[Bound]) -> Parts:
+        """The rows of each part that its bound keeps; the choice is made anew each time it is asked."""
+        return replace(self, head=self.head.drop(columns=bounds[0].unit), bounds=tuple(bounds))
+
+
+@dataclass(frozen=True, eq=False)
+class DaskParts(Parts):
     """A Dask data frame.
 
     Parameters
     ----------
-    parts : sequence of dask.delayed.Delayed
+    parts : tuple of dask.delayed.Delayed
         Each makes a data frame.
     """
 
-    parts: Sequence[Any] = ()
+    parts: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, frame: Any) -> DaskStream:
-        """The stream of a Dask data frame, whose names and dtypes are those it announces."""
+    def of(cls, frame: Any) -> DaskParts:
+        """The parts of a Dask data frame, whose names and dtypes are those it announces."""
         head = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in frame.dtypes.items()})
-        return cls(head, partial(_walk, frame.to_delayed()), near=False, parts=frame.to_delayed())
+        return cls(head, parts=tuple(frame.to_delayed()))
 
-    def walk(self, codec: Codec) -> Walk:
-        """A walk over the blocks of each part, where it lies; the counts are summed by twos."""
-        return partial(_sum, self.parts, codec)
+    def each(self, question: Question[A]) -> list[A]:
+        """What a question says of each part, in their order."""
+        from dask.base import compute
 
-    def keep(self, kept: npt.NDArray[np.bool_], unit: str, persons: npt.NDArray[np.int64]) -> DaskStream:
-        """The rows that are kept, of those whose `persons` were looked at; without the identifiers."""
+        return list(_unless_it_fails(partial(compute, *self._asked(question))))
+
+    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+        """What a question says of all rows, added by twos where the answers are."""
         from dask.delayed import delayed
 
-        sizes = [_computed(delayed(len)(part)) for part in self.parts]
-        cuts = np.cumsum(sizes)[:-1]
-        parts = [
-            delayed(drop_rows)(part, mask, unit, codes, KEY)
-            for part, mask, codes in zip(
-                self.parts, np.split(kept, cuts), np.split(persons, cuts), strict=True
-            )
+        answers = self._asked(question)
+        while len(answers) > 1:
+            pairs = zip(answers[::2], answers[1::2], strict=False)
+            answers = [delayed(add)(*pair) for pair in pairs] + answers[len(answers) // 2 * 2 :]
+        return _unless_it_fails(answers[0].compute)
+
+    def _asked(self, question: Question[A]) -> list[Any]:
+        from dask.delayed import delayed
+
+        bounds = self.bounds or [None] * len(self.parts)
+        return [
+            delayed(_asked_of_frame)(question, self.head, bound, part)
+            for bound, part in zip(bounds, self.parts, strict=True)
         ]
-        return replace(self, head=self.head.drop(columns=unit), batches=partial(_walk, parts), parts=parts)
 
 
-def _walk(parts: Sequence[Any]) -> Iterator[pd.DataFrame]:
-    for part in parts:
-        yield from slices(_computed(part))
+def _asked_of_frame(question: Question[A], head: pd.DataFrame, bound: Bound | None, part: pd.DataFrame) -> A:
+    return _unless_it_fails(lambda: question(_from_head(head, bound, slices(part))))
 
 
-def _sum(parts: Sequence[Any], codec: Codec, ask: Ask) -> list[Ints]:
-    from dask.delayed import delayed
+@dataclass(frozen=True, eq=False)
+class SparkParts(Parts):
+    """A Spark data frame, classic or of Spark Connect.
 
-    answers = [delayed(_answer)(codec, ask, part) for part in parts]
-    while len(answers) > 1:
-        pairs = zip(answers[::2], answers[1::2], strict=False)
-        answers = [delayed(_add)(*pair) for pair in pairs] + answers[len(answers) // 2 * 2 :]
-    return _computed(answers[0])
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    types : pyarrow.Schema
+        Of its columns.
+    """
+
+    frame: Any = None
+    types: pa.Schema = field(default_factory=lambda: pa.schema([]))
+
+    @classmethod
+    def of(cls, frame: Any) -> SparkParts:
+        """The parts of a Spark data frame, whose names and types are those it announces."""
+        announced = _unless_it_fails(lambda: frame.limit(0).toArrow().schema, UNREADABLE)
+        types = pa.schema([(column.name, column.type) for column in announced])
+        empty = types.empty_table()
+        form = replace(Form.of(empty), kind="pandas")
+        return cls(frame_of(empty, "the Spark data frame"), form=form, frame=frame, types=types)
+
+    def each(self, question: Question[A]) -> list[A]:
+        """What a question says of each part, in their order."""
+        return self._in_order(question, _unless_it_fails(lambda: self._asked(question).collect()))
+
+    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+        """What a question says of all rows; Spark adds the answers of many parts in a tree."""
+        if type(self.frame).__module__.startswith("pyspark.sql.connect."):  # which has no trees
+            return reduce(add, self.each(question))
+        answers = _unless_it_fails(lambda: self._asked(question).rdd)
+        if answers.getNumPartitions() <= FEW:
+            return reduce(add, self._in_order(question, _unless_it_fails(answers.collect)))
+        seen, both = partial(_and_row, add), partial(_and, add)
+        return _unless_it_fails(lambda: answers.treeAggregate(None, seen, both))
+
+    def _in_order(self, question: Question[A], said: Sequence[Any]) -> list[A]:
+        answers = [pickle.loads(row.answer) for row in sorted(said, key=lambda row: row.place)]  # noqa: S301
+        return answers or [question(iter([self.head]))]
+
+    def _asked(self, question: Question[A]) -> Any:
+        ask = partial(_asked_of_batches, question, self.head, self.types, self.bounds)
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of pandas 3: none is used
+            return self.frame.mapInArrow(ask, ANSWER)
 
 
-def _answer(codec: Codec, ask: Ask, part: pd.DataFrame) -> list[Ints]:
-    return ask(block_of(codec.encode(frame)) for frame in slices(part))
+def _asked_of_batches(
+    question: Question[A],
+    head: pd.DataFrame,
+    types: pa.Schema,
+    bounds: Sequence[Bound],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
+
+    place = TaskContext.get().partitionId()
+
+    def answer() -> bytes:
+        frames = _from_head(head, bounds[place] if bounds else None, _frames(types, batches))
+        return pickle.dumps(question(frames))
+
+    said = pa.array([_unless_it_fails(answer)], pa.binary())
+    yield pa.RecordBatch.from_arrays([pa.array([place], pa.int32()), said], ["place", "answer"])
 
 
-def _add(some: list[Ints], others: list[Ints]) -> list[Ints]:
-    return [a + b for a, b in zip(some, others, strict=True)]
+def _frames(types: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+    """Spark's batches, of 10,000 rows if not told otherwise, put together to such as we code at once."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= batch_rows(len(types)):
+            yield from slices(frame_of(pa.Table.from_batches(waiting).cast(types), "a part"))
+            waiting = []
+    if waiting:
+        yield from slices(frame_of(pa.Table.from_batches(waiting).cast(types), "a part"))
 
 
-def _computed(task: Any) -> Any:
-    """What a task makes; where it fails, not what the failure says, which may quote a row."""
+def _and_row(add: Callable[[A, A], A], some: A | None, row: Any) -> A:
+    return _and(add, some, pickle.loads(row.answer))  # noqa: S301  # it comes from `_asked_of_batches`
+
+
+def _and(add: Callable[[A, A], A], some: A | None, others: A | None) -> Any:
+    """Both together, where None is nothing."""
+    if some is None or others is None:
+        return others if some is None else some
+    return add(some, others)
+
+
+def _from_head(
+    head: pd.DataFrame, bound: Bound | None, frames: Iterator[pd.DataFrame]
+) -> Iterator[pd.DataFrame]:
+    return chain([head], frames if bound is None else bound.kept_of(frames))
+
+
+def _unless_it_fails(run: Callable[[], A], said: str = FAILED) -> A:
+    """What it makes; where it fails, not what the failure says, which may quote a row.
+
+    So on the workers too: what is raised there an engine writes to its logs, on whatever machine.
+    """
     with suppress(Exception):
-        return task.compute()
-    raise InputError(
-        "a part of the table could not be counted: does each have the columns and dtypes announced,"
-        " and its rows in the same order each time?"
-    )
+        return run()
+    raise InputError(said)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b
 from numbers import Real
@@ -11,6 +13,7 @@ from unicodedata import normalize
 from uuid import UUID
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from privsyn.answers.arrays import Ints, Mask
@@ -26,7 +29,8 @@ MOST_DIGITS = 4000
 """Of a number that is an identifier: more are refused by Python, after it has worked on them for long."""
 
 KEY = secrets.token_bytes(16)
-"""Of this process: fingerprints tell nothing to who does not know it, and none is ever written."""
+"""Of this process, and of machines that it asks: fingerprints tell nothing to who does not know it. We write
+neither to any disk; an engine may (docs/privacy.md)."""
 
 _WHOLE = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]*+)(?:\.0*+)?")  # + takes all and never tries with fewer
 
@@ -79,33 +83,59 @@ def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
     return np.fromiter(map(code, cells), np.int64, len(cells))
 
 
-def drop_rows(
-    table: pd.DataFrame,
-    kept: Mask,
-    unit: str,
-    persons: Ints,
-    key: bytes = KEY,
-) -> pd.DataFrame:
-    """The rows that are kept, without the column of identifiers, which is never synthesised.
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Which rows of a part of a table are kept, so that nobody has more of them than may be.
 
-    Which rows are kept was decided on an earlier walk over the table. If they came in another order now, some
-    person might keep more rows than the promise is for: then nothing is kept, and the run ends.
+    That was decided on an earlier walk over the table. If the rows came in another order now, some person
+    might keep more than the promise is for: then the walk fails, and nothing that was counted is answered.
 
     Parameters
     ----------
-    table : pandas.DataFrame
-    kept : boolean array of shape (rows,)
     unit : str
-    persons : integer array of shape (rows,)
-        The `fingerprints` of the rows that were decided on.
+        The column of identifiers, which is left out: it is never synthesised.
+    rows : int
+        Of the part.
+    kept : integer array
+        A bit for each row, packed: a cluster sends it to every machine.
+    mark : bytes
+        Of all `fingerprints` of the part, in their order.
     key : bytes
-        With which they were taken.
+        With which fingerprints and mark were made.
     """
-    if not np.array_equal(fingerprints(table, unit, key), persons):
-        raise InputError(
-            "the rows come in another order each time they are read: write the table to a file first"
-        )
-    return table.loc[kept].drop(columns=unit)
+
+    unit: str
+    rows: int = field(repr=False)
+    kept: npt.NDArray[np.uint8] = field(repr=False)
+    mark: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, unit: str, persons: Ints, kept: Mask, key: bytes = KEY) -> Bound:
+        """Which are kept of the rows that have these fingerprints.
+
+        >>> table = pd.DataFrame({"who": ["b", "a", "b"], "visits": [1, 2, 3]})
+        >>> bound = Bound.of("who", fingerprints(table, "who"), np.array([True, True, False]))
+        >>> [rows["visits"].tolist() for rows in bound.kept_of([table[:2], table[2:]])]
+        [[1, 2], []]
+        """
+        mark = blake2b(persons.tobytes(), digest_size=32, key=key).digest()
+        return cls(unit, len(persons), np.packbits(kept), mark, key)
+
+    def kept_of(self, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """The rows that are kept, of all rows of the part in frames; it fails at their end."""
+        kept = np.unpackbits(self.kept, count=self.rows).astype(np.bool_)
+        mark, start = blake2b(digest_size=32, key=self.key), 0
+        for frame in frames:
+            mark.update(fingerprints(frame, self.unit, self.key).tobytes())
+            these = slice(start, start + len(frame))
+            start = these.stop
+            if start <= self.rows:
+                yield frame.loc[kept[these]].drop(columns=self.unit)
+        if start != self.rows or mark.digest() != self.mark:
+            raise InputError(
+                "the rows come in another order each time they are read: write the table to a file first"
+            )
 
 
 def identifier(cell: object) -> str | None:

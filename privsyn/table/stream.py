@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privsyn.answers.counting import Walk, block_of
 from privsyn.errors import InputError
 from privsyn.table.arrow_cells import frame_of
 from privsyn.table.checks import check_names
-from privsyn.table.codec import Codec
 from privsyn.table.csv_file import CsvTable
 from privsyn.table.csv_text import walk_text
-from privsyn.table.form import PANDAS, Form
-from privsyn.table.persons import drop_rows, fingerprints, persons_of
+from privsyn.table.form import Form
+from privsyn.table.persons import Bound
+from privsyn.table.raw import Question, RawTable
 from privsyn.table.schema import Schema
 from privsyn.table.sources import check_file, ending_of, read_table
 from privsyn.table.unchanged import stamps_of, unchanged
@@ -35,78 +32,54 @@ CELLS = 2**21
 
 LEAST_ROWS = 1024
 
+A = TypeVar("A")
+
 BATCHES = "the dtypes of every batch, and that all batches can be made"
 """Public of batches: pandas takes the dtypes of each off its cells, unless it is told them."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
-    """A table to be walked over.
+class Stream(RawTable):
+    """A table to be walked over: it is one part.
 
     Parameters
     ----------
-    head : pandas.DataFrame
-        No rows: the names and dtypes of the columns.
     batches : callable
         A walk over the rows: frames that have the columns of `head`. The order is the same each time.
-    public_inputs : tuple of str
-        Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
-        each, for the ledger.
-    schema : Schema, optional
-        What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
-    form : Form
-        Which kind of table it is.
-    once : bool
-        The rows can be walked over once only.
-    near : bool
-        The rows pass through this process, which may keep their codes.
     """
 
-    head: pd.DataFrame
     batches: Callable[[], Iterator[pd.DataFrame]]
-    public_inputs: tuple[str, ...] = ()
-    schema: Schema | None = None
-    form: Form = PANDAS
-    once: bool = False
-    near: bool = True
 
     def frames(self) -> Iterator[pd.DataFrame]:
         """A walk over the rows, at least one frame, for the first has none."""
         yield self.head
         yield from self.batches()
 
-    def require_again(self, what: str) -> None:
-        """Refuse rows that pass once where something has to be known of them before they are coded."""
-        if self.once:
-            raise InputError(
-                f"batches that pass once cannot tell first {what}: give a file, a folder or a whole table"
-            )
+    def each(self, question: Question[A]) -> list[A]:
+        """What a question says of the one part."""
+        return [question(self.frames())]
 
-    def walk(self, codec: Codec) -> Walk:
-        """A walk over the rows in codes: what a function says of all blocks, one after the other."""
-        return lambda ask: ask(block_of(codec.encode(frame)) for frame in self.frames())
+    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+        """What a question says of all rows, one frame after the other."""
+        return question(self.frames())
 
-    def persons(self, unit: str) -> npt.NDArray[np.int64]:
-        """A code for each row, the same for all rows of one person; see `fingerprints`."""
-        persons_of(self.head, unit)  # refuses a column that is not there, or of another kind
-        return np.concatenate([fingerprints(frame, unit) for frame in self.frames()])
-
-    def keep(self, kept: npt.NDArray[np.bool_], unit: str, persons: npt.NDArray[np.int64]) -> Stream:
-        """The rows that are kept, of those whose `persons` were looked at; without the identifiers."""
+    def keep(self, bounds: Sequence[Bound]) -> Stream:
+        """The rows that are kept; the choice is made anew on each walk."""
+        (bound,) = bounds
         return replace(
             self,
-            head=self.head.drop(columns=unit),
-            batches=partial(_kept, self, kept, unit, persons),
+            head=self.head.drop(columns=bound.unit),
+            batches=lambda: bound.kept_of(self.batches()),
         )
 
 
-def open_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> Stream:
+def open_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> RawTable:
     """A way over the rows of a table, wherever it is.
 
     Parameters
     ----------
-    source : data frame, Arrow table, path to a file or a folder of Parquet files, Arrow data set, Dask data
-        frame, or batches
+    source : data frame, Arrow table, path to a file or a folder of Parquet files, Arrow data set, Dask or
+        Spark data frame, or batches
         Batches are whatever iterates over Arrow record batches, tables or data frames; they are walked over
         once.
     schema : Schema, optional
@@ -127,10 +100,11 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
         ending = ending_of(path)
         check_file(path)
         return _parquet((path,)) if ending == ".parquet" else _csv(path, schema, unit)
-    if type(source).__module__.startswith("dask."):
-        from privsyn.table.engines import DaskStream
+    engine = type(source).__module__.split(".")[0]
+    if engine in ("dask", "pyspark"):
+        from privsyn.table.engines import DaskParts, SparkParts
 
-        return DaskStream.of(source)
+        return DaskParts.of(source) if engine == "dask" else SparkParts.of(source)
     if isinstance(source, Iterator):
         return _batches(source)
     if hasattr(source, "scanner") and hasattr(source, "schema"):  # pyarrow.dataset, which few have imported
@@ -155,16 +129,6 @@ def batch_rows(columns: int) -> int:
     return max(LEAST_ROWS, CELLS // max(columns, 1))
 
 
-def _kept(
-    stream: Stream, kept: npt.NDArray[np.bool_], unit: str, persons: npt.NDArray[np.int64]
-) -> Iterator[pd.DataFrame]:
-    start = 0
-    for frame in stream.batches():
-        end = start + len(frame)
-        yield drop_rows(frame, kept[start:end], unit, persons[start:end])
-        start = end
-
-
 def slices(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The rows of a frame: to code all at once would take several times their memory."""
     rows = batch_rows(len(frame.columns))
@@ -177,7 +141,7 @@ def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
     table = CsvTable.open(path, schema, unit)
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
     walk = partial(unchanged, stamps, partial(_csv_frames, table))
-    return Stream(table.frame(empty), walk, table.public_inputs, table.schema)
+    return Stream(table.frame(empty), walk, public_inputs=table.public_inputs, schema=table.schema)
 
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
@@ -271,7 +235,7 @@ def _batches(source: Iterator[Any]) -> Stream:
         raise InputError("there is no batch to learn from: its columns cannot be known")
     head = _frame(first, 1).iloc[:0]
     told = () if isinstance(source, pa.RecordBatchReader) else (BATCHES,)  # a reader's have one schema
-    return Stream(head, partial(_batch_frames, first, source, head), told, once=True)
+    return Stream(head, partial(_batch_frames, first, source, head), public_inputs=told, once=True)
 
 
 def _batch_frames(first: Any, rest: Iterator[Any], head: pd.DataFrame) -> Iterator[pd.DataFrame]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -103,28 +103,21 @@ class Unknown:
         columns = self.schema.columns.items()
         return [name for name, c in columns if not c.is_public and name not in self.schema.computed]
 
-    def hold(self, tables: Iterable[pd.DataFrame]) -> dict[str, tuple[Sequence[Any], Codes]]:
-        """For each of `values`: the values that occur, sorted, and the place of each row's. Private.
+    def hold(self, table: pd.DataFrame) -> dict[tuple[str, str], tuple[Sequence[Any], Codes]]:
+        """For each of `values` and each type among its cells: the values that occur, and each row's. Private.
 
-        A row's place depends on its cell alone, but for the order of the values. A cell that is missing, or
-        no text, number or boolean, has none.
+        A row's value depends on its cell alone. A cell that is missing, or no text, number or boolean, has
+        none: its place is -1.
         """
-        found: dict[str, dict[tuple[str, Any], int]] = {name: {} for name in self.values}
-        codes: dict[str, list[Codes]] = {name: [] for name in self.values}
-        for table in tables:
-            for name in self.values:
-                codes[name].append(self._hold(table[name], found[name]))
-        return {name: _sorted(found[name], codes[name]) for name in self.values}
+        held = {}
+        for name in self.values:
+            for kind, column in self._hold(table[name]).items():
+                held[name, kind] = column
+        return held
 
-    def _hold(self, cells: pd.Series, found: dict[tuple[str, Any], int]) -> Codes:
-        """The place of each row's value, those that are new being added to `found`."""
+    def _hold(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Codes]]:
         with suppress(Exception):  # no row should raise, and none may speak through what is said of it
-            values, codes = _hold(cells, set(self.schema.markers(str(cells.name))) - {""})
-            places = np.full(len(values) + 1, STRAY)
-            for code in np.unique(codes[codes != STRAY]).tolist():
-                key = type(values[code]).__name__, values[code]
-                places[code] = found.setdefault(key, len(found))
-            return places[codes].astype(np.int32)
+            return _by_type(*_hold(cells, set(self.schema.markers(str(cells.name))) - {""}))
         raise InputError("the values could not be counted: please report this, unless memory ran out")
 
     @property
@@ -152,16 +145,12 @@ class Unknown:
                 bounds[name] = closer[name].span(*found)
         return bounds
 
-    def count(self, tables: Iterable[pd.DataFrame], rulers: Mapping[str, Ruler]) -> dict[str, Counts]:
+    def count(self, table: pd.DataFrame, rulers: Mapping[str, Ruler]) -> dict[str, Counts]:
         """For each ruler, how many rows of the column lie in each of its cells. Private.
 
         Each row is in one cell, or in none where it is missing.
         """
-        counts: dict[str, Any] = dict.fromkeys(rulers, 0)
-        for table in tables if rulers else ():
-            for name, ruler in rulers.items():
-                counts[name] = counts[name] + self._count(name, ruler, table[name])
-        return counts
+        return {name: self._count(name, ruler, table[name]) for name, ruler in rulers.items()}
 
     def fill(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
@@ -262,13 +251,23 @@ def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
     return values, np.where(sound[codes], codes, STRAY)
 
 
-def _sorted(found: dict[tuple[str, Any], int], codes: list[Codes]) -> tuple[Sequence[Any], Codes]:
-    """The values by type and size, so that the order of the rows does not matter; and their places."""
-    keys = sorted(found)
-    places = np.full(len(keys) + 1, STRAY)
-    for place, key in enumerate(keys):
-        places[found[key]] = place
-    return [value for _, value in keys], places[np.concatenate([np.zeros(0, np.int32), *codes])]
+def _by_type(values: Sequence[Any], codes: Codes) -> dict[str, tuple[Sequence[Any], Codes]]:
+    """The values of each type, no two alike, and the place of each row's among them.
+
+    >>> held = _by_type([1, True], np.array([0, 1, 1, -1]))
+    >>> {kind: (values, codes.tolist()) for kind, (values, codes) in held.items()}
+    {'bool': ([True], [-1, 0, 0, -1]), 'int': ([1], [0, -1, -1, -1])}
+    """
+    types = [type(value) for value in values]
+    held: dict[str, tuple[Sequence[Any], Codes]] = {}
+    for kind in sorted({bool, int, float, str}.intersection(types), key=lambda kind: kind.__name__):
+        distinct = dict.fromkeys(value for value, its in zip(values, types, strict=True) if its is kind)
+        if len(distinct) == len(values):
+            return {kind.__name__: (values, codes)}
+        places = {value: place for place, value in enumerate(distinct)}
+        of = [places[value] if its is kind else STRAY for value, its in zip(values, types, strict=True)]
+        held[kind.__name__] = list(distinct), np.array([*of, STRAY])[codes]
+    return held
 
 
 def _plain(cell: Any) -> Any:

@@ -32,11 +32,11 @@ from privsyn import PrivSyn, synthesizer
 from privsyn.methods import opening
 from privsyn.methods.opening import open_schema
 from privsyn.private import discovery, measure
-from privsyn.private.discovery import Held
+from privsyn.private.discovery import count_cells
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
+from privsyn.table.raw import RawTable
 from privsyn.table.stream import open_table
-from privsyn.table.unknown import Unknown
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
 
@@ -102,6 +102,19 @@ class Witnessed:
         return answer
 
 
+class Beside:
+    """A table of which question 0 asks; what the other table says to the same is written to `looks`."""
+
+    def __init__(self, table: RawTable, other: Callable[[], RawTable], looks: list[Any]) -> None:
+        self._table, self._other, self._looks = table, other, looks
+        self.require_again = table.require_again
+
+    def ask(self, question: Any, add: Any) -> Any:
+        """What the table says."""
+        self._looks.append(self._other().ask(question, add))
+        return self._table.ask(question, add)
+
+
 class SpentError(Exception):
     """All of the budget is spent, as it should be."""
 
@@ -136,30 +149,25 @@ def _coin() -> bool:
 def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator[None]:
     """Every answer of a fit goes, with the exact answers of both tables, to `exchanges`."""
     coded, twins, pending = PrivSyn._coded, [], []
-    hold, count, looks = Unknown.hold, Unknown.count, []
-    shares = []
+    looks, shares = [], []
 
     def other() -> Any:
         return game.model()._bounded(open_table(game.table(inside=not inside)))
 
-    def hold_both(unknown: Unknown, table: Any) -> Any:
-        looks.append({name: Held(*cells) for name, cells in hold(unknown, other().frames()).items()})
-        return hold(unknown, table)
+    def values_both(columns: Any, ask: Any, **settings: Any) -> Any:
+        found = discovery.find_values(columns, ask, **settings)
+        votes = (votes for votes, _ in looks)
+        discovery.find_values(columns, lambda _: next(votes), **settings | {"noise": Silence()})
+        return found
 
-    def count_both(unknown: Unknown, table: Any, rulers: Any) -> Any:
-        looks.append(count(unknown, other().frames(), rulers))
-        return count(unknown, table, rulers)
+    def cells_both(exact: Any, **settings: Any) -> Any:
+        answer = count_cells(exact, **settings)
+        last = next((cells for _, cells in reversed(looks) if cells), {}) if exact else {}
+        count_cells(last, **settings | {"noise": Silence()})
+        return answer
 
-    def ask_both(ask: Callable[..., Any]) -> Callable[..., Any]:
-        def asked(exact: Any, **settings: Any) -> Any:
-            answer = ask(exact, **settings)
-            ask(looks.pop(), **settings | {"noise": Silence()})
-            return answer
-
-        return asked
-
-    def opened(*arguments: Any, **settings: Any) -> Any:
-        found = open_schema(*arguments, **settings)
+    def opened(unknown: Any, table: Any, **settings: Any) -> Any:
+        found = open_schema(unknown, Beside(table, other, looks), **settings)
         shares.append(found.share)
         return found
 
@@ -186,10 +194,8 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(synthesizer, "PrivateTable", table),
         patch.object(measure, "release", spy),
         patch.object(discovery, "release", spy),
-        patch.object(Unknown, "hold", hold_both),
-        patch.object(Unknown, "count", count_both),
-        patch.object(opening, "find_values", ask_both(discovery.find_values)),
-        patch.object(opening, "count_cells", ask_both(discovery.count_cells)),
+        patch.object(opening, "find_values", values_both),
+        patch.object(opening, "count_cells", cells_both),
         patch.object(synthesizer, "open_schema", opened),
     ):
         yield

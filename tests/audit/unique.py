@@ -6,11 +6,13 @@ value must come out as often as the threshold promises, and not less often eithe
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
 from privsyn import PrivSyn
-from privsyn.private.discovery import ROUNDS, Held, find_values
+from privsyn.private.discovery import ROUNDS, count_votes, find_values
 from privsyn.private.noise import ExactGaussian
 
 UNIQUE = "Zebulon"
@@ -36,6 +38,6 @@ def comes_out(_: object = None) -> bool:
 def passes(_: object = None) -> bool:
     """Whether question 0 finds the value at `SEEN_DELTA`."""
     codes = np.append(np.zeros(OTHERS, np.int64), 1)
-    held = {"name": Held(["Ann", UNIQUE], codes)}
-    found, _ = find_values(held, rho=RHO, delta=SEEN_DELTA, noise=ExactGaussian())
+    ask = partial(count_votes, {("name", "str"): (["Ann", UNIQUE], codes)})
+    found, _ = find_values(["name"], ask, rho=RHO, delta=SEEN_DELTA, noise=ExactGaussian())
     return UNIQUE in found["name"]

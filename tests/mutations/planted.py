@@ -60,8 +60,7 @@ BUGS = (
             Edit(
                 "privsyn/synthesizer.py",
                 "        rows = self._bounded(source)\n",
-                "        persons = source.persons(self.unit) if self.unit else np.zeros(0)\n"
-                "        rows = source.keep(persons >= -1, self.unit, persons) if self.unit else source\n",
+                "        rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
@@ -70,6 +69,28 @@ BUGS = (
             ),
         ),
         ("tests/test_synthesizer.py", "tests/audit"),
+    ),
+    Bug(
+        "the rows of a person chosen, and others counted",
+        (
+            Edit(
+                "privsyn/table/persons.py",
+                "        if start != self.rows or mark.digest() != self.mark:\n",
+                "        if start != self.rows:\n",
+            ),
+        ),
+        ("tests/test_persons.py", "tests/test_unit.py"),
+    ),
+    Bug(
+        "a whole vote for each value that a row holds",
+        (
+            Edit(
+                "privsyn/private/discovery.py",
+                "    weights = _votes(list(left.values()))\n",
+                "    weights = np.full(len(next(iter(left.values()), ())), VOTE)\n",
+            ),
+        ),
+        ("tests/test_discovery.py",),
     ),
     Bug(
         "the exact number of rows used",
