@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsyn.errors import InputError
+    from privsyn.evaluation.attacks import attack
     from privsyn.evaluation.metrics import evaluate
+    from privsyn.evaluation.risks import Risks
     from privsyn.evaluation.scores import Scores
     from privsyn.release import Release, load
     from privsyn.studies.planning import Plan, plan
@@ -39,11 +41,13 @@ __all__ = [
     "Plan",
     "PrivSyn",
     "Release",
+    "Risks",
     "Schema",
     "Scores",
     "Text",
     "Time",
     "Total",
+    "attack",
     "evaluate",
     "load",
     "plan",
@@ -55,7 +59,9 @@ __all__ = [
 # Each name is imported when it is first asked for: `privsyn --help` needs neither numba nor pandas.
 _HOMES = {
     "privsyn.errors": ("InputError",),
+    "privsyn.evaluation.attacks": ("attack",),
     "privsyn.evaluation.metrics": ("evaluate",),
+    "privsyn.evaluation.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.studies.planning": ("Plan", "plan"),
     "privsyn.release": ("Release", "load"),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.looking import demo, evaluate, plan, sweep
+from privsyn.cli.looking import attack, demo, evaluate, plan, sweep
 from privsyn.cli.making import report, sample, schema, synth
 
 app = typer.Typer(
@@ -30,5 +30,5 @@ def privsyn(
         typer.echo(context.get_help())
 
 
-for command in (synth, sample, report, schema, evaluate, plan, sweep, demo):
+for command in (synth, sample, report, schema, evaluate, attack, plan, sweep, demo):
     app.command()(command)

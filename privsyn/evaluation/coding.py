@@ -100,7 +100,7 @@ class Coded:
 
 
 def code_together(
-    tables: Sequence[pd.DataFrame], schema: Schema | None = None
+    tables: Sequence[pd.DataFrame], schema: Schema | None = None, *, most_values: int | None = MOST_VALUES
 ) -> tuple[View, tuple[Coded, ...]]:
     """All tables in the same codes.
 
@@ -110,6 +110,8 @@ def code_together(
         The first decides what kind a column is of, where there is no schema.
     schema : Schema, optional
         Its columns are compared; without it, all. Identifiers and free text are not.
+    most_values : int, optional
+        Rarer values of a category than so many count as one; None tells all apart.
 
     Examples
     --------
@@ -128,7 +130,8 @@ def code_together(
             cells, column = [_steps(one, column) for one in cells], _in_steps(column)
         if isinstance(column, Categorical):
             marks = () if schema is None else schema.markers(name)
-            done.append(_categories(cells, None if schema is None else column.values, marks))
+            values = None if schema is None else column.values
+            done.append(_categories(cells, values, marks, most_values))
         else:
             done.append(_bins(cells, column, given=schema is not None and column.is_public))
     sizes, ordered = tuple(len(one.labels) for one in done), tuple(one.ordered for one in done)
@@ -160,8 +163,10 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
     return table[name]
 
 
-def _categories(cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str]) -> _Column:
-    """Codes of values; those beyond the list, or beyond the `MOST_VALUES` commonest, count as one."""
+def _categories(
+    cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str], most: int | None
+) -> _Column:
+    """Codes of values; those beyond the list, or beyond the `most` common, count as one."""
     factors = [_distinct(one.astype(OBJECT)) for one in cells]
     counts: Counter[Any] = Counter()
     for places, distinct in factors:
@@ -169,8 +174,8 @@ def _categories(cells: Sequence[pd.Series], values: Sequence[Any] | None, marks:
     for mark in marks:
         counts.pop(mark, None)
     listed = [value for value, _ in counts.most_common()] if values is None else list(values)
-    if len(listed) > MOST_VALUES:
-        listed = sorted(listed, key=lambda value: -counts[value])[:MOST_VALUES]
+    if most is not None and len(listed) > most:
+        listed = sorted(listed, key=lambda value: -counts[value])[:most]
     code = {value: place for place, value in enumerate(listed)}
     words = [*map(str, listed), *([OTHER] if counts.keys() - code.keys() else [])]
     other, missing = len(listed), len(words)

@@ -47,14 +47,8 @@ class Comparison:
     def of(cls, real: Any, synthetic: Any, schema: Schema | None, *, test: Any = None) -> Comparison:
         """Read and code the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        frames = {name: read_table(table, schema).frame for name, table in given.items()}
-        for name, frame in frames.items():
-            if not len(frame):
-                raise InputError(f"the {name} table has no rows: there is nothing to compare")
-        if schema is None:
-            _check_same_columns(frames)
-        view, coded = code_together(list(frames.values()), schema)
-        tables = dict(zip(frames, coded, strict=True))
+        view, coded = code_together(read_together(given, schema), schema)
+        tables = dict(zip(given, coded, strict=True))
         rng = np.random.default_rng(SEED)
         whole, rows = tables["real"], len(tables["synthetic"])
         train, held_out = (whole, tables["test"]) if "test" in tables else _split(whole, rng)
@@ -75,6 +69,17 @@ class Comparison:
         """
         others = {"synthetic": self.synthetic, "real": self.afresh, "independent": self.independent}
         return measure(self.real, others) | measure(self.train, {"held_out": self.test})
+
+
+def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.DataFrame]:
+    """The tables, each of some rows and, where no schema names columns, of those of the real one."""
+    frames = {name: read_table(table, schema).frame for name, table in tables.items()}
+    for name, frame in frames.items():
+        if not len(frame):
+            raise InputError(f"the {name} table has no rows: there is nothing to compare")
+    if schema is None:
+        _check_same_columns(frames)
+    return [*frames.values()]
 
 
 def _check_same_columns(frames: Mapping[str, pd.DataFrame]) -> None:
