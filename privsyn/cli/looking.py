@@ -52,7 +52,7 @@ def attack(
     seed: Annotated[int, typer.Option(min=0, help="Which rows are attacked, by lot.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Keep all the numbers here.")] = None,
 ) -> None:
-    """Attack rows of REAL with SYNTHETIC, beside rows it never saw. It READS REAL: the result is not private."""
+    """Attack rows of REAL, and rows that SYNTHETIC never saw. It READS REAL: what it says is not private."""
     import privsyn
     from privsyn.cli.files import check_outputs, staged, write_text
     from privsyn.table.schema_file import read_schema

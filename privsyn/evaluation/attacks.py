@@ -8,6 +8,7 @@ synthetic table never saw them; what it gets right beyond that, it has from the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -90,13 +91,12 @@ def attack(
         sides = train.take(np.arange(n)), others.take(np.arange(n))
         found |= {"link two halves of a row": _linking(*sides, made, rng)}
         found |= {f"infer {names[axis]}": risk for axis, risk in _inferring(*sides, made, axes).items()}
-    return Risks(
-        len(train),
-        len(made),
-        len(others),
-        names,
-        {name: risk for name, risk in found.items() if risk.train.attacks},
-    )
+    tried = {name: risk for name, risk in found.items() if risk.train.attacks}
+    if not tried:
+        raise InputError(
+            "there is nothing to attack: one column, of which the synthetic table has no rare value"
+        )
+    return Risks(len(train), len(made), len(others), names, tried)
 
 
 def _checked(secrets: Sequence[str] | None, names: tuple[str, ...]) -> Sequence[str]:
@@ -122,24 +122,18 @@ def _singling_out(train: Places, made: Places, others: Places, rng: np.random.Ge
     sides = train.cells[:size], others.cells[:size]
     columns = min(PREDICATE_COLUMNS, made.cells.shape[1])
 
-    def risk(tried: Iterable[Predicate], guessed: Iterator[Predicate]) -> Risk:
+    def risk(tried: Iterable[Predicate], guessed: Iterable[Predicate] = ()) -> Risk:
         alone = (predicate for predicate in tried if predicate.count(made.cells) == 1)
-        wanted = _first(ATTACKS, (one for one in alone if not one.count(known)))
-        naive = _first(len(wanted), (one for one in guessed if not one.count(known)))
+        wanted = [*islice((one for one in alone if not one.count(known)), ATTACKS)]
+        naive = [*islice((one for one in guessed if not one.count(known)), len(wanted))]
         of_train, of_others = (_rate(one.count(side) == 1 for one in wanted) for side in sides)
         return Risk(of_train, of_others, _rate(one.count(sides[0]) == 1 for one in naive))
 
-    def guesses(columns: int) -> Iterator[Predicate]:
-        return of_rows(made, columns, TRIES, rng, mixed=True)
-
-    found = {"single out by one column": risk(of_rare_values(made, rng), guesses(1))}
+    found = {"single out by one column": risk(of_rare_values(made, rng))}
     if columns > 1:
-        found[f"single out by {columns} columns"] = risk(of_rows(made, columns, TRIES, rng), guesses(columns))
+        guesses = of_rows(made, columns, TRIES, rng, mixed=True)
+        found[f"single out by {columns} columns"] = risk(of_rows(made, columns, TRIES, rng), guesses)
     return found
-
-
-def _first(n: int, predicates: Iterator[Predicate]) -> list[Predicate]:
-    return [predicate for _, predicate in zip(range(n), predicates, strict=False)]
 
 
 def _rate(successes: Iterable[bool]) -> Rate:

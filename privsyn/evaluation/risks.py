@@ -63,7 +63,7 @@ class Risk:
         in the private table: no leak.
     naive : Rate
         A guess that sees single columns of the synthetic table and no row of it, on rows it was made from.
-        An attack that does no better is too weak for its risk to say much.
+        An attack that does no better is too weak for its risk to say much. No attacks where none can be made.
     """
 
     train: Rate
@@ -102,9 +102,10 @@ class Risk:
         """Plain data for JSON."""
         rates = {"train": self.train, "control": self.control, "naive": self.naive}
         return {
-            name: {"successes": rate.successes, "attacks": rate.attacks, "interval": list(rate.interval)}
+            name: {"successes": rate.successes, "attacks": rate.attacks, "interval": rate.interval}
             for name, rate in rates.items()
-        } | {"risk": self.value, "interval": list(self.interval)}
+            if rate.attacks
+        } | {"risk": self.value, "interval": self.interval}
 
 
 @dataclass(frozen=True)
