@@ -179,6 +179,16 @@ def test_what_cannot_be_attacked_is_refused(change, words):
         attack(**tables | change)
 
 
+def test_identifiers_are_left_out_by_name_unless_a_schema_says_otherwise():
+    tables = [table.assign(customer_id=range(len(table))) for table in (KEPT, people(3), HELD_OUT)]
+    risks = attack(*tables, secrets=[])
+    assert risks.left_out == ("customer_id",)
+    assert risks.columns == tuple(KEPT)
+    assert "left out, being called like identifiers: customer_id" in str(risks)
+    schema = Schema({"customer_id": Numerical(0, ROWS), "age": Numerical(16, 100)})
+    assert attack(*tables, schema, secrets=[]).left_out == ()
+
+
 def test_values_are_all_told_apart_however_many():
     names = pd.DataFrame({"name": [f"n{n}" for n in range(1200)]})
     view, _ = code_together([names], Schema({"name": Categorical()}), most_values=None)
@@ -206,8 +216,8 @@ def test_a_rate_of_no_attacks_is_none_and_more_successes_than_attacks_are_imposs
 def test_who_tries_many_attacks_needs_more_to_call_it_a_leak():
     close = Risk(Rate(130, 1000), Rate(100, 1000), Rate(0, 1000))  # 2.1 standard errors
     assert close.interval[0] > 0
-    assert Risks(9, 9, 9, ("a",), {"one": close}).leaks == ("one",)
-    assert Risks(9, 9, 9, ("a",), {str(n): close for n in range(20)}).leaks == ()
+    assert Risks(9, 9, 9, ("a",), (), {"one": close}).leaks == ("one",)
+    assert Risks(9, 9, 9, ("a",), (), {str(n): close for n in range(20)}).leaks == ()
 
 
 def places(seed: int = 0) -> Places:
@@ -252,6 +262,16 @@ def test_distances_are_gowers():
             both = (row > MISSING_PLACE) & (column > MISSING_PLACE)
             slow = np.where(both & is_number, np.abs(row - column), row != column)
             assert apart == pytest.approx(slow, abs=1e-6)
+
+
+@pytest.mark.parametrize("ends", [(-1e308, 1e308), (0.0, 5e-324), (7.0, 7.0)], ids=["wide", "narrow", "one"])
+def test_any_range_of_numbers_has_places_from_0_to_1(ends):
+    table = pd.DataFrame({"a": [*ends, None, float("inf")]})
+    _, coded = code_together([table], Schema({"a": Numerical(0, 1)}))
+    cells = place_together(coded)[0].cells[:, 0]
+    assert cells[0] == 0
+    assert 0 <= cells[1] <= 1
+    assert (cells[2:] == MISSING_PLACE).all()
 
 
 @pytest.fixture

@@ -412,3 +412,8 @@ def test_the_reference_names_every_option():
     page = (Path(__file__).parents[1] / "docs" / "schema.md").read_text(encoding="utf-8")
     for kind in (Categorical, Numerical, Datetime, Time, Duration, Identifier, CsvFormat):
         assert all(f"`{option.name}`" in page for option in fields(kind)), kind
+
+
+def test_numbers_too_far_apart_for_bounds_get_none():
+    wide = pd.DataFrame({"a": [-1.25e308, 1.25e308, *range(50)]})
+    assert isinstance(draft_schema(wide).columns["a"], Categorical)

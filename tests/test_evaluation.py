@@ -83,6 +83,24 @@ def test_independent_columns_keep_nothing_and_are_told_apart():
     assert 0.3 < scores.learning["boosting_auc"].synthetic < 0.7
 
 
+def test_identifiers_are_left_out_by_name_and_it_says_so():
+    ours, theirs = (table(seed).assign(customer_id=range(ROWS)) for seed in (0, 1))
+    scores, without = evaluate(ours, theirs, models=False), evaluate(table(), table(1), models=False)
+    assert scores.left_out == ("customer_id",)
+    assert scores.row() == without.row()
+    assert "left out, being called like identifiers: customer_id; a schema can say otherwise" in str(scores)
+    assert not without.left_out
+    assert "left out" not in str(without)
+
+
+def test_cells_too_far_apart_are_refused_and_not_quoted():
+    wide = pd.DataFrame({"a": [-1.25e308, 1.25e308, *range(50)]})
+    with pytest.raises(InputError, match="column 'a': its cells lie too far apart") as refused:
+        evaluate(wide, wide, Schema({"a": Numerical()}), models=False)
+    assert "1.25" not in str(refused.value)
+    assert refused.value.__context__ is None
+
+
 def test_total_variation_is_the_share_of_rows_that_would_have_to_move():
     real = pd.DataFrame({"a": ["x"] * 8 + ["y"] * 2, "b": ["u"] * 10})
     moved = pd.DataFrame({"a": ["x"] * 5 + ["y"] * 5, "b": ["u"] * 10})

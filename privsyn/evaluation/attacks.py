@@ -96,7 +96,7 @@ def attack(
         raise InputError(
             "there is nothing to attack: one column, of which the synthetic table has no rare value"
         )
-    return Risks(len(train), len(made), len(others), names, tried)
+    return Risks(len(train), len(made), len(others), names, view.left_out, tried)
 
 
 def _checked(secrets: Sequence[str] | None, names: tuple[str, ...]) -> Sequence[str]:

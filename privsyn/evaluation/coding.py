@@ -28,6 +28,7 @@ from privsyn.table.grid import Grid
 from privsyn.table.kinds import Categorical, Numerical
 from privsyn.table.labels import MISSING, as_date, as_number, bin_labels
 from privsyn.table.labels import SECONDS_IN_A_DAY as DAY
+from privsyn.table.naming import called_identifiers
 from privsyn.table.schema import Schema
 from privsyn.table.times import Datetime, Duration, Time
 
@@ -50,11 +51,14 @@ class View:
     kinds : tuple of "category", "number" or "date"
     labels : tuple of tuple of str
         ``labels[j][c]`` is code ``c`` of column ``j`` in words.
+    left_out : tuple of str
+        Columns that are not compared because they are called like identifiers and no schema says otherwise.
     """
 
     domain: Domain
     kinds: tuple[Kind, ...]
     labels: tuple[tuple[str, ...], ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -120,7 +124,8 @@ def code_together(
     >>> view.labels[0], one.records.codes.T.tolist(), two.records.codes.T.tolist()
     (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
     """
-    columns = draft_schema(tables[0]).coded if schema is None else schema.coded
+    chosen = draft_schema(tables[0]) if schema is None else schema
+    columns = chosen.coded
     if not columns:
         raise InputError("there is nothing to compare: all columns are identifiers or free text")
     done = []
@@ -143,7 +148,9 @@ def code_together(
         )
         for place in range(len(tables))
     )
-    return View(domain, tuple(one.kind for one in done), tuple(one.labels for one in done)), coded
+    left_out = called_identifiers(chosen) if schema is None else ()
+    kinds, labels = tuple(one.kind for one in done), tuple(one.labels for one in done)
+    return View(domain, kinds, labels, left_out), coded
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +200,8 @@ def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Colum
     dates = isinstance(column, Datetime)
     read = [_days(one) if dates else _numbers(one) for one in cells]
     floats = [np.where(np.isfinite(one), one, np.nan) for one in read]
-    column = _closed(column, floats, given=given)
+    column = replace(column, bins=min(column.bins, MOST_VALUES))
+    column = column if given else _closed(column, floats, cells[0].name)
     grid = _grid(column, cells[0])
     seconds = isinstance(column, Datetime) and column.unit == "s"
     points = [one * DAY if seconds else np.floor(one) if dates else one for one in floats]
@@ -244,11 +252,16 @@ def _distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
     raise InputError(f"column {cells.name!r}: holds cells that are neither numbers, dates nor text: drop it")
 
 
-def _closed(column: Ordinal, floats: Sequence[Floats], *, given: bool) -> Ordinal:
-    """The column with bounds: those given, or those of all the rows."""
-    column = replace(column, bins=min(column.bins, MOST_VALUES))
-    if given:
-        return column
+def _closed(column: Ordinal, floats: Sequence[Floats], name: object) -> Ordinal:
+    """The column with the bounds of all the rows."""
+    try:
+        return _around(column, floats)
+    except InputError:  # quotes the bounds, and here they are cells
+        pass
+    raise InputError(f"column {name!r}: its cells lie too far apart to be compared: give bounds in a schema")
+
+
+def _around(column: Ordinal, floats: Sequence[Floats]) -> Ordinal:
     present = np.concatenate([one[~np.isnan(one)] for one in floats])
     low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
     if isinstance(column, Datetime):

@@ -106,6 +106,7 @@ def score(comparison: Comparison, target: str | None, *, models: bool) -> Scores
         synthetic_rows=len(comparison.synthetic),
         test_rows=len(comparison.test),
         columns=names,
+        left_out=comparison.view.left_out,
         target=target,
         **{f"{name}_mean": _summary(found, np.mean) for name, found in errors.items()},
         **{f"{name}_max": _summary(found, np.max) for name, found in errors.items()},

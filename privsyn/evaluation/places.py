@@ -58,8 +58,9 @@ def place_together(tables: Sequence[Coded]) -> list[Places]:
 def _scaled(columns: Sequence[Floats]) -> list[Floats]:
     present = np.concatenate([column[~np.isnan(column)] for column in columns])
     low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
-    width = high - low if high > low else 1.0
-    return [np.where(np.isnan(column), MISSING_PLACE, (column - low) / width) for column in columns]
+    # Halves, for the range of doubles is no double.
+    width = (high / 2 - low / 2) or 1.0
+    return [np.where(np.isnan(column), MISSING_PLACE, (column / 2 - low / 2) / width) for column in columns]
 
 
 def distances(one: Floats, other: Floats) -> Singles:

@@ -11,7 +11,7 @@ from typing import Any
 from scipy.stats import binomtest, norm
 
 from privsyn.errors import counted
-from privsyn.evaluation.scores import NOT_PRIVATE
+from privsyn.evaluation.scores import NOT_PRIVATE, told_of
 
 LIMITS = "Such attacks can show a leak; they cannot show safety: the promise is in the ledger."
 
@@ -115,8 +115,8 @@ class Risks:
     Parameters
     ----------
     real_rows, synthetic_rows, control_rows : int
-    columns : tuple of str
-        Those that the attacks saw.
+    columns, left_out : tuple of str
+        Those that the attacks saw; those that they did not because they are called like identifiers.
     attacks : mapping of str to Risk
         By what was tried, in words: ``"link two halves of a row"``, ``"infer income"``, and so on.
     """
@@ -125,6 +125,7 @@ class Risks:
     synthetic_rows: int
     control_rows: int
     columns: tuple[str, ...]
+    left_out: tuple[str, ...]
     attacks: Mapping[str, Risk]
 
     @property
@@ -164,6 +165,7 @@ class Risks:
             "synthetic_rows": self.synthetic_rows,
             "control_rows": self.control_rows,
             "columns": list(self.columns),
+            "left_out": list(self.left_out),
             "attacks": {name: risk.to_dict() for name, risk in self.attacks.items()},
         }
 
@@ -179,6 +181,7 @@ class Risks:
                 NOT_PRIVATE,
                 f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones they were made"
                 f" from and {self.control_rows:,} held out; {len(self.columns)} columns",
+                *told_of(self.left_out),
                 " " * width + "".join(f"{head:>11}" for head in heads[:-1]) + f"{heads[-1]:>19}",
                 *(f"{name:<{width}}{_cells(risk)}" for name, risk in self.attacks.items()),
                 self.verdict,

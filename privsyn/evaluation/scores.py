@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isnan, nan
 from typing import Any, NamedTuple
@@ -88,7 +88,8 @@ class Scores:
     Parameters
     ----------
     real_rows, synthetic_rows, test_rows : int
-    columns : tuple of str
+    columns, left_out : tuple of str
+        Those compared; those that are not because they are called like identifiers.
     target : str or None
     one_way_mean, one_way_max : Score
         Error of the columns' shares.
@@ -130,6 +131,7 @@ class Scores:
     synthetic_rows: int
     test_rows: int
     columns: tuple[str, ...]
+    left_out: tuple[str, ...]
     target: str | None
     one_way_mean: Score
     one_way_max: Score
@@ -235,6 +237,7 @@ class Scores:
                 NOT_PRIVATE,
                 f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones,"
                 f" {self.test_rows:,} held out; {len(self.columns)} columns",
+                *told_of(self.left_out),
                 *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
                 *worst,
                 self.verdict,
@@ -245,6 +248,16 @@ class Scores:
 def _cells(score: Score) -> tuple[str, ...]:
     values = score.synthetic, score.real, score.held_out, score.independent
     return tuple("" if isnan(value) else shown_number(value) for value in values)
+
+
+def told_of(left_out: Sequence[str]) -> list[str]:
+    """A line on columns that nobody looked at, if there are any.
+
+    >>> told_of(["customer_id"]), told_of([])
+    (['left out, being called like identifiers: customer_id; a schema can say otherwise'], [])
+    """
+    names = ", ".join(left_out)
+    return [f"left out, being called like identifiers: {names}; a schema can say otherwise"] if names else []
 
 
 def shown_number(value: float) -> str:

@@ -144,6 +144,8 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
         return None
     decimals = next((d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None)
     low, high = float(numbers.min()), float(numbers.max())
+    if not math.isfinite(high - low):
+        return None  # no bounds lie so far apart
     if decimals != 0 or kind == "decimal" or not is_short(low, high):
         low, high = _outwards(low, high)
     if kind == "integer":
