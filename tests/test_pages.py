@@ -54,7 +54,7 @@ def folder(tmp_path, monkeypatch):
         else rng.integers(int(column.low), int(column.high) + 1, ROWS)
         for name, column in columns.items()
     }
-    for name in ("adult.csv", "out.csv"):
+    for name in ("adult.csv", "out.csv", "held_out.csv"):
         pd.DataFrame(adult).to_csv(tmp_path / name, index=False)
     (tmp_path / "folder").mkdir()
     pd.DataFrame(adult).to_parquet(tmp_path / "folder" / "part.parquet", index=False)
