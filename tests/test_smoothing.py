@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privsyn.answers.denoising import fit_margins
 from privsyn.answers.dispersion import DISPERSIONS
 from privsyn.answers.domain import Domain
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
+from privsyn.answers.pairs import estimate_pairs
 from privsyn.answers.possible import product
 from privsyn.answers.smoothing import RUNS, has_blocks, in_runs, smoothed
 
@@ -22,38 +24,76 @@ NOTHING = [np.zeros_like(DISPERSIONS)]
 PLACES = (np.arange(SIZE) + 0.5) / SIZE - 0.5
 
 SMOOTH = FLAT * (1 + 3 * np.outer(PLACES, PLACES))  # a rank correlation of a quarter
+APART = Merging(SQUARE, SQUARE, (np.arange(SIZE, dtype=np.int32),) * 2, (np.ones(SIZE),) * 2)
+INDEPENDENT, DEPENDENT = ([-50.0 * np.log(DISPERSIONS / at) ** 2] for at in (0.02, 1000.0))  # sharp scores
 CHECKERED = FLAT * (1 + 0.3 * np.outer((-1) ** np.arange(SIZE), (-1) ** np.arange(SIZE)))
 
 
-def errors(true, seeds, domain=SQUARE):
-    """Mean absolute errors of what was expected at first, and once blocks were seen, over many noises."""
-    blocks = in_runs(domain, SIDES)
-    before, after = np.abs(FLAT - true).sum() / TOTAL, []
-    for seed in range(seeds):
-        noisy = true + np.random.default_rng(seed).normal(0, SIGMA, true.shape)
-        table = Measurement(Marginal(domain, noisy), SIGMA**2)
-        (found,) = smoothed(blocks, (table,), [FLAT], [SIDES], NOTHING)
-        after.append(np.abs(found - true).sum() / TOTAL)
-    return before, np.array(after)
+def scattered():
+    """Cells that depart by themselves, with the margins of `FLAT`: blocks depart as such cells do."""
+    cells = FLAT * (1 + 0.5 * np.random.default_rng(5).normal(size=FLAT.shape)).clip(0.05)
+    return fit_margins(Marginal(SQUARE, cells), SIDES, rounds=200).counts
+
+
+def seen(true, scores=NOTHING, sigma=SIGMA):
+    """What is expected once blocks were seen, over 20 noises. Seeded."""
+    blocks, found = in_runs(SQUARE, SIDES), []
+    for seed in range(20):
+        noisy = true + np.random.default_rng(seed).normal(0, sigma, true.shape)
+        table = Measurement(Marginal(SQUARE, noisy), sigma**2)
+        found += smoothed(blocks, (table,), [FLAT], [SIDES], scores)
+    return found
+
+
+def apart(some, true):
+    """Share of the records."""
+    return np.array([np.abs(one - true).sum() for one in some]) / TOTAL
+
+
+def estimated(true, blocks, scores):
+    """Errors of what is made of a pair in the end, over ten noises. Seeded."""
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        sides = tuple(Measurement(Marginal(s.domain, s.counts + rng.normal(0, 5, SIZE)), 25.0) for s in SIDES)
+        noisy = Measurement(Marginal(SQUARE, true + rng.normal(0, SIGMA, true.shape)), SIGMA**2)
+        found.append(estimate_pairs(SQUARE, sides, (noisy,), scores, blocks, rng).tables[0].counts)
+    return apart(found, true)
 
 
 def test_what_is_smooth_is_seen_in_blocks():
-    """Seeded. The cells' own noise is as large as what they depart by."""
-    before, after = errors(SMOOTH, 20)
+    """The cells' own noise is as large as what they depart by."""
+    before, after = apart([FLAT], SMOOTH)[0], apart(seen(SMOOTH), SMOOTH)
     assert before == pytest.approx(0.1875, abs=0.001)
     assert (after < 0.55 * before).all()
     assert (after > 0.1 * before).all()  # noise has been added
 
 
+def test_so_pairs_are_estimated_with_less_error():
+    with_blocks, without = (estimated(SMOOTH, b, NOTHING).mean() for b in (in_runs(SQUARE, SIDES), APART))
+    assert with_blocks < 0.7 * without
+
+
 def test_what_is_not_smooth_is_left_to_the_cells():
-    """Cells that alternate add up to nothing in blocks of four by four: no block speaks for anything."""
-    before, after = errors(CHECKERED, 20)
-    assert (after < 1.03 * before).all()
+    """Cells that alternate add up to nothing in blocks; cells that scatter, to no more than they would."""
+    assert (apart(seen(CHECKERED), CHECKERED) < 1.03 * apart([FLAT], CHECKERED)).all()
+    assert (apart(seen(scattered(), sigma=5.0), FLAT) < 0.02).all()  # their blocks depart by 0.044
 
 
 def test_where_there_is_nothing_little_is_made_up():
-    _, after = errors(FLAT, 20)
-    assert after.mean() < 0.02  # the noise of the cells is 0.24 of the records
+    assert apart(seen(FLAT), FLAT).mean() < 0.02  # the noise of the cells is 0.24 of the records
+
+
+def test_what_was_known_of_the_blocks_counts():
+    """A score that rules dependence out where there is some; one that swears to it where there is none."""
+    assert (apart(seen(SMOOTH, INDEPENDENT), FLAT) < 0.01).all()
+    assert (apart(seen(SMOOTH), FLAT) > 0.1).all()
+    assert apart(seen(FLAT, DEPENDENT), FLAT).mean() > 0.03
+
+
+def test_and_not_of_the_cells():
+    """By a score of blocks cells that depart much would be made of noise."""
+    assert (estimated(FLAT, in_runs(SQUARE, SIDES), DEPENDENT) < 0.1).all()
 
 
 def test_without_order_nothing_changes():
