@@ -214,7 +214,13 @@ class PrivSyn:
         reserved = reserved_delta(delta, unknown)
         rho = rho_for(epsilon, delta - reserved, accounting)  # of a person, whose k rows cost k^2 of a row's
         opening = open_schema(
-            unknown, rows, rho=rho, delta=reserved, noise=noise, rows=self._most_rows, report=self._report
+            unknown,
+            rows,
+            rho=rho,
+            delta=reserved,
+            noise=noise,
+            rows_per_unit=self._most_rows,
+            report=self._report,
         )
         rho *= 1 - opening.share
         codec = Codec.for_table(opening.schema, rows.head, fine=self.method == "default")

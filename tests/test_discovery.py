@@ -85,7 +85,13 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
         table[f"n{j}"] = 1900 + j
     unknown = Unknown.of(None, table)
     opening = open_schema(
-        unknown, open_table(table), rho=10.0, delta=1e-10, noise=Recorder(), rows=rows, report=lambda *_: None
+        unknown,
+        open_table(table),
+        rho=10.0,
+        delta=1e-10,
+        noise=Recorder(),
+        rows_per_unit=rows,
+        report=lambda *_: None,
     )
     rhos = [spend.rho for spend in opening.spends]
     assert rhos == pytest.approx([2 * VALUES, 8 * VALUES, 10 * BOUNDS, 10 * CLOSER_BOUNDS])
@@ -104,7 +110,7 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
         rho=10.0,
         delta=0.0,
         noise=Recorder(),
-        rows=1,
+        rows_per_unit=1,
         report=lambda *_: None,
     )
     assert (len(opening.spends), opening.share) == (1, BOUNDS)
@@ -133,7 +139,7 @@ def test_a_delta_of_which_nothing_is_left_is_refused(delta):
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
 def test_the_threshold_is_the_lowest_that_keeps_its_delta(columns, rows, delta):
     sigma = 25.0 * VOTE
-    enough = threshold(sigma, delta, columns=columns, rows=rows)
+    enough = threshold(sigma, delta, columns=columns, rows_per_unit=rows)
     chance = columns * rows * norm.sf((enough - rows * VOTE - 0.5) / sigma)
     assert chance <= delta
     assert chance > 0.999 * delta
@@ -220,7 +226,13 @@ def bounds_found(numbers):
     table = pd.DataFrame({"x": numbers})
     unknown = Unknown.of(None, table)
     opening = open_schema(
-        unknown, open_table(table), rho=0.0158, delta=0.0, noise=Recorder(), rows=1, report=lambda *_: None
+        unknown,
+        open_table(table),
+        rho=0.0158,
+        delta=0.0,
+        noise=Recorder(),
+        rows_per_unit=1,
+        report=lambda *_: None,
     )
     return opening.schema.columns["x"].low, opening.schema.columns["x"].high
 

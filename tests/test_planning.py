@@ -109,7 +109,14 @@ def test_what_is_to_be_found_costs_its_share():
     found = plan(schema=schema, epsilon=1.0, rows=1000)
     assert found.to_find == ("a", "b")
     assert found.expectations[0].parts["values and bounds"] == pytest.approx(VALUES + BOUNDS)
-    assert "to be found" in str(found)
+    assert "to be found: a, b" in str(found)
+
+
+def test_of_a_file_without_types_it_is_said_what_bounds_may_cost(tmp_path):
+    table(10).to_csv(tmp_path / "t.csv", index=False)
+    said = str(plan(tmp_path / "t.csv", 1.0, rows=1000))
+    assert "to find their bounds takes another 10% or 12%" in said
+    assert "another 10%" not in str(plan(tmp_path / "t.csv", 1.0, 1e-9, OPEN, rows=1000))
 
 
 def test_a_person_of_many_rows_costs_noise():

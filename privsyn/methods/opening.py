@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from privsyn.table.raw import RawTable
     from privsyn.table.ruler import Ruler
 
-Looks = tuple[Votes, dict[str, Ints]]
+Look = tuple[Votes, dict[str, Ints]]
 """The votes for values, and how many rows lie in each cell of each ruler. Private."""
 
 # Of the whole budget, and only where there is anything of the kind to be found. Mean error of pairs without
@@ -71,7 +71,7 @@ def open_schema(
     rho: float,
     delta: float,
     noise: Noise,
-    rows: int,
+    rows_per_unit: int,
     report: Progress,
 ) -> Opening:
     """Find what the schema leaves out.
@@ -86,7 +86,7 @@ def open_schema(
     delta : float
         The chance, at most, that a value held by one person alone is found.
     noise : Noise
-    rows : int
+    rows_per_unit : int
         The most rows that one person brings.
     report : callable
     """
@@ -94,23 +94,24 @@ def open_schema(
         return Opening(unknown.schema, (), 0.0)
     table.require_again("what values and bounds the schema leaves out")
     report("finding values and bounds", 0, 3)
-    looks = [table.ask(partial(_look, unknown, {}, unknown.rulers), _add)]
-    counts = looks[0][1]
+    heard, near = table.ask(partial(_look, unknown, {}, unknown.rulers), _add)
 
     def votes(found: Found) -> Votes:
-        """Of the first walk, which counted cells too; then of a second."""
-        if looks:
-            return looks.pop()[0]
-        report("finding values and bounds", 1, 3)
-        return table.ask(partial(_look, unknown, found, {}), _add)[0]
+        """While nothing is found, those of the first walk, which counted cells too."""
+        report("finding values and bounds", int(bool(found)), 3)
+        return table.ask(partial(_look, unknown, found, {}), _add)[0] if found else heard
 
-    values, spends = find_values(unknown.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows=rows)
+    values, spends = find_values(
+        unknown.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
+    )
     report("finding values and bounds", 2, 3)
-    cells, first_look = count_cells(counts, rho=BOUNDS * rho, noise=noise, rows=rows)
+    cells, first_look = count_cells(near, rho=BOUNDS * rho, noise=noise, rows_per_unit=rows_per_unit)
     closer = unknown.closer(cells)
-    _, counts = table.ask(partial(_look, unknown, None, closer), _add) if closer else ({}, {})
+    _, close = table.ask(partial(_look, unknown, None, closer), _add) if closer else ({}, {})
     rest = CLOSER_BOUNDS * rho
-    seen, second_look = count_cells(counts, rho=rest, noise=noise, rows=rows, look=" (closer)")
+    seen, second_look = count_cells(
+        close, rho=rest, noise=noise, rows_per_unit=rows_per_unit, look=" (closer)"
+    )
     report("finding values and bounds", 3, 3)
     schema = unknown.fill(values, unknown.bounds_of(cells, closer, seen))
     share = fsum((least_share(unknown), CLOSER_BOUNDS * bool(second_look)))
@@ -119,17 +120,17 @@ def open_schema(
 
 def _look(
     unknown: Unknown, found: Found | None, rulers: Mapping[str, Ruler], tables: Iterable[pd.DataFrame]
-) -> Looks:
+) -> Look:
     """Of some rows the votes for what is not found, or none where that is not asked, and the cells."""
 
-    def look(table: pd.DataFrame) -> Looks:
+    def look(table: pd.DataFrame) -> Look:
         votes = {} if found is None else count_votes(unknown.hold(table), found)
         return votes, unknown.count(table, rulers)
 
     return reduce(_add, map(look, tables))
 
 
-def _add(some: Looks, others: Looks) -> Looks:
+def _add(some: Look, others: Look) -> Look:
     """What two parts of a table say, together."""
     cells = {name: counts + others[1][name] for name, counts in some[1].items()}
     return add_votes(some[0], others[0]), cells

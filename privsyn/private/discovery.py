@@ -98,7 +98,7 @@ def find_values(
     rho: float,
     delta: float,
     noise: Noise,
-    rows: int = 1,
+    rows_per_unit: int = 1,
 ) -> tuple[dict[str, tuple[Any, ...]], tuple[Spend, ...]]:
     """The values of each column that enough rows share, and what finding them cost.
 
@@ -118,7 +118,7 @@ def find_values(
     rho, delta : float
         The budget of both rounds together.
     noise : Noise
-    rows : int
+    rows_per_unit : int
         The most rows that one person brings.
 
     Examples
@@ -132,10 +132,12 @@ def find_values(
     found: dict[str, list[Any]] = {name: [] for name in columns}
     spends: list[Spend] = []
     for number, share in enumerate(ROUNDS if columns else (), start=1):
-        sigma = sigma_for(share * rho, float(rows * VOTE))
+        sigma = sigma_for(share * rho, float(rows_per_unit * VOTE))
         what = f"{VALUES} {', '.join(columns)} (round {number} of {len(ROUNDS)})"
-        spends.append(Spend(what, len(columns), float(rows * VOTE), sigma, delta=delta / len(ROUNDS)))
-        enough = threshold(sigma, delta / len(ROUNDS), columns=len(columns), rows=rows)
+        spends.append(
+            Spend(what, len(columns), float(rows_per_unit * VOTE), sigma, delta=delta / len(ROUNDS))
+        )
+        enough = threshold(sigma, delta / len(ROUNDS), columns=len(columns), rows_per_unit=rows_per_unit)
         for name, values in _passed(columns, ask(_by_kind(found)), sigma, enough, noise).items():
             found[name] += values
     return {name: tuple(values) for name, values in found.items()}, tuple(spends)
@@ -166,26 +168,26 @@ def _by_kind(found: Mapping[str, Sequence[Any]]) -> Found:
     return kinds
 
 
-def threshold(sigma: float, delta: float, *, columns: int, rows: int) -> int:
+def threshold(sigma: float, delta: float, *, columns: int, rows_per_unit: int) -> int:
     """The fewest votes, in units, at which a value is found.
 
-    A value of one person alone has at most `rows` whole votes, and there are at most `rows` of them in each
-    of the `columns`: each may be found with chance delta / (columns * rows). A noise of at least m has
-    a chance of P(Z >= m - 1/2) where it is rounded, at most P(Z >= m - 1) where it is the discrete Gaussian
-    (Canonne, Kamath and Steinke, 2020, Proposition 25): the latter is taken.
+    A value of one person alone has at most k whole votes, k rows being the most of a person, and there are
+    at most k of them in each of the `columns`: each may be found with chance delta / (columns * k). A noise
+    of at least m has a chance of P(Z >= m - 1/2) where it is rounded, at most P(Z >= m - 1) where it is the
+    discrete Gaussian (Canonne, Kamath and Steinke, 2020, Proposition 25): the latter is taken.
 
     Examples
     --------
     One vote and 6.36 times sigma, for a chance of one in 10^10:
 
-    >>> round(threshold(10.0 * VOTE, 1e-10, columns=1, rows=1) / VOTE, 1)
+    >>> round(threshold(10.0 * VOTE, 1e-10, columns=1, rows_per_unit=1) / VOTE, 1)
     64.6
     """
-    chance = delta / (columns * rows)
+    chance = delta / (columns * rows_per_unit)
     if not chance:
         raise InputError("delta is too small to find values by: raise it, or list the values in the schema")
     margin = ceil(-sigma * float(ndtri(chance))) + 2  # a unit more than needed: the inverse's last digits
-    return rows * VOTE + margin
+    return rows_per_unit * VOTE + margin
 
 
 def _left(values: Sequence[Any], codes: Integers, found: Set[Any]) -> Integers:
@@ -216,7 +218,7 @@ def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
 
 
 def count_cells(
-    counts: Mapping[str, Ints], *, rho: float, noise: Noise, rows: int = 1, look: str = ""
+    counts: Mapping[str, Ints], *, rho: float, noise: Noise, rows_per_unit: int = 1, look: str = ""
 ) -> tuple[dict[str, tuple[Ints, float]], tuple[Spend, ...]]:
     """How many rows lie in each cell of each column's ruler, with noise, and what that cost.
 
@@ -231,14 +233,14 @@ def count_cells(
     rho : float
         Budget of all of it, in zCDP.
     noise : Noise
-    rows : int
+    rows_per_unit : int
         The most rows that one person brings.
     look : str
         What the ledger says beside the columns.
     """
     if not counts:
         return {}, ()
-    sensitivity = rows * sqrt(len(counts))
+    sensitivity = rows_per_unit * sqrt(len(counts))
     sigma = sigma_for(rho, sensitivity)
     answers = sum(exact.size for exact in counts.values())
     spend = Spend(f"{BOUNDS} {', '.join(counts)}{look}", answers, sensitivity, sigma)

@@ -22,7 +22,7 @@ from privsyn.answers.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.answers.domain import Domain
 from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, counted
-from privsyn.methods.opening import least_share, reserved_delta
+from privsyn.methods.opening import BOUNDS, CLOSER_BOUNDS, least_share, reserved_delta
 from privsyn.methods.split import Split
 from privsyn.private.accounting import rho_for
 from privsyn.synthesizer import PrivSyn
@@ -91,6 +91,8 @@ class Plan:
     sizes : mapping of a column to how many values or bins it is counted in
     to_find : tuple of str
         Columns whose values or bounds the schema does not give.
+    untyped : bool
+        The table is a file without types, and no schema gives them.
     expectations : tuple of Expectation
     """
 
@@ -99,6 +101,7 @@ class Plan:
     rho: float
     sizes: dict[str, int]
     to_find: tuple[str, ...]
+    untyped: bool
     expectations: tuple[Expectation, ...]
 
     def __str__(self) -> str:
@@ -122,8 +125,13 @@ class Plan:
         ]
         if self.to_find:
             head.append(
-                f"values or bounds to be found, for a tenth of the budget: {', '.join(self.to_find)}"
+                f"values or bounds to be found: {', '.join(self.to_find)}"
                 f" (planned with {ASSUMED_VALUES} values each)"
+            )
+        if self.untyped:
+            head.append(
+                "which columns hold numbers is not known before the file is read:"
+                f" to find their bounds takes another {BOUNDS:.0%} or {BOUNDS + CLOSER_BOUNDS:.0%}"
             )
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
         return "\n".join([*head, "", *table, "", *NOTES])
@@ -181,7 +189,8 @@ def plan(
     )  # refuses them here
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     columns = read_columns(schema if table is None else table, schema)
-    if isinstance(table, str | PathLike) and ending_of(table) != ".parquet":
+    text = isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
+    if text:
         known = () if schema is None else schema.columns
         check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
@@ -197,7 +206,7 @@ def plan(
         _expect(domain, rho, n, finding=least_share(unknown), predict=target is not None) for n in numbers
     )
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    return Plan(epsilon, delta, rho, sizes, to_find, expectations)
+    return Plan(epsilon, delta, rho, sizes, to_find, text and schema is None, expectations)
 
 
 def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, Unknown]:
