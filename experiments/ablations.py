@@ -78,7 +78,7 @@ ABLATIONS = (
     Variant("no blocks of cells", {"privsyn.answers.smoothing.RUNS": 10**6}),
     Variant("norm-sub, no denoising", {"privsyn.answers.pairs.denoise": only_norm_sub}),
     Variant("no latent classes", {"privsyn.answers.pairs.latent_class_pairs": no_classes}),
-    Variant("spreads not pooled", {"privsyn.answers.dispersion.USUAL_SCATTER": 10.0}),
+    Variant("dispersions not pooled", {"privsyn.answers.dispersion.USUAL_SCATTER": 10.0}),
     Variant(
         "no second look", {"privsyn.methods.split.SECOND_LOOK": 1e-9, "privsyn.methods.split.SCORES": 1e-9}
     ),

@@ -17,8 +17,8 @@ from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.possible import Possible
 from privsyn.answers.synthesis import ENOUGH, synthesise
-from privsyn.arguments import check_whole
-from privsyn.errors import InputError, counted, shown
+from privsyn.arguments import check_column, check_whole
+from privsyn.errors import InputError, counted
 from privsyn.packing import pack, read_parts
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, told
@@ -94,10 +94,8 @@ class Release:
         InputError
             If `n` or `seed` is not a whole number of at least 0, or no row can have what is given.
         """
-        if balance is not None and (not isinstance(balance, str) or balance not in self.codec.schema.coded):
-            raise InputError(
-                f"balance {shown(balance)}: there is no such column among those to be synthesised"
-            )
+        if balance is not None:
+            check_column("balance", balance, self.codec.schema.coded)
         if given is None and balance is None:
             frame = stacked(self._blocks(n, seed, progress))
         else:

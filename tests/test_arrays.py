@@ -45,6 +45,26 @@ def test_what_is_kept_follows_no_change_of_what_was_given_and_cannot_be_changed(
             array[0] = 1.0
 
 
+GIVEN = {
+    "Axis": lambda array: (Axis(array, 1), "widths"),
+    "Possible": lambda array: (Possible(((SQUARE.project(("a",)), array > 0),)), "masks"),
+    "Unexplained": lambda array: (Unexplained(TABLE, 1.0, np.resize(array, 36)), "likelihood"),
+    "Pairs": lambda array: (Pairs(4.0, (), (TABLE,), (np.resize(array, (2, 2)),)), "left"),
+    "Span": lambda array: (Span(array, array, missing=False), "lows"),
+    "Levels": lambda array: (Levels(("x", "y"), array.astype(int) % 2), "of_code"),
+    "Queries": lambda array: (Queries(*[np.resize(array, (2, 3)).astype(int)] * 3), "first"),
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_so_each_value_object_does(kind):
+    value, field = GIVEN[kind](np.array([1.0, 2.0]))
+    kept = getattr(value, field)
+    array = kept[0][1] if kind == "Possible" else kept[0] if isinstance(kept, tuple) else kept
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -154,7 +154,7 @@ def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):
     assert files(folder / "more.csv.unfinished") == kept
     refused = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5, "--resume")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "more.csv.unfinished: belongs to another number of rows" in refused.err
+    assert "more.csv.unfinished: was begun with another number of rows" in refused.err
 
 
 @pytest.mark.parametrize("option", [("--given", "job=baker"), ("--balance", "job")])

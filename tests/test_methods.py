@@ -272,6 +272,46 @@ def test_tables_with_the_target_get_more_of_the_budget():
     assert share("e") < share(None)
 
 
+def spent_on(private, holds):
+    """Share of what tables cost that goes to those whose attributes `holds` says yes to."""
+    costs = {s.what: s.rho for s in private.spends if s.what.startswith("counts over")}
+    names = {what: what.removeprefix("counts over ").split(" (look")[0].split(", ") for what in costs}
+    return fsum(rho for what, rho in costs.items() if holds(names[what])) / fsum(costs.values())
+
+
+def test_an_error_in_a_small_table_weighs_more(monkeypatch):
+    """Two pairs that depend alike, of 4 and of 144 cells: the smaller gets more than by weights alike."""
+    rng = np.random.default_rng(3)
+    small, large = rng.integers(0, 2, 4000), rng.integers(0, 12, 4000)
+    same = rng.random((2, 4000)) < 0.5
+    columns = [small, np.where(same[0], small, 1 - small), large, np.where(same[1], large, (large + 1) % 12)]
+    records = Records(Domain(tuple("abcd"), (2, 2, 12, 12)), np.stack(columns, axis=1))
+
+    def share():
+        return spent_on(run(default.learn, records, 0.02)[1], lambda names: set(names) <= set("ab"))
+
+    weighted = share()
+    monkeypatch.setattr(default, "SMALL_FIRST", 0.0)
+    assert weighted > 1.1 * share()
+
+
+def test_an_error_in_a_bigger_table_weighs_less(monkeypatch):
+    """An exclusive or with four of ten values wrong beside a chain: both the set and the pairs want a look."""
+    rng = np.random.default_rng(3)
+    a, b, wrong = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000), rng.random(4000) < 0.4
+    columns = [a, b, a ^ b ^ wrong]
+    for _ in range(3):
+        columns.append(np.where(rng.random(4000) < 0.7, columns[-1], rng.integers(0, 2, 4000)))
+    records = Records(binary("abcdef"), np.stack(columns, axis=1))
+
+    def share():
+        return spent_on(run(default.learn, records, 0.02)[1], lambda names: len(names) > 2)
+
+    weighted = share()
+    monkeypatch.setattr(default, "BIGGER", 1.0)
+    assert 0 < weighted < 0.9 * share()
+
+
 # --- progress ----------------------------------------------------------------------------------------------
 
 

@@ -143,8 +143,8 @@ def test_what_belongs_to_another_run_is_refused_and_left_alone(model, tmp_path, 
         with pytest.raises(InputError) as raised:
             release.sample_to(path, n, seed=seed, resume=True)
         text = str(raised.value)
-        assert text.startswith(f"{unfinished.folder_of(path)}: belongs to another ")
-        return text.removeprefix(f"{unfinished.folder_of(path)}: belongs to another ").split(":")[0]
+        assert text.startswith(f"{unfinished.folder_of(path)}: was begun with another ")
+        return text.removeprefix(f"{unfinished.folder_of(path)}: was begun with another ").split(":")[0]
 
     other = replace(model, learnt=replace(model.learnt, total=model.learnt.total * (1 + 1e-9)))
     assert refused(other) == "model"
@@ -174,7 +174,7 @@ def test_a_folder_that_is_not_ours_is_refused_and_left_alone(notes, model, tmp_p
     if notes is not None:
         (folder / unfinished.NOTES).write_text(notes)
     before = inside(path)
-    with pytest.raises(InputError, match="does not say what it belongs to: delete it"):
+    with pytest.raises(InputError, match="is no folder of privsyn's, or a damaged one: move it away"):
         model.sample_to(path, N, resume=True)
     assert inside(path) == before
 
@@ -215,7 +215,7 @@ def test_a_failure_says_that_what_is_done_is_kept(model, tmp_path):
         model.sample_to(path, N, resume=True, progress=fail)
     assert str(raised.value) == (
         f"{path}: cannot be written (No space left on device);"
-        " what is done is kept in t.csv.unfinished: the same command goes on with it"
+        " what is done is kept in t.csv.unfinished: the same again goes on from there"
     )
     assert len(inside(path)) > 4
 
@@ -257,3 +257,12 @@ def test_of_two_runs_at_once_one_ends_in_a_line_and_the_other_in_the_file(begun,
     model.sample_to(tmp_path / "whole.csv", N, seed=3)
     assert path.read_bytes() == (tmp_path / "whole.csv").read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["t.csv", "whole.csv"]
+
+
+def test_a_failure_before_any_block_leaves_nothing_behind(model, tmp_path):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(InputError, match=r"\(No space left on device\)$"):
+        model.sample_to(tmp_path / "t.csv", 5, resume=True, progress=fail)
+    assert not list(tmp_path.iterdir())

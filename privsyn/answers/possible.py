@@ -44,7 +44,11 @@ class Possible:
     masks: tuple[tuple[Domain, Mask], ...] = ()
 
     def __post_init__(self) -> None:
-        for domain, mask in self.masks:
+        masks = tuple((domain, np.array(mask, np.bool_)) for domain, mask in self.masks)
+        for _, mask in masks:
+            mask.setflags(write=False)
+        object.__setattr__(self, "masks", masks)
+        for domain, mask in masks:
             if mask.shape != domain.shape:
                 raise ValueError(f"a mask {mask.shape} over a domain of {domain.shape}")
 

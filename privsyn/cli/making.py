@@ -133,7 +133,7 @@ def sample(
     from privsyn.cli.given import parse_given
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.errors import InputError
-    from privsyn.table.sources import ending_of, write_blocks
+    from privsyn.table.sources import ending_of, write_table
     from privsyn.table.unfinished import folder_of
 
     plain = not given and balance is None
@@ -155,7 +155,7 @@ def sample(
                 shape = release.sample_to(out, rows, seed=seed, resume=resume, progress=report)
             else:
                 table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
-                shape = write_blocks(iter([table]), out, release.codec.schema, release.form)
+                shape = write_table(table, out, release.codec.schema, release.form)
     except KeyboardInterrupt:
         if not resume:
             raise

@@ -182,7 +182,7 @@ def _whole(expected: Marginal, domain: Domain) -> Ints:
     other cells, along which one record could count many times.
     """
     if expected.domain.shape != domain.project(expected.attributes).shape:
-        raise ValueError("expected counts are over the cells that are counted")
+        raise ValueError(f"expected counts {expected.domain.shape} over a domain of {domain.shape}")
     if not (np.abs(expected.counts).sum() <= LARGEST):  # nor is NaN
         raise ValueError("expected counts are finite, and at most 2^53 together")
     return np.rint(expected.counts).astype(np.int64)

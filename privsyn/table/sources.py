@@ -98,9 +98,9 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
 
 def write_table(
     table: Any, path: str | PathLike[str], schema: Schema | None = None, form: Form = PANDAS
-) -> None:
+) -> tuple[int, int]:
     """Write a table to a file, all of it or nothing; see `write_blocks`."""
-    write_blocks(iter([table]), path, schema, form)
+    return write_blocks(iter([table]), path, schema, form)
 
 
 def write_blocks(

@@ -101,7 +101,7 @@ def unfinished(
     Raises
     ------
     InputError
-        If what is there belongs to something else. If the work fails, it is said that what is done is kept.
+        If what is there belongs to something else. If the work fails and a block is kept, that is said too.
     """
     folder = folder_of(path)
     noted = _noted(folder, {"version": version("privsyn"), "model": model, "rows": rows, "seed": seed})
@@ -110,13 +110,17 @@ def unfinished(
     try:
         yield Unfinished(folder, domain, noted)
     except InputError as error:
-        complaint = f"{error}; what is done is kept in {folder.name}: the same command goes on with it"
-    if complaint:
-        raise InputError(complaint)
+        complaint = str(error)
+    if complaint and _inside(folder, _BLOCK):
+        raise InputError(
+            f"{complaint}; what is done is kept in {folder.name}: the same again goes on from there"
+        )
     _remove(folder, _BLOCK)
     with suppress(OSError):  # something of the user's is in it
         (folder / NOTES).unlink()
         folder.rmdir()
+    if complaint:
+        raise InputError(complaint)
 
 
 def _noted(folder: Path, asked: dict[str, str | int | None]) -> int:
@@ -129,10 +133,14 @@ def _noted(folder: Path, asked: dict[str, str | int | None]) -> int:
     with suppress(OSError, ValueError):
         noted = json.loads(file.read_text(encoding="utf-8"))
     if not (isinstance(noted, dict) and noted.keys() == asked.keys() and isinstance(noted["seed"], int)):
-        raise InputError(f"{folder}: does not say what it belongs to: delete it")
+        raise InputError(
+            f"{folder}: is no folder of privsyn's, or a damaged one: move it away, or choose another file"
+        )
     for name, what in _WHAT.items():
         if noted[name] != asked[name] and (name, asked[name]) != ("seed", None):
-            raise InputError(f"{folder}: belongs to {what}: run that again, or delete the folder")
+            raise InputError(
+                f"{folder}: was begun with {what}: give that, or delete the folder to begin anew"
+            )
     return noted["seed"]
 
 
@@ -146,8 +154,13 @@ def _is_new(folder: Path) -> bool:
     raise InputError(f"{folder}: cannot be used ({reason})")
 
 
+def _inside(folder: Path, pattern: str) -> list[Path]:
+    with suppress(OSError):
+        return [file for file in folder.iterdir() if re.fullmatch(pattern, file.name)]
+    return []
+
+
 def _remove(folder: Path, pattern: str) -> None:
     with suppress(OSError):
-        for file in list(folder.iterdir()):
-            if re.fullmatch(pattern, file.name):
-                file.unlink()
+        for file in _inside(folder, pattern):
+            file.unlink()
