@@ -21,7 +21,7 @@ from privsyn.answers.consistency import average_looks, average_one_ways, estimat
 from privsyn.answers.dispersion import pooled_dispersions
 from privsyn.answers.domain import Attributes, Domain
 from privsyn.answers.learnt import Learnt
-from privsyn.answers.marginal import Measurement
+from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging, merge_rare
 from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
@@ -90,30 +90,22 @@ def learn(
 
     expected = independent_pairs(private.domain, margins, possible)
     blocks = in_runs(private.domain, margins)
-    merged = tuple(map(blocks.merge_table, expected))
-    departures = private.departures(merged, split.departures, blocks)
-    scores = score_pairs(*departures, merged, tuple(map(blocks.merge_counts, one_ways)))
+    scores = _score(private, one_ways, expected, blocks, split.departures)
     report("counting", 2, 4)
 
-    dispersions = np.maximum(pooled_dispersions(scores), SAMPLING_DISPERSION)
-    variances = [dispersion * pair.counts for dispersion, pair in zip(dispersions, expected, strict=True)]
-    attributes = tuple(pair.attributes for pair in expected)
-    rhos = _most(variances, split.pairs, _weights(private.domain, attributes, target))
-    chosen = np.flatnonzero(rhos)
-    measured = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
+    measured, scores = _first_look(private, expected, scores, split.pairs, target)
     measured = tuple(map(possible.clean, measured))
-    scores = [scores[i] for i in chosen]
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, blocks, rng, possible)
     report("counting", 3, 4)
 
     unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs.left, unexplained, split.second_look, target)
     measured = tuple(map(possible.clean, measured))
-    bigger = tuple((expected, possible.clean(m)) for expected, m in bigger)
+    bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, blocks, rng, possible)
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
     looks = (*measured, *(m for _, m in bigger))
-    left = [*pairs.left, *(s.left(m) for s, m in bigger)]
+    left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     heard = hear_one_ways(private.domain, (*one_ways, *measured))
     certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
@@ -141,6 +133,36 @@ def _one_ways(
     pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=doubtful)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     return private.merge(pooled), joined.then(pooled), one_ways, split
+
+
+def _score(
+    private: PrivateTable,
+    one_ways: tuple[Measurement, ...],
+    expected: tuple[Marginal, ...],
+    blocks: Merging,
+    rho: float,
+) -> list[Floats]:
+    """What is to be known of the dispersion of each pair's blocks before any pair is measured."""
+    merged = tuple(map(blocks.merge_table, expected))
+    departures, sigma = private.departures(merged, rho, blocks)
+    return score_pairs(departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)))
+
+
+def _first_look(
+    private: PrivateTable,
+    expected: tuple[Marginal, ...],
+    scores: list[Floats],
+    rho: float,
+    target: str | None,
+) -> tuple[tuple[Measurement, ...], list[Floats]]:
+    """The pairs that pay, measured; and their scores."""
+    dispersions = np.maximum(pooled_dispersions(scores), SAMPLING_DISPERSION)
+    variances = [dispersion * pair.counts for dispersion, pair in zip(dispersions, expected, strict=True)]
+    attributes = tuple(pair.attributes for pair in expected)
+    rhos = _most(variances, rho, _weights(private.domain, attributes, target))
+    chosen = np.flatnonzero(rhos)
+    measured = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
+    return measured, [scores[i] for i in chosen]
 
 
 def _most(variances: list[Floats], rho: float, weights: Floats) -> Floats:
