@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
 # What every run takes as public, in the ledger's words.
-PUBLIC = ("the names, the order and the dtypes of the columns", "all that the schema says", "the settings")
+PUBLIC = (
+    "the names, the order and the dtypes of the columns, and of which type the values of a category column are",
+    "all that the schema says",
+    "the settings",
+)
 
 
 class PrivSyn:

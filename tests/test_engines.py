@@ -6,8 +6,12 @@ import os
 import signal
 import warnings
 
+import pandas as pd
 import pytest
 from test_stream import KNOWN, OPEN, complaint, rows, saved
+
+from privsyn import Categorical, PrivSyn, Schema
+from privsyn.table.engines import PARTS
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -55,3 +59,56 @@ def test_a_killed_worker_changes_nothing(cluster, tmp_path):
     before = saved(table.compute(), tmp_path)
     os.kill(next(iter(cluster.run(os.getpid).values())), signal.SIGKILL)
     assert saved(table, tmp_path) == before
+
+
+# --- each part must be what is announced -------------------------------------------------------------------
+
+LARGE = 2**60 + 1  # as a double it is another number
+TOWNS = pd.DataFrame({"who": [LARGE, 5], "town": ["a", "b"]})
+
+
+def of_parts(*parts):
+    """A frame whose parts are made by a function, so that Dask believes them to be like the first."""
+    return dd.from_map(lambda part: part, list(parts), meta=parts[0][:0])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        TOWNS.assign(who=[LARGE, None]),  # in floats, for want of an identifier
+        TOWNS.assign(who=["5", "6"]),
+        TOWNS[["town", "who"]],
+        TOWNS.assign(more=1),
+        TOWNS[["who"]],
+    ],
+)
+def test_a_part_with_other_columns_or_dtypes_than_announced_is_refused(other):
+    """Else who has an identifier beyond 2^53 would be two people, with as many rows each."""
+    with dask.config.set(scheduler="sync"):
+        schema = Schema({"town": Categorical(["a", "b"])})
+        bounded = {"unit": "who", "rows_per_unit": 1}
+        assert "announced" in complaint(of_parts(TOWNS, other), schema, **bounded)
+        assert "announced" in complaint(of_parts(TOWNS, other), None)
+        model = PrivSyn(1.0, 1e-9, schema, **bounded).fit(of_parts(TOWNS, TOWNS))
+    assert PARTS in model.ledger_.public_inputs
+
+
+def category(cells, **settings):
+    return pd.DataFrame({"x": pd.Series(cells, **settings).astype("category")})
+
+
+def test_categories_of_another_type_in_one_part_are_refused():
+    """Else 2.5 in one row would make 1.0 of each 1 in its part, and move the votes of all."""
+    whole, odd = category([1, 2] * 50), category([1, 2] * 50 + [2.5])
+    with dask.config.set(scheduler="sync"):
+        assert "announced" in complaint(of_parts(whole, odd), None)
+        PrivSyn(1.0, 1e-9).fit(of_parts(whole, category([1, 3] * 50)))  # which they are is no matter
+
+
+def test_categories_that_dask_does_not_know_are_refused(cluster, tmp_path):
+    for place, cells in enumerate(([1, 2] * 50, [1, 3] * 50)):
+        category(cells).to_parquet(tmp_path / f"{place}.parquet")
+    read = dd.read_parquet(tmp_path)
+    assert "call .cat.as_known()" in complaint(read, None)
+    known = read.assign(x=read["x"].cat.as_known())
+    assert saved(known, tmp_path, None) == saved(known.compute(), tmp_path, None)

@@ -36,8 +36,14 @@ FAILED = (
 
 UNREADABLE = "the Spark data frame: cannot be read: can Spark run it, and has Arrow a type for each column?"
 
+PARTS = "the dtypes of every part, and that all parts can be made"
+"""Public of a Dask data frame: whatever makes its parts may take the dtypes of each off its cells."""
+
 ANSWER = "place int, answer binary"
 """What a part says in Spark: which one it is, and its answer pickled."""
+
+UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"
+"""What Dask puts in the place of categories that it has not looked for; then each part has its own."""
 
 FEW = 16
 """Parts whose answers all come to this process in Spark: to add them there first would take longer."""
@@ -69,15 +75,23 @@ class DaskParts(Parts):
     ----------
     parts : tuple of dask.delayed.Delayed
         Each makes a data frame.
+    announced : pandas.DataFrame
+        No rows: the columns that each part must have, that of identifiers too.
     """
 
     parts: tuple[Any, ...] = ()
+    announced: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @classmethod
     def of(cls, frame: Any) -> DaskParts:
         """The parts of a Dask data frame, whose names and dtypes are those it announces."""
         head = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in frame.dtypes.items()})
-        return cls(head, parts=tuple(frame.to_delayed()))
+        for name, dtype in head.dtypes.items():
+            if isinstance(dtype, pd.CategoricalDtype) and UNKNOWN_CATEGORIES in dtype.categories:
+                raise InputError(
+                    f"column {name!r}: Dask does not know its categories: call .cat.as_known() on it"
+                )
+        return cls(head, public_inputs=(PARTS,), parts=tuple(frame.to_delayed()), announced=head)
 
     def each(self, question: Question[A]) -> list[A]:
         """What a question says of each part, in their order."""
@@ -100,13 +114,38 @@ class DaskParts(Parts):
 
         bounds = self.bounds or [None] * len(self.parts)
         return [
-            delayed(_asked_of_frame)(question, self.head, bound, part)
+            delayed(_asked_of_frame)(question, self.head, self.announced, bound, part)
             for bound, part in zip(bounds, self.parts, strict=True)
         ]
 
 
-def _asked_of_frame(question: Question[A], head: pd.DataFrame, bound: Bound | None, part: pd.DataFrame) -> A:
-    return _unless_it_fails(lambda: question(_from_head(head, bound, slices(part))))
+def _asked_of_frame(
+    question: Question[A],
+    head: pd.DataFrame,
+    announced: pd.DataFrame,
+    bound: Bound | None,
+    part: pd.DataFrame,
+) -> A:
+    return _unless_it_fails(lambda: question(_from_head(head, bound, slices(_as_announced(part, announced)))))
+
+
+def _as_announced(part: pd.DataFrame, announced: pd.DataFrame) -> pd.DataFrame:
+    """The part, refused if it has other columns or dtypes, which Dask does not see to.
+
+    A cell that is missing or has a fraction makes floats of the integers in its part. Then identifiers beyond
+    2^53 would be other ones than in the next part, and a person would keep as many rows under each; and 1
+    among categories would be 1.0, so that one row moves the votes of all.
+    """
+    if list(part.columns) != list(announced.columns) or not all(map(_alike, part.dtypes, announced.dtypes)):
+        raise InputError("a part of the table has other columns or dtypes than are announced")
+    return part
+
+
+def _alike(dtype: Any, announced: Any) -> bool:
+    """Whether two dtypes are one; of categories the type is public, and which they are is not asked."""
+    if isinstance(dtype, pd.CategoricalDtype) and isinstance(announced, pd.CategoricalDtype):
+        return dtype.categories.dtype == announced.categories.dtype
+    return bool(dtype == announced)
 
 
 @dataclass(frozen=True, eq=False)
