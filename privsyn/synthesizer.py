@@ -38,7 +38,7 @@ LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions o
 
 # What every run takes as public, in the ledger's words.
 PUBLIC = (
-    "the names, the order and the dtypes of the columns, and of which type the values of a category column are",
+    "the names, the order and the dtypes of the columns, and the type of each category column's values",
     "all that the schema says",
     "the settings",
 )

@@ -242,6 +242,20 @@ class Nameless:
         raise RuntimeError("asked for its class")
 
 
+class Typeless(type):
+    """A class that can be neither looked up nor compared."""
+
+    def __eq__(cls, other):
+        raise RuntimeError("compared as a class")
+
+    def __hash__(cls):
+        raise RuntimeError("hashed as a class")
+
+
+class OfNoType(metaclass=Typeless):
+    """An object of such a class; not `junk`, for Hypothesis itself would fail at one."""
+
+
 class NoZone(tzinfo):
     """A time zone that knows nothing."""
 

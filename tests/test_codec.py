@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import Incomparable, coded_tables, junk, tables
+from strategies import Incomparable, OfNoType, coded_tables, junk, tables
 
 from privsyn.answers.domain import Records
 from privsyn.errors import InputError
@@ -149,6 +149,10 @@ def test_no_cell_raises(cells, nullable):
     whole = codec.encode(frame).codes
     rows = [codec.encode(frame.iloc[[row]]).codes for row in range(len(frame))]
     assert np.array_equal(np.vstack([whole[:0], *rows]), whole)
+
+
+def test_nor_does_one_of_a_class_that_raises():
+    test_no_cell_raises.hypothesis.inner_test([OfNoType(), 0], True)  # Hypothesis would fail at it
 
 
 def test_bins_of_a_grid_differ_by_one_point_at_most():

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest, norm
+from strategies import OfNoType
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.answers.extent import extent
@@ -298,7 +299,7 @@ def hard_cells():
         + [True] * 4
         + [1.0] * 2
         + ["?"] * 5
-        + [[1], {}, None, np.nan, 10**400, np.inf, "\ud800", "x" * 10**6]
+        + [[1], {}, None, np.nan, 10**400, np.inf, "\ud800", "x" * 10**6, OfNoType()]
     )
 
 
@@ -315,6 +316,12 @@ def test_equal_values_of_different_types_are_told_apart_until_they_are_released(
     assert count_votes(held, {("a", "int"): {1}})["a", "bool"] == {True: 4 * VOTE}
     listed = unknown.fill({"a": (True, 1, 1.0)}, {}).columns["a"].values
     assert [(type(value), value) for value in listed] == [(bool, True), (str, "other")]
+
+
+def test_a_category_that_nobody_foresaw_is_no_value():
+    cells = pd.Series(["a"] * 3 + [OfNoType()], dtype=object).astype("category")
+    unknown = Unknown.of(Schema({"a": Categorical()}), pd.DataFrame({"a": cells}))
+    assert count_votes(unknown.hold(pd.DataFrame({"a": cells})), {}) == {("a", "str"): {"a": 3 * VOTE}}
 
 
 def test_a_value_that_is_found_may_have_the_name_for_all_others():

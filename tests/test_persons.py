@@ -9,10 +9,11 @@ from uuid import UUID
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import Grumpy, junk
+from strategies import Grumpy, OfNoType, junk
 
 from privsyn import InputError
 from privsyn.table.persons import Bound, fingerprints, identifier, persons_of
@@ -31,7 +32,7 @@ ONE_PERSON = {
 }  # fmt: skip
 NOBODY = [None, pd.NA, pd.NaT, float("nan"), Decimal("NaN"), Decimal("sNaN"), float("inf"), "", "  ", "NA",
           "nan", "NULL", "NaT", "?", np.datetime64("NaT"), [7], {7: 7}, (7,), pd.Timestamp(0), Grumpy(), 7j,
-          10**5000]  # fmt: skip
+          OfNoType(), 10**5000]  # fmt: skip
 
 
 @pytest.mark.parametrize("forms", ONE_PERSON.values(), ids=ONE_PERSON)
@@ -122,3 +123,14 @@ def test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on():
         with pytest.raises(InputError, match="another order each time"):
             list(bound.kept_of([other[:2], other[2:]]))
     assert "kept" not in repr(bound)
+
+
+def test_a_column_that_cannot_be_read_is_a_line_that_quotes_no_cell():
+    """None is expected: what is not UTF-8 is mended before it comes here."""
+    text = pa.array([b"SECRET \xe9"], pa.binary()).buffers()
+    cells = pa.chunked_array([pa.Array.from_buffers(pa.string(), 1, text)])
+    table = pd.DataFrame({"who": pd.Series(pd.StringDtype("pyarrow").__from_arrow__(cells))})
+    for read in (persons_of, fingerprints):
+        with pytest.raises(InputError, match="the identifiers could not be read") as raised:
+            read(table, "who")
+        assert raised.value.__context__ is None

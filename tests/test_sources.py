@@ -262,6 +262,49 @@ def test_text_that_is_not_utf8_costs_its_own_cell_only():
     assert (dtype.ordered, codes) == (True, [0, 2, 2, 1])
 
 
+ARROW_TEXT = (
+    pd.StringDtype("pyarrow"),
+    pd.StringDtype("pyarrow", na_value=np.nan),
+    pd.ArrowDtype(pa.string()),
+)
+
+
+@pytest.mark.parametrize("dtype", ARROW_TEXT, ids=repr)
+def test_text_of_pandas_that_is_not_utf8_costs_its_own_cell_only(dtype):
+    """`pandas.read_parquet` does not look; to find or to show such a cell fails, and quotes it."""
+    cells = [b"a", b"SECRET \xe9", b"b", b"a"] * 30
+    text = pd.Series(dtype.__from_arrow__(pa.chunked_array([damaged(cells)])))
+    table = pd.DataFrame({"who": text, "y": 1}).set_axis(range(7, 127))
+    assert read_table(table).frame.dtypes.equals(table.dtypes)
+    assert read_table(table).frame.index.equals(table.index)
+    listed, rest = Categorical(["a", "b"]), {"y": Numerical(0, 1)}
+    frame = read_table(table).frame
+    codes = Codec.for_table(Schema({"who": listed, **rest}), frame).encode(frame).codes[:, 0]
+    assert codes.tolist() == [0, 2, 1, 0] * 30
+    for settings in (
+        {"schema": Schema({"who": listed, **rest})},
+        {"schema": Schema({"who": Categorical(), **rest})},
+        {"schema": Schema(rest), "unit": "who", "rows_per_unit": 2},
+    ):
+        PrivSyn(1.0, 1e-6, **settings).fit(table)
+        parts = pytest.importorskip("dask.dataframe").from_map(lambda part: part, [table], meta=table[:0])
+        PrivSyn(1.0, 1e-6, **settings).fit(parts)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.date32()), pa.struct([("day", pa.date32())])], ids=str)
+def test_no_date_within_a_cell_decides_whether_a_table_can_be_read(kind):
+    """Python's dates end in the year 9999, and pandas makes such of those in lists and records."""
+
+    def read(*days):
+        cells = [[day] if pa.types.is_list(kind) else {"day": day} for day in days]
+        return read_table(pa.table({"a": pa.array(cells, kind)})).frame["a"]
+
+    with_odd, without = read(1, 2**31 - 1, 2), read(1, 2)
+    assert with_odd.dtype == without.dtype
+    assert with_odd.isna().tolist() == [False, True, False]
+    assert list(map(str, with_odd.drop(index=1))) == list(map(str, without))
+
+
 def test_days_of_a_parquet_file_stay_days(tmp_path):
     day = pa.array([16436, None], type=pa.date32())
     pq.write_table(pa.table({"day": day}), tmp_path / "t.parquet")

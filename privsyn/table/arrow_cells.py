@@ -46,6 +46,34 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
     return frame.reset_index(drop=True)
 
 
+def readable(frame: pd.DataFrame) -> pd.DataFrame:
+    """A data frame without cells of Arrow's that pandas fails at; it has the dtypes of the one that is given.
+
+    `pandas.read_parquet` takes text as it comes; where that is not UTF-8, pandas fails at the whole column
+    later, and quotes the cell. Sound columns are looked over once, and not copied.
+
+    >>> frame = pd.DataFrame({"name": pd.array(["Ann", None], "string[pyarrow]")})
+    >>> readable(frame) is frame
+    True
+    """
+    mended = {}
+    for place, dtype in enumerate(frame.dtypes):
+        if _is_arrow(dtype):
+            cells = pa.chunked_array(pa.array(frame.iloc[:, place].array))
+            if (sound := _readable(cells)) is not cells:
+                mended[place] = dtype.__from_arrow__(sound.cast(cells.type))
+    if mended:
+        frame = frame.copy(deep=False)
+    for place, its in mended.items():
+        frame.isetitem(place, its)
+    return frame
+
+
+def _is_arrow(dtype: object) -> bool:
+    """Whether the cells lie in Arrow's memory."""
+    return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
+
+
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
     """The dtype of an Arrow type, where pandas' own choice would lose it or depend on the cells."""
     if pa.types.is_decimal(kind) or pa.types.is_time(kind):
@@ -80,8 +108,8 @@ def _without_unsound(cells: pa.ChunkedArray) -> list[pa.Array]:
     """
     if _is_sound(cells):
         return cells.chunks
-    if len(cells) == 1:
-        return [pa.nulls(1, cells.type)]
+    if len(cells) <= 1:
+        return [pa.nulls(len(cells), cells.type)]
     half = len(cells) // 2
     return _without_unsound(cells.slice(0, half)) + _without_unsound(cells.slice(half))
 
@@ -112,8 +140,9 @@ def _is_list(values: pa.Array) -> bool:
 
 
 def _is_sound(cells: pa.Array | pa.ChunkedArray) -> bool:
-    try:
+    with suppress(Exception):
         cells.validate(full=True)
-    except pa.ArrowException:
-        return False
-    return True
+        if pa.types.is_nested(cells.type):
+            cells.to_pandas()  # makes Python's dates of those within, which end in the year 9999
+        return True
+    return False

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError
-from privsyn.table.arrow_cells import frame_of
+from privsyn.table.arrow_cells import frame_of, readable
 from privsyn.table.form import Form
 from privsyn.table.persons import Bound
 from privsyn.table.raw import Question, RawTable
@@ -130,7 +130,7 @@ def _asked_of_frame(
 
 
 def _as_announced(part: pd.DataFrame, announced: pd.DataFrame) -> pd.DataFrame:
-    """The part, refused if it has other columns or dtypes, which Dask does not see to.
+    """The part, in cells that can be read; refused if its columns or dtypes are others: Dask does not look.
 
     A cell that is missing or has a fraction makes floats of the integers in its part. Then identifiers beyond
     2^53 would be other ones than in the next part, and a person would keep as many rows under each; and 1
@@ -138,7 +138,7 @@ def _as_announced(part: pd.DataFrame, announced: pd.DataFrame) -> pd.DataFrame:
     """
     if list(part.columns) != list(announced.columns) or not all(map(_alike, part.dtypes, announced.dtypes)):
         raise InputError("a part of the table has other columns or dtypes than are announced")
-    return part
+    return readable(part)
 
 
 def _alike(dtype: Any, announced: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b
@@ -61,7 +62,7 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     cells = table[unit]
     if family(cells.dtype) not in ("text", "integer", "real", "category", "object"):
         raise InputError(f"column {unit!r}: an identifier is text or a whole number, not {cells.dtype}")
-    names = np.array([identifier(cell) for cell in cells.tolist()], dtype=object)
+    names = np.array([identifier(cell) for cell in _objects(cells)], dtype=object)
     return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
 
 
@@ -79,8 +80,15 @@ def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
         digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
         return int.from_bytes(digest, "big") >> 1
 
-    cells = table[unit].tolist()
+    cells = _objects(table[unit])
     return np.fromiter(map(code, cells), np.int64, len(cells))
+
+
+def _objects(cells: pd.Series) -> list[object]:
+    """The cells as Python's objects."""
+    with suppress(Exception):  # no row should raise, and none may speak through what is said of it
+        return cells.tolist()
+    raise InputError("the identifiers could not be read: please report this, unless memory ran out")
 
 
 @dataclass(frozen=True, eq=False)

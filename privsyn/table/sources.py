@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
-from privsyn.table.arrow_cells import frame_of
+from privsyn.table.arrow_cells import frame_of, readable
 from privsyn.table.csv_file import no_rows, read_csv
 from privsyn.table.csv_text import PLAIN, read_header
 from privsyn.table.form import PANDAS, Form, Source
@@ -52,7 +52,7 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
     Int64Dtype()
     """
     if isinstance(source, pd.DataFrame):
-        return Source(source)
+        return Source(readable(source))
     if isinstance(source, str | PathLike):
         return _read_file(Path(source), schema, unit)
     table = _arrow_of(source)

@@ -232,11 +232,10 @@ def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
 
 def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
     """Distinct values and places. Values that are alike are one, whichever row came first."""
+    values: list[Any]
     if cells.dtype == OBJECT:
-        kinds = {bool: "b", int: "i", float: "f", str: "s"}
-        plain = [_plain(cell) for cell in cells]
         # 1, 1.0 and True are equal: told apart here, or the first row would decide what the value is.
-        keys = [(kinds[type(cell)], cell) if type(cell) in kinds else None for cell in plain]
+        keys = [None if plain is None else (type(plain), plain) for plain in map(_plain, cells)]
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         codes = np.fromiter((places[key] for key in keys), np.int64, len(keys))
         values = [None if key is None else key[1] for key in places]
@@ -245,7 +244,7 @@ def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
     else:
         found, uniques = pd.factorize(cells)
         codes, values = found.astype(np.int64), uniques.tolist()
-    values = [float(value) if type(value) is Decimal else value for value in values]
+    values = [_plain(float(value) if type(value) is Decimal else value) for value in values]
     values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
     sound = np.array([_is_sound(value, marks) for value in [*values, None]], np.bool_)
     return values, np.where(sound[codes], codes, STRAY)
@@ -270,12 +269,14 @@ def _by_type(values: Sequence[Any], codes: Codes) -> dict[str, tuple[Sequence[An
     return held
 
 
-def _plain(cell: Any) -> Any:
-    """A scalar of NumPy's as Python's; None for one that raises."""
+def _plain(cell: Any) -> bool | int | float | str | None:
+    """A text, a number or a boolean, of NumPy's too; None for all else, and for what raises."""
     try:
-        return cell.item() if issubclass(type(cell), np.generic) else cell
+        plain = cell.item() if issubclass(type(cell), np.generic) else cell
     except Exception:  # a subclass may raise what it likes
         return None
+    its = type(plain)  # which may raise where it is hashed or compared
+    return plain if its is str or its is int or its is float or its is bool else None
 
 
 def _is_sound(value: Any, marks: set[str]) -> bool:
