@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from numbers import Real
 
 
@@ -45,11 +44,3 @@ def warn_dropped(names: Sequence[str]) -> None:
     """Warn the caller of `fit` of columns that are left out. It depends on the schema alone."""
     text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
     warnings.warn(text, DroppedWarning, stacklevel=3)
-
-
-@contextmanager
-def unwarned() -> Iterator[None]:
-    """Let no library warn of what it reads here: whether it does depends on a cell."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

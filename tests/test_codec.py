@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import warnings
 from datetime import datetime
 from decimal import Decimal
+from itertools import product
+from string import ascii_letters
 
 import numpy as np
 import pandas as pd
@@ -16,6 +19,7 @@ from strategies import Incomparable, OfNoType, coded_tables, junk, tables
 
 from privsyn.answers.domain import Records
 from privsyn.errors import InputError
+from privsyn.table.cells import span_seconds
 from privsyn.table.codec import Codec
 from privsyn.table.dtypes import TEXT
 from privsyn.table.grid import Grid
@@ -153,6 +157,18 @@ def test_no_cell_raises(cells, nullable):
 
 def test_nor_does_one_of_a_class_that_raises():
     test_no_cell_raises.hypothesis.inner_test([OfNoType(), 0], True)  # Hypothesis would fail at it
+
+
+def test_no_length_of_time_makes_pandas_warn(recwarn):
+    """A warning would tell of a cell; to keep it back would touch the filters of all threads."""
+    units = [*ascii_letters, *map("".join, product(ascii_letters, repeat=2))]
+    longer = ["MIN", "Min", "min", "DAYS", "Hours", "SEC", "micros", "weeks", "P1DT3H", "-P1DT3H"]
+    texts = [f"3 {unit}" for unit in (*units, *longer)]
+    warnings.simplefilter("always")  # until the test ends
+    span_seconds([*texts, *longer, "1 day 3 H", "3H20MIN", np.timedelta64(5), np.timedelta64(5, "M")])
+    assert not recwarn.list
+    lengths = span_seconds(["1 d", "1 w", "3 H", "2 MIN", "5 S", "1 day 3 H", "P1DT3H", "-3.5 H"])
+    assert lengths.tolist() == [86400, 604800, 10800, 120, 5, 97200, 97200, -12600]
 
 
 def test_bins_of_a_grid_differ_by_one_point_at_most():

@@ -6,6 +6,7 @@ becomes of another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -16,7 +17,21 @@ import numpy.typing as npt
 import pandas as pd
 
 from privsyn.answers.arrays import Floats, Mask
-from privsyn.errors import unwarned
+
+_LETTERS = re.compile("[A-Za-z]+")
+
+_UNITS = {
+    "d": "D",
+    "w": "W",
+    "H": "h",
+    "S": "s",
+    **dict.fromkeys(["MIN", "T", "t"], "min"),
+    **dict.fromkeys(["MS", "L", "l"], "ms"),
+    **dict.fromkeys(["US", "U", "u"], "us"),
+    **dict.fromkeys(["NS", "N", "n"], "ns"),
+}
+"""Units of time that one pandas or another warns of, as it wants them written. A warning would tell of a cell,
+and cannot be kept back: Python's filters are those of all threads of a process."""
 
 
 def numbers(cells: Sequence[object]) -> Floats:
@@ -105,8 +120,7 @@ def span_seconds(cells: Sequence[object]) -> Floats:
     >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
     [86430.0, 120.0, nan, nan]
     """
-    with unwarned():  # pandas warns of units that it will drop
-        return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
+    return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
 
 
 def _alone(read: Callable[[object], float], cell: object) -> float:
@@ -125,6 +139,8 @@ def _since_midnight(cell: object) -> float:
 
 
 def _length(cell: object) -> float:
+    if isinstance(cell, str) and not cell.startswith(("P", "-P")):  # which is ISO's form, and all capitals
+        cell = _LETTERS.sub(lambda unit: _UNITS.get(unit[0], unit[0]), cell)
     return (
         pd.Timedelta(cell).total_seconds() if isinstance(cell, str | timedelta | np.timedelta64) else np.nan
     )
