@@ -240,6 +240,7 @@ class PrivSyn:
             )
         stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
         learnt = learn(private, rho / self._most_rows**2, np.random.default_rng(stream), self._report)
+        source.require_unchanged()
         one_person = () if self.unit is None else (f"that one person has one identifier in {self.unit!r}",)
         ledger = Ledger(
             (*opening.spends, *private.spends),

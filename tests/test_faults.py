@@ -309,6 +309,23 @@ def test_a_file_that_changes_between_two_walks_is_one_line(name, change, unit, t
     assert said == f"{path}: was changed while it was read: let nothing write to it, and run again"
 
 
+@pytest.mark.parametrize("memory", [0, "2GB"])
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_a_file_that_changes_is_refused_whether_it_is_read_once_or_several_times(
+    name, memory, tmp_path, schema
+):
+    """Which of the two follows from the number of rows, and that is private."""
+    path = tmp_path / name
+    rewrite(path, table(300))
+
+    def when_all_is_counted(stage, done, total):
+        if stage == "counting" and done == total:
+            grow(path)
+
+    said = complaint(path, schema, memory=memory, progress=when_all_is_counted)
+    assert said == f"{path}: was changed while it was read: let nothing write to it, and run again"
+
+
 def test_a_file_that_changes_during_a_walk_is_refused_at_its_end(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a")

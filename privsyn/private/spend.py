@@ -17,7 +17,8 @@ class Spend:
     what : str
         The question, in words that the public may read.
     answers : int
-        How many numbers were released.
+        How many numbers were released; where values were looked for, which are released in place of their
+        votes, in how many columns.
     sensitivity : float
         How far the vector of exact answers can move, in L2, from a table to its neighbour.
     sigma : float

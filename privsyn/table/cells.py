@@ -30,8 +30,8 @@ _UNITS = {
     **dict.fromkeys(["US", "U", "u"], "us"),
     **dict.fromkeys(["NS", "N", "n"], "ns"),
 }
-"""Units of time that one pandas or another warns of, as it wants them written. A warning would tell of a cell,
-and cannot be kept back: Python's filters are those of all threads of a process."""
+"""Units of time that one pandas or another warns of, as it wants them written. A warning would tell of a
+cell, and cannot be kept back: Python's filters are those of all threads of a process."""
 
 
 def numbers(cells: Sequence[object]) -> Floats:

@@ -19,6 +19,7 @@ from privsyn.table.codec import Codec
 from privsyn.table.form import PANDAS, Form
 from privsyn.table.persons import KEY, Bound, fingerprints, persons_of
 from privsyn.table.schema import Schema
+from privsyn.table.unchanged import Stamps, require_unchanged
 
 A = TypeVar("A")
 
@@ -45,6 +46,8 @@ class RawTable(ABC):
         The rows can be walked over once only.
     near : bool
         The rows pass through this process, which may keep their codes.
+    stamps : tuple
+        The files in which the rows are, if it is these that were given.
     """
 
     head: pd.DataFrame
@@ -54,6 +57,7 @@ class RawTable(ABC):
     form: Form = PANDAS
     once: bool = False
     near: bool = True
+    stamps: Stamps = ()
 
     @abstractmethod
     def each(self, question: Question[A]) -> list[A]:
@@ -89,6 +93,10 @@ class RawTable(ABC):
         parts = self.each(partial(_persons, unit, KEY))
         kept = np.split(choose(np.concatenate(parts)), np.cumsum([len(persons) for persons in parts])[:-1])
         return self.keep([Bound.of(unit, *part) for part in zip(parts, kept, strict=True)])
+
+    def require_unchanged(self) -> None:
+        """Refuse files that were written to since the table was opened."""
+        require_unchanged(self.stamps)
 
     def require_again(self, what: str) -> None:
         """Refuse rows that pass once where something has to be known of them before they are coded."""

@@ -141,7 +141,8 @@ def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
     table = CsvTable.open(path, schema, unit)
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
     walk = partial(unchanged, stamps, partial(_csv_frames, table))
-    return Stream(table.frame(empty), walk, public_inputs=table.public_inputs, schema=table.schema)
+    public = table.public_inputs
+    return Stream(table.frame(empty), walk, public_inputs=public, schema=table.schema, stamps=stamps)
 
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
@@ -187,7 +188,7 @@ def _parquet(files: tuple[Path, ...]) -> Stream:
         if not schema.equals(schemas[0]):
             raise InputError(f"{file}: other columns or types than {files[0].name}: write all files alike")
     walk = partial(unchanged, stamps, partial(_walk_parquet, files))
-    return _arrow(schemas[0], walk, str(files[0]))
+    return replace(_arrow(schemas[0], walk, str(files[0])), stamps=stamps)
 
 
 def _schema_of(path: Path) -> pa.Schema:

@@ -1,8 +1,9 @@
-"""Files that are read several times: each walk must find the same table.
+"""Files must stay as they are while a table is learnt: each walk must find the same one.
 
 Noise and its cost do not need it: every answer is about the table as it was read then, in which each row
 counts once (see docs/privacy.md). But answers about several tables fit no table, and whoever writes to a file
-that is being read has made a mistake that is better known.
+that is being read has made a mistake that is better known. Whether the rows are read once or several times
+follows from their number, so the files are looked at once more when all is learnt.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ def stamps_of(files: Sequence[Path]) -> Stamps:
 def unchanged(stamps: Stamps, walk: Callable[[], Iterator[T]]) -> Iterator[T]:
     """One walk, refused before it begins and when it ends if a file is no longer what it was."""
     failed: InputError | None = None
-    _check(stamps)
+    require_unchanged(stamps)
     try:
         yield from walk()
     except InputError as error:
         failed = error
-    _check(stamps)  # before all else: a file that is cut short meanwhile looks damaged
+    require_unchanged(stamps)  # before all else: a file that is cut short meanwhile looks damaged
     if failed is not None:
         raise failed
 
 
-def _check(stamps: Stamps) -> None:
+def require_unchanged(stamps: Stamps) -> None:
+    """Refuse files that are no longer what they were."""
     for file, before in stamps:
         if _stamp(file) != before:
             raise InputError(f"{file}: was changed while it was read: let nothing write to it, and run again")
