@@ -22,7 +22,6 @@ elif not (shutil.which("java") or os.environ.get("JAVA_HOME")):
 
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "OFF",
     "spark.sql.session.timeZone": "Asia/Tokyo",  # a zone that Arrow would not choose
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
@@ -31,7 +30,7 @@ SETTINGS = {
 
 
 @contextmanager
-def spark_session() -> Iterator[Any]:
+def spark_session(log: str = "OFF") -> Iterator[Any]:
     """Two threads, and three tries for each task."""
     from pyspark.sql import SparkSession
 
@@ -39,7 +38,7 @@ def spark_session() -> Iterator[Any]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         builder = SparkSession.builder.master("local[2,3]")
-        for name, value in SETTINGS.items():
+        for name, value in {**SETTINGS, "spark.log.level": log}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         yield session

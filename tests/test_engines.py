@@ -45,6 +45,12 @@ def test_the_rows_of_a_person_are_bounded_over_all_parts(cluster, tmp_path):
     assert saved(table, tmp_path, **settings) == saved(table.compute(), tmp_path, **settings)
 
 
+def test_no_warning_tells_how_much_was_sent(cluster):
+    """With `unit` it grows with the rows; here a warning is an error, and the run would be refused."""
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 B"}):
+        PrivSyn(1.0, 1e-9, KNOWN, unit="person", rows_per_unit=2).fit(in_parts(rows(), 2))
+
+
 def test_a_part_that_fails_is_one_line_that_does_not_quote_it(cluster):
     def fail(part):
         raise ValueError("secret")

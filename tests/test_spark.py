@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +67,13 @@ def test_the_answers_of_many_parts_are_added_on_spark(spark, tmp_path, monkeypat
 
 def test_the_rows_of_a_person_are_bounded_over_all_parts(spark, tmp_path):
     frame, whole = in_parts(spark, table(), 4)
+    settings = {"unit": "person", "rows_per_unit": 2}
+    assert saved(frame, tmp_path, **settings) == saved(whole, tmp_path, **settings)
+
+
+def test_bounds_of_many_rows_are_sent_by_themselves(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "LARGE", 0)
+    frame, whole = in_parts(spark, table(), 2)
     settings = {"unit": "person", "rows_per_unit": 2}
     assert saved(frame, tmp_path, **settings) == saved(whole, tmp_path, **settings)
 
@@ -159,3 +170,74 @@ def test_parts_that_change_their_order_from_walk_to_walk_are_refused(spark):
 def test_columns_that_no_table_can_have_are_one_line(spark):
     assert "have the same name" in complaint(spark.sql("select 1 as a, 2 as a"), None)
     assert complaint(spark.sql("select make_interval(1) as a"), None).startswith("the Spark data frame")
+
+
+TALKATIVE = """
+import sys
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions
+from clusters import spark_session
+
+from privsyn import Categorical, InputError, PrivSyn, Schema
+from privsyn.table.persons import Bound
+from privsyn.table.stream import open_table
+
+schema = Schema({"town": Categorical(["a", "b"])})
+rows = pa.table({"who": ["x", "SECRET", "y", "SECRET"] * 50, "town": ["a", "b", "SECRET", "a"] * 50})
+
+
+def fail(frames):
+    raise ValueError("SECRET")
+
+
+def shuffle(batches):
+    for batch in batches:
+        yield batch.take(np.random.default_rng().permutation(len(batch)))
+
+
+def refused(run):
+    try:
+        run()
+    except InputError:
+        return
+    raise AssertionError("was not refused")
+
+
+with spark_session(log="WARN") as spark:
+    frame = spark.createDataFrame(rows).repartition(2)
+    bounded = PrivSyn(1.0, 1e-9, schema, unit="who", rows_per_unit=1)
+    bounded.fit(frame)
+    refused(partial(bounded.fit, frame.mapInArrow(shuffle, frame.schema)))
+    table = open_table(frame.select("town"))
+    refused(partial(table.each, fail))
+    refused(partial(table.ask, fail, None))
+    many = Bound("who", 0, np.zeros(1_030_000, np.uint8), b"", b"")  # of 8,240,000 rows
+    none = replace(many, kept=many.kept[:0])
+    assert replace(table, bounds=(many, none)).each(lambda frames: 0) == [0, 0]
+    texts = spark.createDataFrame(pa.table({"town": ["UNREADABLE"]}))
+    failing = texts.select(functions.col("town").cast("int"))
+    refused(partial(PrivSyn(1.0, 1e-9).fit, failing))
+"""
+
+
+def test_nothing_of_ours_is_in_the_log_of_spark(tmp_path):
+    """Nor on the screen. What fails in the user's own frame Spark quotes, but not the loggers of Python."""
+    (tmp_path / "talkative.py").write_text(TALKATIVE)
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    run = subprocess.run(
+        [sys.executable, tmp_path / "talkative.py"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = run.stdout + run.stderr
+    assert run.returncode == 0, said
+    assert "ERROR" in said  # so the log is on
+    assert "SECRET" not in said
+    assert "QueryContextLogger" not in said
+    assert "large task binary" not in said

@@ -24,6 +24,7 @@ from privsyn.errors import InputError
 from privsyn.table.arrow_cells import frame_of, readable
 from privsyn.table.form import Form
 from privsyn.table.persons import Bound
+from privsyn.table.quiet import dask_quiet, spark_quiet
 from privsyn.table.raw import Question, RawTable
 from privsyn.table.stream import batch_rows, slices
 
@@ -36,6 +37,9 @@ FAILED = (
 
 UNREADABLE = "the Spark data frame: cannot be read: can Spark run it, and has Arrow a type for each column?"
 
+MADE = "that all parts can be made"
+"""Public of a data frame in parts: what makes them may fail at a cell."""
+
 PARTS = "the dtypes of every part, and that all parts can be made"
 """Public of a Dask data frame: whatever makes its parts may take the dtypes of each off its cells."""
 
@@ -47,6 +51,10 @@ UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"
 
 FEW = 16
 """Parts whose answers all come to this process in Spark: to add them there first would take longer."""
+
+LARGE = 2**19
+"""Bytes of bounds that are sent to Spark's workers by themselves: in a question of a megabyte Spark warns of
+its size, which with `unit` grows with the number of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +105,8 @@ class DaskParts(Parts):
         """What a question says of each part, in their order."""
         from dask.base import compute
 
-        return list(_unless_it_fails(partial(compute, *self._asked(question))))
+        with dask_quiet():
+            return list(_unless_it_fails(partial(compute, *self._asked(question))))
 
     def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
         """What a question says of all rows, added by twos where the answers are."""
@@ -107,7 +116,8 @@ class DaskParts(Parts):
         while len(answers) > 1:
             pairs = zip(answers[::2], answers[1::2], strict=False)
             answers = [delayed(add)(*pair) for pair in pairs] + answers[len(answers) // 2 * 2 :]
-        return _unless_it_fails(answers[0].compute)
+        with dask_quiet():
+            return _unless_it_fails(answers[0].compute)
 
     def _asked(self, question: Question[A]) -> list[Any]:
         from dask.delayed import delayed
@@ -165,32 +175,40 @@ class SparkParts(Parts):
     @classmethod
     def of(cls, frame: Any) -> SparkParts:
         """The parts of a Spark data frame, whose names and types are those it announces."""
-        announced = _unless_it_fails(lambda: frame.limit(0).toArrow().schema, UNREADABLE)
+        announced = _on_spark(lambda: frame.limit(0).toArrow().schema, UNREADABLE)
         types = pa.schema([(column.name, column.type) for column in announced])
         empty = types.empty_table()
         form = replace(Form.of(empty), kind="pandas")
-        return cls(frame_of(empty, "the Spark data frame"), form=form, frame=frame, types=types)
+        head = frame_of(empty, "the Spark data frame")
+        return cls(head, public_inputs=(MADE,), form=form, frame=frame, types=types)
 
     def each(self, question: Question[A]) -> list[A]:
         """What a question says of each part, in their order."""
-        return self._in_order(question, _unless_it_fails(lambda: self._asked(question).collect()))
+        return self._in_order(question, _on_spark(lambda: self._asked(question).collect()))
 
     def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
         """What a question says of all rows; Spark adds the answers of many parts in a tree."""
-        if type(self.frame).__module__.startswith("pyspark.sql.connect."):  # which has no trees
+        if self._by_connect:  # which has no trees
             return reduce(add, self.each(question))
-        answers = _unless_it_fails(lambda: self._asked(question).rdd)
+        answers = _on_spark(lambda: self._asked(question).rdd)
         if answers.getNumPartitions() <= FEW:
-            return reduce(add, self._in_order(question, _unless_it_fails(answers.collect)))
+            return reduce(add, self._in_order(question, _on_spark(answers.collect)))
         seen, both = partial(_and_row, add), partial(_and, add)
-        return _unless_it_fails(lambda: answers.treeAggregate(None, seen, both))
+        return _on_spark(lambda: answers.treeAggregate(None, seen, both))
+
+    @property
+    def _by_connect(self) -> bool:
+        return type(self.frame).__module__.startswith("pyspark.sql.connect.")
 
     def _in_order(self, question: Question[A], said: Sequence[Any]) -> list[A]:
         answers = [pickle.loads(row.answer) for row in sorted(said, key=lambda row: row.place)]  # noqa: S301
         return answers or [question(iter([self.head]))]
 
     def _asked(self, question: Question[A]) -> Any:
-        ask = partial(_asked_of_batches, question, self.head, self.types, self.bounds)
+        bounds: Any = self.bounds
+        if sum(bound.kept.nbytes for bound in bounds) > LARGE and not self._by_connect:
+            bounds = self.frame.sparkSession.sparkContext.broadcast(bounds)
+        ask = partial(_asked_of_batches, question, self.head, self.types, bounds)
         with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of pandas 3: none is used
             return self.frame.mapInArrow(ask, ANSWER)
 
@@ -199,12 +217,12 @@ def _asked_of_batches(
     question: Question[A],
     head: pd.DataFrame,
     types: pa.Schema,
-    bounds: Sequence[Bound],
+    bounds: Any,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
-    place = TaskContext.get().partitionId()
+    place, bounds = TaskContext.get().partitionId(), getattr(bounds, "value", bounds)
 
     def answer() -> bytes:
         frames = _from_head(head, bounds[place] if bounds else None, _frames(types, batches))
@@ -241,6 +259,11 @@ def _from_head(
     head: pd.DataFrame, bound: Bound | None, frames: Iterator[pd.DataFrame]
 ) -> Iterator[pd.DataFrame]:
     return chain([head], frames if bound is None else bound.kept_of(frames))
+
+
+def _on_spark(run: Callable[[], A], said: str = FAILED) -> A:
+    with spark_quiet():
+        return _unless_it_fails(run, said)
 
 
 def _unless_it_fails(run: Callable[[], A], said: str = FAILED) -> A:
