@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import warnings
 
 import pandas as pd
@@ -49,6 +51,18 @@ def test_no_warning_tells_how_much_was_sent(cluster):
     """With `unit` it grows with the rows; here a warning is an error, and the run would be refused."""
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 B"}):
         PrivSyn(1.0, 1e-9, KNOWN, unit="person", rows_per_unit=2).fit(in_parts(rows(), 2))
+
+
+def test_threads_without_a_cluster_are_asked_too():
+    """In a process of its own, where nothing has imported Dask's cluster and set what it needs."""
+    run = (
+        "import dask.dataframe as dd, pandas as pd; from privsyn import PrivSyn\n"
+        "table = dd.from_pandas(pd.DataFrame({'a': [0, 1] * 50}), npartitions=2)\n"
+        "for _ in range(2): PrivSyn(1.0, 1e-9).fit(table)\n"
+        "import distributed; print(distributed.config['distributed']['comm'] is not None)"
+    )
+    said = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False)
+    assert said.stdout == "True\n", said.stderr
 
 
 def test_a_part_that_fails_is_one_line_that_does_not_quote_it(cluster):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,9 +15,15 @@ _HUSHED = ContextVar("_HUSHED", default=False)
 
 @contextmanager
 def dask_quiet() -> Iterator[None]:
-    """Let Dask not warn of the size of what is sent, for with `unit` it grows with the number of rows."""
+    """Let Dask not warn of the size of what is sent, for with `unit` it grows with the number of rows.
+
+    Only where there may be a cluster: set before `distributed` has set all else, it would leave it without.
+    """
     from dask import config
 
+    if "distributed" not in sys.modules:
+        yield
+        return
     with config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
         yield
 
