@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--data", default="adult,br2000,nltcs,hmeq,hotel-bookings")
     parser.add_argument("--eps", default="0.2,1,5")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--paper-seeds", default="0", help="for PrivSyn.paper")
+    parser.add_argument("--paper-seeds", default="0,1,2", help="for PrivSyn.paper")
     parser.add_argument("--note", default="", help="what else the page is to say, of the machine's load say")
     settings = parser.parse_args()
     peers = json.loads((settings.bench / "peers.json").read_text())
