@@ -27,7 +27,7 @@ from privsyn.table.codec import Codec
 from privsyn.table.completing import balanced, completed
 from privsyn.table.form import PANDAS, Form
 from privsyn.table.given import read_given
-from privsyn.table.sources import atomic_path, ending_of, stacked, write_blocks
+from privsyn.table.sources import atomic_path, check_target, ending_of, stacked, write_blocks
 from privsyn.table.unfinished import unfinished
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class Release:
             made = self.sample_blocks(n, seed=seed, progress=progress)
             return write_blocks(made, path, self.codec.schema, self.form)
         ending_of(path)
+        check_target(path)
         rows = self._rows(n)
         domain, model = self.learnt.merging.merged, sha256(self._packed()).hexdigest()
         seed = None if seed is None else check_whole("seed", seed)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import typer
-from command import CANARY, COLUMNS, Outcome, fill, run
+from command import CANARY, COLUMNS, Outcome, fill, run, table
 
 import privsyn
 from privsyn import PrivSyn
@@ -117,6 +117,44 @@ def test_files_go_by_their_ending(ending, folder, capsys):
     done = run(capsys, "synth", f"table.{ending}", f"out.{ending}", *SETTINGS, "--rows", 7)
     assert done.code == 0
     assert sources.read_table(f"out.{ending}").frame.shape == (7, len(COLUMNS))
+
+
+def test_every_command_takes_a_folder_of_parquet_files_and_tells_which_others_it_does_not_read(
+    folder, capsys
+):
+    whole = table()
+    (folder / "parts").mkdir()
+    for name, rows in (("a", whole[:200]), ("b", whole[200:])):
+        rows.to_parquet(folder / "parts" / f"{name}.parquet")
+    whole.to_parquet(folder / "whole.parquet")
+    plan, schema = ("plan", "--epsilon", 1, "--schema", "schema.yaml"), ("schema", "--from-dtypes")
+    commands = [
+        ("schema",),
+        schema,
+        ("schema", "--check", "schema.yaml"),
+        plan,
+        ("evaluate", "data.csv"),
+        ("sweep", "--epsilon", 1, "--seeds", 1, "--out", "r.csv", "--no-models", "--schema", "schema.yaml"),
+        ("synth", "out.csv", *SETTINGS, "--report", "r.html", "--force"),
+    ]
+    for command, *rest in commands:
+        of_parts = run(capsys, command, "parts", *rest)
+        (folder / "r.csv").unlink(missing_ok=True)
+        of_whole = run(capsys, command, "whole.parquet", *rest)
+        assert of_parts.code == of_whole.code == 0, of_parts.err
+        if command in ("schema", "plan", "evaluate"):
+            assert (of_parts.out, of_parts.err) == (of_whole.out, of_whole.err)
+        if command in ("schema", "evaluate"):
+            assert of_parts.out
+        (folder / "r.csv").unlink(missing_ok=True)
+    (folder / "parts" / "c.csv").write_text("age\n")
+    words = "privsyn: parts: 'c.csv' is not read, not ending in .parquet"
+    for command, *rest in commands:
+        done = run(capsys, command, "parts", *rest)
+        assert done.err.splitlines()[0] == words
+        (folder / "r.csv").unlink(missing_ok=True)
+    (folder / "parts" / "d.csv").write_text("age\n")
+    assert "parts: 2 files are not read" in run(capsys, "schema", "parts").err
 
 
 def test_a_seed_repeats_every_byte_and_is_not_private(folder, capsys):

@@ -25,6 +25,7 @@ from privsyn.table.csv_file import WELL_FORMED
 from privsyn.table.draft import draft_schema
 from privsyn.table.draft_text import draft_text
 from privsyn.table.dtypes import TEXT, family
+from privsyn.table.folder import left_out
 from privsyn.table.kinds import Categorical, Identifier, Numerical
 from privsyn.table.misfits import check_schema
 from privsyn.table.schema import Schema
@@ -305,6 +306,25 @@ def test_no_date_within_a_cell_decides_whether_a_table_can_be_read(kind):
     assert list(map(str, with_odd.drop(index=1))) == list(map(str, without))
 
 
+def test_a_folder_of_parquet_files_is_the_table_of_all_their_rows(tmp_path):
+    frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": ["x", "y", "z"]})
+    (tmp_path / "parts" / "more").mkdir(parents=True)
+    frame.to_parquet(tmp_path / "whole.parquet")
+    frame[:2].to_parquet(tmp_path / "parts" / "0.parquet")
+    frame[2:].to_parquet(tmp_path / "parts" / "more" / "1.parquet")
+    (tmp_path / "parts" / "notes.csv").write_text("a\n")
+    for read in (lambda path: read_table(path).frame, read_columns, draft_schema):
+        whole, parts = read(tmp_path / "whole.parquet"), read(tmp_path / "parts")
+        if isinstance(whole, pd.DataFrame):
+            pd.testing.assert_frame_equal(parts, whole)
+        assert isinstance(whole, pd.DataFrame) or parts == whole
+    assert left_out(tmp_path / "parts") == (tmp_path / "parts" / "notes.csv",)
+    frame.astype({"a": "float64"}).to_parquet(tmp_path / "parts" / "2.parquet")
+    for read in (read_table, read_columns):
+        with pytest.raises(InputError, match="other columns or types than"):
+            read(tmp_path / "parts")
+
+
 def test_days_of_a_parquet_file_stay_days(tmp_path):
     day = pa.array([16436, None], type=pa.date32())
     pq.write_table(pa.table({"day": day}), tmp_path / "t.parquet")
@@ -416,10 +436,13 @@ def test_what_is_no_table_is_one_line_without_a_cell(tmp_path, name, content, co
     assert error.value.__context__ is None
 
 
-def test_folders_and_strangers_are_refused(tmp_path):
+def test_empty_folders_and_strangers_are_refused(tmp_path):
     (tmp_path / "t.csv").mkdir()
-    with pytest.raises(InputError, match="is a folder or device"):
+    with pytest.raises(InputError, match=r"is a folder without a file that ends in \.parquet"):
         read_table(tmp_path / "t.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="is a folder or device"):
+        read_table(tmp_path / "pipe.csv")
     with pytest.raises(InputError, match=r"a table is a pandas or polars DataFrame, .* not a list"):
         read_table([1, 2])
     double = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])

@@ -10,11 +10,20 @@ from pathlib import Path
 
 import typer
 
-from privsyn.errors import InputError
-from privsyn.table.sources import atomic_path
+from privsyn.errors import InputError, counted
+from privsyn.table.folder import left_out
+from privsyn.table.sources import atomic_path, ending_of
 
 Outputs = Mapping[str, Path | None]
 """Where to write, by the name of the argument; None where it was not given."""
+
+
+def check_table(path: Path) -> None:
+    """Refuse what is no table by its name; say which files of a folder are no part of it."""
+    ending_of(path)
+    if others := left_out(path):
+        what = f"{others[0].name!r} is" if len(others) == 1 else f"{counted(len(others), 'file')} are"
+        typer.echo(f"privsyn: {path}: {what} not read, not ending in .parquet", err=True)
 
 
 def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:

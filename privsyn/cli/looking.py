@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.options import Data, Delta, Epsilon, RowsPerUnit, Target, Unit
+from privsyn.cli.options import DataOrFolder, Delta, Epsilon, RowsPerUnit, Target, Unit
 
 
 def evaluate(
-    real: Annotated[Path, typer.Argument(metavar="REAL", help="The private table.")],
+    real: Annotated[
+        Path, typer.Argument(metavar="REAL", help="The private table: a file, or a folder of Parquet files.")
+    ],
     synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic one.")],
     schema: Annotated[
         Path | None, typer.Option(help="The schema it was made with; else bins are read off both tables.")
@@ -22,12 +24,12 @@ def evaluate(
 ) -> None:
     """Say how far SYNTHETIC is from REAL. It READS REAL: what it says is not private."""
     import privsyn
-    from privsyn.cli.files import check_outputs, check_page, staged, write_text
+    from privsyn.cli.files import check_outputs, check_page, check_table, staged, write_text
     from privsyn.table.schema_file import read_schema
-    from privsyn.table.sources import ending_of
 
     outputs = {"--json": json_file, "--report": report}
-    ending_of(real), ending_of(synthetic)
+    check_table(real)
+    check_table(synthetic)
     check_outputs(outputs, inputs=(real, synthetic, schema))
     check_page("--report", report)
     public = None if schema is None else read_schema(schema)
@@ -54,14 +56,13 @@ def attack(
 ) -> None:
     """Attack rows of REAL, and rows that SYNTHETIC never saw. It READS REAL: what it says is not private."""
     import privsyn
-    from privsyn.cli.files import check_outputs, staged, write_text
+    from privsyn.cli.files import check_outputs, check_table, staged, write_text
     from privsyn.table.schema_file import read_schema
-    from privsyn.table.sources import ending_of
 
     outputs = {"--json": json_file}
     tables = real, synthetic, control
     for table in tables:
-        ending_of(table)
+        check_table(table)
     check_outputs(outputs, inputs=(*tables, schema))
     public = None if schema is None else read_schema(schema)
     with staged(outputs) as places:
@@ -89,10 +90,13 @@ def plan(
 ) -> None:
     """Say what error, time and memory to expect, before anything is spent. It reads no row of DATA."""
     import privsyn
+    from privsyn.cli.files import check_table
     from privsyn.errors import InputError
     from privsyn.table.schema_file import read_schema
 
     alone = data.suffix.lower() in (".yaml", ".yml")
+    if not alone:
+        check_table(data)
     if alone and schema is not None:
         raise InputError(f"{data}: is a schema by itself: leave out --schema, or give the table")
     path = data if alone else schema
@@ -111,7 +115,7 @@ def plan(
 
 
 def sweep(
-    data: Data,
+    data: DataOrFolder,
     epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="With commas between: 0.1,0.3,1,3,10.")],
     out: Annotated[
         Path, typer.Option(metavar="CSV", help="A row a run. Runs that it holds already are not repeated.")
@@ -130,14 +134,13 @@ def sweep(
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
     import privsyn
-    from privsyn.cli.files import check_outputs
+    from privsyn.cli.files import check_outputs, check_table
     from privsyn.cli.plot import check_plot, draw
     from privsyn.cli.screen import countdown
     from privsyn.errors import counted
     from privsyn.table.schema_file import read_schema
-    from privsyn.table.sources import ending_of
 
-    ending_of(data)
+    check_table(data)
     check_outputs({"--out": out, "--plot": plot}, inputs=(data, schema))
     if plot is not None:
         check_plot(plot)

@@ -54,17 +54,15 @@ def synth(
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.files import check_new, check_outputs, check_page, staged, write_text
+    from privsyn.cli.files import check_new, check_outputs, check_page, check_table, staged, write_text
     from privsyn.cli.screen import progress, show_dropped, show_files, show_identifiers, show_privacy
     from privsyn.studies.tracing import trace
     from privsyn.table.naming import called_identifiers
     from privsyn.table.schema_file import read_schema
     from privsyn.table.sources import ending_of, read_table, write_blocks
-    from privsyn.table.stream import is_folder
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
-    if not is_folder(data) or report is not None:  # a comparison reads one file
-        ending_of(data)
+    check_table(data)
     ending_of(out)
     check_outputs(outputs | {"--report": report}, inputs=(data, schema))
     check_page("--report", report)
@@ -187,7 +185,7 @@ def report(
 def schema(
     data: Annotated[
         Path | None,
-        typer.Argument(metavar="DATA", help="The private table, in a file of any kind; not with --import."),
+        typer.Argument(metavar="DATA", help="The private table, as for synth; not with --import."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
@@ -206,7 +204,7 @@ def schema(
     force: Force = False,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it until reviewed."""
-    from privsyn.cli.files import check_new, check_outputs, staged, write_text
+    from privsyn.cli.files import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
     from privsyn.table.draft_text import IMPORTED, commented, draft_text
     from privsyn.table.imported import import_schema
@@ -215,6 +213,8 @@ def schema(
         raise InputError("--check, --from-dtypes and --import exclude each other: give one of them")
     if (data is None) == (other is None):
         raise InputError("give DATA, or else --import FILE")
+    if data is not None:
+        check_table(data)
     if check is not None:
         _check(data, check, output, unit)
         return

@@ -54,7 +54,7 @@ def attack(
 
     Parameters
     ----------
-    real, synthetic, control : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file
+    real, synthetic, control : pandas, polars or pyarrow table, or a path as for `fit`
         The rows that the synthetic table was made from; the synthetic table; and rows of the same kind that
         were held out when it was made: nothing else tells a leak from knowledge about people at large.
     schema : Schema, optional

@@ -40,7 +40,7 @@ def evaluate(
 
     Parameters
     ----------
-    real, synthetic : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file
+    real, synthetic : pandas, polars or pyarrow table, or a path as for `fit`
     schema : Schema, optional
         Which columns to compare, on which values and bins. What it leaves open, or all of it where there is
         none, is read off both tables together.

@@ -159,7 +159,7 @@ def sweep(
 
     Parameters
     ----------
-    table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file
+    table : pandas, polars or pyarrow table, or a path as for `fit`
     epsilons : iterable of float
     seeds : int
         Runs of each epsilon and preset, with seeds from 0 up.

@@ -10,7 +10,6 @@ from typing import cast
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 
 from privsyn.errors import InputError
 from privsyn.table.cells import moments
@@ -23,7 +22,7 @@ from privsyn.table.kinds import Categorical, Coded, Column, Identifier, Numerica
 from privsyn.table.naming import can_name, names_rows, with_identifiers
 from privsyn.table.persons import persons_of
 from privsyn.table.schema import Schema
-from privsyn.table.sources import ending_of, read_table
+from privsyn.table.sources import ending_of, read_columns, read_table
 from privsyn.table.times import Datetime, Duration, Time
 from privsyn.table.unknown import column_of
 
@@ -96,14 +95,7 @@ def _empty(table: object) -> pd.DataFrame:
         path = Path(cast(str, table))
         check_header(path, names := read_header(path))
         return pd.DataFrame({name: [] for name in names}, dtype=object)
-    if isinstance(table, str | PathLike):
-        bare = None
-        try:
-            bare = pq.read_schema(table).remove_metadata().empty_table()
-        except Exception:  # its text may quote the file
-            raise InputError(f"{table}: not a Parquet file, or a damaged one") from None
-        return read_table(bare).frame
-    return read_table(table).frame.iloc[:0]
+    return read_columns(table)
 
 
 def _by_dtype(frame: pd.DataFrame) -> Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
@@ -19,6 +19,7 @@ from privsyn.errors import InputError
 from privsyn.table.arrow_cells import frame_of, readable
 from privsyn.table.csv_file import no_rows, read_csv
 from privsyn.table.csv_text import PLAIN, read_header
+from privsyn.table.folder import is_folder, parts_of
 from privsyn.table.form import PANDAS, Form, Source
 from privsyn.table.schema import Schema
 from privsyn.table.writers import write_csv, write_parquet
@@ -35,7 +36,7 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
     Parameters
     ----------
     source : pandas.DataFrame, polars.DataFrame, pyarrow.Table, str or path
-        A path ends in one of `ENDINGS`.
+        A path ends in one of `ENDINGS`, or leads to a folder of Parquet files.
     schema : Schema, optional
         Says what the cells of a CSV file are. Without it their types are read off the file.
     unit : str, optional
@@ -84,16 +85,10 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
     if not isinstance(source, str | PathLike):
         return frame_of(_arrow_of(source).schema.empty_table(), "the table")
     path = Path(source)
-    ending = ending_of(path)
+    if ending_of(path) == ".parquet":
+        return frame_of(parquet_schema(parts_of(path)).empty_table(), str(path))
     check_file(path)
-    if ending != ".parquet":
-        return no_rows(read_header(path, PLAIN if schema is None else schema.csv), schema)
-    columns = None
-    with suppress(Exception):
-        columns = pq.read_schema(path)
-    if columns is None:
-        raise InputError(f"{path}: not a Parquet file, or a damaged one")
-    return frame_of(columns.empty_table(), str(path))
+    return no_rows(read_header(path, PLAIN if schema is None else schema.csv), schema)
 
 
 def write_table(
@@ -157,11 +152,13 @@ def stacked(blocks: Iterator[pd.DataFrame]) -> pd.DataFrame:
 
 
 def ending_of(path: str | PathLike[str]) -> str:
-    """Which of `ENDINGS` a path has; an `InputError` if none.
+    """Which of `ENDINGS` a path has, or that of the files in a folder; an `InputError` if none.
 
     >>> ending_of("a.b/table.CSV.gz")
     '.csv.gz'
     """
+    if is_folder(Path(path)):
+        return ".parquet"
     text = str(path)
     for ending in ENDINGS:
         if text.lower().endswith(ending):
@@ -182,12 +179,7 @@ def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterat
     target = Path(os.path.realpath(path))
     part = (within or target.parent) / f".{secrets.token_hex(4)}-{target.name[-64:]}"
     try:
-        if target.is_dir():
-            raise InputError(f"{path}: is a folder: give a file name in it")
-        if target.exists() and not target.is_file():  # a rename would put a file in a device's place
-            raise InputError(f"{path}: is not a file: give the name of one")
-        if not target.parent.is_dir():
-            raise InputError(f"{path}: there is no folder {target.parent}: create it first")
+        check_target(path)
         yield part
         part.replace(target)
     except OSError as error:
@@ -196,6 +188,17 @@ def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterat
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def check_target(path: str | PathLike[str]) -> None:
+    """Refuse a path at which no file can be."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise InputError(f"{path}: is a folder: give a file name in it")
+    if target.exists() and not target.is_file():  # a rename would put a file in a device's place
+        raise InputError(f"{path}: is not a file: give the name of one")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}: create it first")
 
 
 def check_file(path: Path) -> None:
@@ -215,20 +218,34 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path}: {complaint}")
 
 
-def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
-    ending = ending_of(path)
+def parquet_schema(files: Sequence[Path]) -> pa.Schema:
+    """The one schema of the Parquet files of a table."""
+    schemas = [_schema_of(file) for file in files]
+    for file, schema in zip(files, schemas, strict=True):
+        if not schema.equals(schemas[0]):
+            raise InputError(f"{file}: other columns or types than {files[0].name}: write all files alike")
+    return schemas[0]
+
+
+def _schema_of(path: Path) -> pa.Schema:
     check_file(path)
-    if ending == ".parquet":
-        table = _read_parquet(path)
+    with suppress(Exception), pq.ParquetFile(path) as file:
+        return file.schema_arrow
+    raise InputError(f"{path}: not a Parquet file, or a damaged one")
+
+
+def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
+    if ending_of(path) == ".parquet":
+        files = parts_of(path)
+        parquet_schema(files)  # refuses files that are not alike
+        table = pa.concat_tables([_read_parquet(file) for file in files])
         form = replace(Form.of(table), kind="pandas")
         return Source(frame_of(table, str(path)), form=form)
+    check_file(path)
     return Source(*read_csv(path, schema, unit))
 
 
 def _read_parquet(path: Path) -> pa.Table:
-    table = None
     with suppress(Exception), pq.ParquetFile(path) as file:
-        table = file.read()
-    if table is None:
-        raise InputError(f"{path}: not a Parquet file, or a damaged one")
-    return table
+        return file.read()
+    raise InputError(f"{path}: not a Parquet file, or a damaged one")

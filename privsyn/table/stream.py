@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,11 +19,12 @@ from privsyn.table.arrow_cells import frame_of
 from privsyn.table.checks import check_names
 from privsyn.table.csv_file import CsvTable
 from privsyn.table.csv_text import walk_text
+from privsyn.table.folder import parts_of
 from privsyn.table.form import Form
 from privsyn.table.persons import Bound
 from privsyn.table.raw import Question, RawTable
 from privsyn.table.schema import Schema
-from privsyn.table.sources import check_file, ending_of, read_table
+from privsyn.table.sources import check_file, ending_of, parquet_schema, read_table
 from privsyn.table.unchanged import stamps_of, unchanged
 
 CELLS = 2**21
@@ -95,11 +95,10 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
     """
     if isinstance(source, str | PathLike):
         path = Path(source)
-        if is_folder(path):
-            return _folder(path)
-        ending = ending_of(path)
+        if ending_of(path) == ".parquet":
+            return _parquet(parts_of(path))
         check_file(path)
-        return _parquet((path,)) if ending == ".parquet" else _csv(path, schema, unit)
+        return _csv(path, schema, unit)
     engine = type(source).__module__.split(".")[0]
     if engine in ("dask", "pyspark"):
         from privsyn.table.engines import DaskParts, SparkParts
@@ -111,13 +110,6 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
         return _arrow(source.schema, partial(_scan, source), "the data set")
     table = read_table(source, schema, unit=unit)
     return Stream(table.frame.iloc[:0], partial(slices, table.frame), form=table.form)
-
-
-def is_folder(path: Path) -> bool:
-    """Whether there is such a folder; a text that is no path at all is none."""
-    with suppress(OSError, ValueError):
-        return path.is_dir()
-    return False
 
 
 def batch_rows(columns: int) -> int:
@@ -152,50 +144,11 @@ def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
             yield table.frame(text.slice(start, rows))
 
 
-def _folder(path: Path) -> Stream:
-    """All Parquet files in a folder, by name."""
-    files = sorted(file for file in _files(path) if file.suffix == ".parquet")
-    if not files:
-        raise InputError(f"{path}: is a folder without a file that ends in .parquet")
-    if any("=" in name for file in files for name in file.relative_to(path).parts[:-1]):
-        raise InputError(
-            f"{path}: its folders name values of a column:"
-            " give pyarrow.dataset.dataset(path, partitioning='hive')"
-        )
-    return _parquet(tuple(files))
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """All files in a folder and in those within; what begins with a dot or an underscore is others' notes.
-
-    No folder is left out because it cannot be read: that would be part of a table, taken for the whole.
-    """
-
-    def refuse(error: OSError) -> None:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror})")
-
-    for inside, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if name[0] not in "._"]
-        seen = (Path(inside, name) for name in names if name[0] not in "._")
-        yield from (file for file in seen if file.is_file())
-
-
 def _parquet(files: tuple[Path, ...]) -> Stream:
     """Parquet files of one schema, one after the other."""
     stamps = stamps_of(files)
-    schemas = [_schema_of(file) for file in files]
-    for file, schema in zip(files, schemas, strict=True):
-        if not schema.equals(schemas[0]):
-            raise InputError(f"{file}: other columns or types than {files[0].name}: write all files alike")
     walk = partial(unchanged, stamps, partial(_walk_parquet, files))
-    return replace(_arrow(schemas[0], walk, str(files[0])), stamps=stamps)
-
-
-def _schema_of(path: Path) -> pa.Schema:
-    check_file(path)
-    with suppress(Exception), pq.ParquetFile(path) as file:
-        return file.schema_arrow
-    raise InputError(f"{path}: not a Parquet file, or a damaged one")
+    return replace(_arrow(parquet_schema(files), walk, str(files[0])), stamps=stamps)
 
 
 def _walk_parquet(files: tuple[Path, ...]) -> Iterator[pa.RecordBatch]:
