@@ -17,7 +17,7 @@ from scipy.stats import norm
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
 from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger
-from privsyn.private.spend import Spend
+from privsyn.private.spend import ONE_WAYS, Spend
 
 PROMISE = (1.0, 1e-9)
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
@@ -297,10 +297,22 @@ def test_a_person_can_read_it() -> None:
     assert "public: Column names." in text
 
 
+def test_it_shows_the_one_ways_and_then_what_cost_most_and_is_written_in_the_order_of_asking() -> None:
+    ledger = a_ledger([0.01, 0.02, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.4])
+    named = {1: ONE_WAYS, 3: f"{ONE_WAYS} (look 2)"}
+    spends = [replace(spend, what=named.get(j, spend.what)) for j, spend in enumerate(ledger.spends)]
+    ledger = replace(ledger, spends=tuple(spends))
+    lines = [line for line in str(ledger).splitlines() if line.startswith(("one-way", "question"))]
+    order = (1, 3, 9, 8, 7, 6, 5, 4)
+    assert [line.split("  ")[0] for line in lines] == [spends[j].what for j in order]
+    rest = next(line for line in str(ledger).splitlines() if line.startswith("and 2 more"))
+    assert rest.endswith(" 6.0%")
+    assert Ledger.from_json(ledger.to_json()).spends == tuple(spends)
+
+
 def test_a_long_ledger_is_read_as_easily() -> None:
     text = str(a_ledger([1 / 500] * 500))
-    assert f"question {LINES - 1}" in text
-    assert f"question {LINES} " not in text
+    assert text.count("question") == LINES
     assert f"and {500 - LINES} more" in text
     assert f"{(500 - LINES) / 500:.1%}" in text
     assert len(text.splitlines()) < 20

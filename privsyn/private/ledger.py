@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
-from privsyn.private.spend import Spend
+from privsyn.private.spend import ONE_WAYS, Spend
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ SLACK = 1e-9
 """How much more than the budget, relative to it, may be spent: room for the rounding of its parts."""
 
 LINES = 8
-"""How many spends are printed one by one; those that follow are printed as one."""
+"""How many spends are printed one by one; the rest is printed as one."""
 
 WIDTH = 52
 """Letters of a question that are printed."""
@@ -228,17 +228,24 @@ class Ledger:
         return "\n".join(lines if self.private else [NOT_PRIVATE, *lines])
 
     def _table(self) -> list[tuple[str, ...]]:
-        """Cells to print: the head, a row for each spend, one for all those beyond `LINES`, and the total."""
+        """Cells to print: the head, a row for each of the first spends, one for the rest, and the total."""
         total = self.rho
         rows: list[tuple[str, ...]] = [("what", "sensitivity", "sigma", "rho", "share")]
-        for spend in self.spends[:LINES]:
+        spends = sorted(self.spends, key=_place)
+        for spend in spends[:LINES]:
             what = shorten(spend.what, WIDTH, placeholder=" ...")
             share = f"{spend.rho / total:.1%}"
             rows.append((what, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}", f"{spend.rho:.4g}", share))
-        if rest := self.spends[LINES:]:
+        if rest := spends[LINES:]:
             rho = fsum(spend.rho for spend in rest)
             rows.append((f"and {len(rest)} more", "", "", f"{rho:.4g}", f"{rho / total:.1%}"))
         return [*rows, ("total", "", "", f"{total:.4g}", f"of {self.budget:.4g}")]
+
+
+def _place(spend: Spend) -> tuple[bool, float]:
+    """One-ways first, as they were asked, for all else builds on them; then what cost most."""
+    one_ways = spend.what.startswith(ONE_WAYS)
+    return not one_ways, 0.0 if one_ways else -spend.rho
 
 
 def _read(fields: Mapping[str, Any]) -> Ledger:

@@ -27,7 +27,7 @@ from privsyn.private.accounting import sigma_for
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.noise import Noise, release
 from privsyn.private.rows import Rows
-from privsyn.private.spend import Spend
+from privsyn.private.spend import ONE_WAYS, Spend
 
 LARGEST = 2.0**53
 """Of an expected count: up to here doubles hold every whole number, and sums of distances stay in 64 bits."""
@@ -85,8 +85,7 @@ class PrivateTable:
         """
         tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names)
         exact = list(self._rows.count(tables))
-        what = "one-way counts of every attribute"
-        noisy, sigma = self._answer(what, np.concatenate(exact), sqrt(len(tables)), rho)
+        noisy, sigma = self._answer(ONE_WAYS, np.concatenate(exact), sqrt(len(tables)), rho)
         parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
         return tuple(
             self._measurement(attributes, part, sigma) for attributes, part in zip(tables, parts, strict=True)

@@ -7,6 +7,9 @@ from math import inf
 
 from privsyn.private.accounting import rho_of
 
+ONE_WAYS = "one-way counts of every attribute"
+"""The question that comes first, in the words of its spends."""
+
 
 @dataclass(frozen=True)
 class Spend:
