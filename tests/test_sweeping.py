@@ -112,6 +112,10 @@ def test_what_cannot_be_is_refused(folder):
         ({"out": "notes.csv"}, "no results"),
         ({"presets": ("best",)}, "preset"),
         ({"epsilons": (-1.0,)}, "epsilon"),
+        ({"epsilons": 1}, r"epsilons are several, in a list: give \[1\]"),
+        ({"epsilons": ()}, "epsilons is an empty list"),
+        ({"presets": "paper"}, r"give \['paper'\]"),
+        ({"out": "absent/r.csv"}, "there is no folder"),
     ):
         with pytest.raises(InputError, match=words):
             swept(**settings)
@@ -131,6 +135,27 @@ def test_the_command_tells_how_far_it_is_and_that_it_is_not_private(folder, caps
     assert "1 of 2 runs, about" in done.err
     assert "not private" in done.out
     assert len(pd.read_csv("r.csv")) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("--epsilon", "1,0"), "epsilon"),
+        (("--delta", 2), "delta"),
+        (("--target", "jbo"), "target 'jbo': there is no such column"),
+        (("--schema", "other.yaml"), "'shoe'"),
+        (("--out", "r.json"), "r.json: the ending"),
+        (("--out", "r.parquet"), "r.parquet: results are CSV"),
+        (("--preset", "default,best"), "'best'"),
+    ],
+)
+def test_what_any_run_would_refuse_is_refused_before_the_first(folder, capsys, monkeypatch, wrong, words):
+    monkeypatch.setattr(Bench, "measure", None)
+    (folder / "other.yaml").write_text("columns:\n  shoe: {kind: categorical, values: [a, b]}\n")
+    done = run(capsys, *SWEEP, "--out", "r.csv", *wrong)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert words in done.err
+    assert not list(folder.glob("r.*"))
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])

@@ -17,13 +17,13 @@ from itertools import product
 from math import nan
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from privsyn.answers.learnt import Method
-from privsyn.arguments import check_finite, check_whole
+from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, shown
 from privsyn.evaluation.comparison import TEST_SHARE
 from privsyn.evaluation.metrics import evaluate
@@ -32,13 +32,16 @@ from privsyn.synthesizer import PrivSyn
 from privsyn.table.dtypes import dtype_text
 from privsyn.table.schema import Schema
 from privsyn.table.schema_file import to_plain
-from privsyn.table.sources import atomic_path, read_table
+from privsyn.table.sources import atomic_path, check_target, ending_of, read_table
+from privsyn.table.unknown import Unknown, by_names
 
 SPLIT_SEED = 20261121
 PRESETS = {"default": "default", "paper": "published"}
 """The method of each preset."""
 
 PROC = Path("/proc/self")
+
+A = TypeVar("A")
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,20 @@ class Bench:
         )
         return cls(train, test, schema or source.schema, target, delta, models)
 
+    def check(self, runs: Iterable[Run]) -> None:
+        """Refuse what `measure` would refuse of any of the runs, by names, dtypes and settings."""
+        unknown = Unknown.of(self.schema or by_names(self.train), self.train)
+        if self.target is not None:
+            check_column("target", self.target, unknown.schema.coded)
+        for run in runs:
+            self.model(run)
+
+    def model(self, run: Run) -> PrivSyn:
+        """What is fitted in a run."""
+        method: Method = PRESETS[run.preset]  # type: ignore[assignment]
+        target = self.target if method == "default" else None  # the published algorithm knows none
+        return PrivSyn(run.epsilon, self.delta, self.schema, target=target, seed=run.seed, method=method)
+
     def key(self, run: Run) -> str:
         """Twelve digits that differ where anything differs that decides the row of a run, but for the rows.
 
@@ -115,9 +132,7 @@ class Bench:
 
     def measure(self, run: Run) -> dict[str, Any]:
         """Fit, sample and compare: what was asked for, what it took, and every number of the comparison."""
-        method: Method = PRESETS[run.preset]  # type: ignore[assignment]
-        target = self.target if method == "default" else None  # the published algorithm knows none
-        model = PrivSyn(run.epsilon, self.delta, self.schema, target=target, seed=run.seed, method=method)
+        model = self.model(run)
         _forget_peak()
         begun = time.perf_counter()
         model.fit(self.train)
@@ -170,8 +185,8 @@ def sweep(
     models : bool
         Whether to train any.
     out : path, optional
-        A CSV that gets each row as soon as its run is done. Runs that it holds already are not repeated: one
-        file a table, for it does not know the rows that it is about.
+        A .csv file that gets each row as soon as its run is done. Runs that it holds already are not
+        repeated: one file a table, for it does not know the rows that it is about.
     progress : callable, optional
         Called as ``progress(stage, done, total)``.
 
@@ -179,10 +194,17 @@ def sweep(
     -------
     pandas.DataFrame
         What `out` holds: the rows of this sweep and of any before it.
+
+    Raises
+    ------
+    InputError
+        If any of the runs cannot be made; then none is.
     """
-    runs = [Run(*run) for run in product(epsilons, range(check_whole("seeds", seeds, least=1)), presets)]
+    each = range(check_whole("seeds", seeds, least=1))
+    runs = [Run(*run) for run in product(_several("epsilons", epsilons), each, _several("presets", presets))]
     rows = _kept(out)
     bench = Bench.of(table, schema, target=target, delta=delta, models=models)
+    bench.check(runs)
     done = set(rows.get("config", ()))
     left = [run for run in runs if bench.key(run) not in done]
     if progress is not None:
@@ -197,8 +219,21 @@ def sweep(
     return rows
 
 
+def _several(name: str, values: Iterable[A]) -> list[A]:
+    """What is given in a list; one by itself is refused."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name} are several, in a list: give [{shown(values)}]")
+    if not (several := list(values)):
+        raise InputError(f"{name} is an empty list: there is nothing to run")
+    return several
+
+
 def _kept(out: str | PathLike[str] | None) -> pd.DataFrame:
     """The rows of runs that were measured before."""
+    if out is not None:
+        check_target(out)
+        if ending_of(out) not in (".csv", ".csv.gz"):
+            raise InputError(f"{out}: results are CSV: let the name end in .csv")
     if out is None or not Path(out).exists():
         return pd.DataFrame()
     rows = None
