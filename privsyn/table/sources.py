@@ -63,10 +63,16 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
 
 def _arrow_of(source: Any) -> pa.Table:
     """The table of polars, in types that every pyarrow knows, or of whatever else speaks Arrow's protocol."""
+    table = None
     if hasattr(source, "to_arrow"):
-        return source.to_arrow()
-    if hasattr(source, "__arrow_c_stream__"):
-        return pa.table(source)
+        table = source.to_arrow()
+    elif hasattr(source, "__arrow_c_stream__"):
+        with suppress(Exception):  # its text may quote a cell
+            table = pa.table(source)
+    if isinstance(table, pa.Table):
+        return table
+    if type(source).__name__ == "Series":  # its name is not shown: a row's is the label of that row
+        raise InputError("a Series is no table: give a data frame, as df[['age']] for one column")
     raise InputError(
         f"a table is a pandas or polars DataFrame, a pyarrow Table or a path, not a {type(source).__name__}"
     )
