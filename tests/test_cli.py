@@ -72,6 +72,9 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     assert "IT IS NOT PRIVATE" in done.out.splitlines()[0]
     assert json.loads(Path("scores.json").read_text())["target"] == "job"
     assert "Not private." in Path("report.html").read_text()
+    assert "\nscores.json: all the numbers" in done.out
+    assert "\nreport.html: both tables side by side" in done.out
+    assert done.out.count("not private") == 2
 
 
 def test_evaluate_needs_no_schema(folder, capsys):
@@ -230,7 +233,9 @@ def test_version_and_help(capsys):
 # The demo
 
 
-def test_demo_leaves_what_it_names(tmp_path, capsys):
+def test_demo_leaves_what_it_names(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["my bin/privsyn"])
     done = run(capsys, "demo", "--out", tmp_path / "new" / "folder")
     assert done.code == 0
     assert files(tmp_path / "new" / "folder") == {
@@ -240,8 +245,15 @@ def test_demo_leaves_what_it_names(tmp_path, capsys):
         "schema.yaml",
     }
     assert "READS THE PRIVATE TABLE" in done.out
-    assert "privsyn synth survey.csv" in done.out
+    assert f"  {sys.executable} -c " in done.out
+    for command in ("synth survey.csv", "sample", "schema TABLE.csv"):
+        assert f"  'my bin/privsyn' {command}" in done.out
     assert "one-way counts" in done.out
+
+
+def test_demo_says_privsyn_where_that_is_found(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert demo.called() == ("privsyn", "python")
 
 
 def test_the_survey_fits_its_schema():

@@ -21,7 +21,9 @@ from command import CANARY, SCHEMA, fill, run, table
 
 from privsyn import InputError, PrivSyn, read_schema
 from privsyn.answers import blocks
+from privsyn.cli.making import folder_kept
 from privsyn.table.unchanged import stamps_of, unchanged
+from privsyn.table.unfinished import folder_of
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 ROWS = 9000
@@ -141,6 +143,21 @@ def test_a_sample_that_is_to_be_resumed_goes_on_after_any_end(word, ending, fold
     run(capsys, "sample", "m.privsyn", f"whole.{ending}", "--rows", ROWS, "--seed", 7)
     assert Path(f"more.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
     assert not {name for name in files(folder) if "unfinished" in name or name.startswith(".")}
+
+
+def test_ctrl_c_tells_of_what_is_kept_whenever_it_comes_and_of_nothing_else(folder, capsys, monkeypatch):
+    command = ("sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
+    with monkeypatch.context() as patched:
+        patched.setattr("privsyn.load", lambda path: signal.raise_signal(signal.SIGINT))
+        nothing = run(capsys, *command)
+        assert (nothing.code, nothing.err) == (130, "privsyn: interrupted; no file is left half written\n")
+        killed(signal.SIGKILL, *command)
+        begun = run(capsys, *command)
+        said = "what is done is kept in more.csv.unfinished: the same command goes on with it"
+        assert (begun.code, begun.err) == (130, f"privsyn: interrupted; {said}\n")
+        assert "interrupted; no file" in run(capsys, *command[:-1]).err
+    assert folder_kept(Path("more.csv")) == folder_of("more.csv")
+    assert run(capsys, *command).code == 0
 
 
 def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,12 +45,14 @@ def run(folder: Path) -> None:
         raise InputError(f"--out {folder}: is a file: give a folder to fill")
     real = survey()
     folder.mkdir(parents=True, exist_ok=True)
+    program, python = called()
     schema, out = folder / "schema.yaml", folder / "synthetic.csv"
     model, ledger = folder / "model.privsyn", folder / "ledger.json"
     typer.echo(
         "A survey, treated as private, becomes a synthetic one. What you would have typed:\n\n"
-        "  python -c \"from privsyn.cli.demo import survey; survey().to_csv('survey.csv', index=False)\"\n"
-        f"  privsyn synth survey.csv {out} --epsilon 1 --schema {schema} --model {model} --ledger {ledger}\n"
+        f"  {python} -c \"from privsyn.cli.demo import survey; survey().to_csv('survey.csv', index=False)\"\n"
+        f"  {program} synth survey.csv {out} --epsilon 1 --schema {schema}"
+        f" --model {model} --ledger {ledger}\n"
     )
     with tempfile.TemporaryDirectory() as private:
         data = Path(private) / "survey.csv"
@@ -64,9 +68,16 @@ def run(folder: Path) -> None:
         f"  {ledger.name}    every question that was asked of the survey, its noise and its cost\n"
         f"  {schema.name}    what was taken as public\n\n"
         "What to do next:\n"
-        f"  privsyn sample {model} more.csv --rows 50000    more rows, at no further cost in privacy\n"
-        "  privsyn schema TABLE.csv -o schema.yaml    begin with a table of your own"
+        f"  {program} sample {model} more.csv --rows 50000    more rows, at no further cost in privacy\n"
+        f"  {program} schema TABLE.csv -o schema.yaml    begin with a table of your own"
     )
+
+
+def called() -> tuple[str, str]:
+    """How to call this program and its Python: by name or, where that is not on the PATH, as was done."""
+    if shutil.which("privsyn"):
+        return "privsyn", "python"
+    return shlex.quote(sys.argv[0]), shlex.quote(sys.executable)
 
 
 def comparison(real: pd.DataFrame, synthetic: pd.DataFrame) -> Table:

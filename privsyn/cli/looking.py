@@ -25,6 +25,7 @@ def evaluate(
     """Say how far SYNTHETIC is from REAL. It READS REAL: what it says is not private."""
     import privsyn
     from privsyn.cli.files import check_outputs, check_page, check_table, staged, write_text
+    from privsyn.cli.screen import show_numbers, show_report
     from privsyn.table.schema_file import read_schema
 
     outputs = {"--json": json_file, "--report": report}
@@ -38,6 +39,10 @@ def evaluate(
         if json_file is not None:
             write_text(places["--json"], scores.to_json())
     typer.echo(str(scores))
+    if json_file is not None:
+        show_numbers(json_file)
+    if report is not None:
+        show_report(report)
 
 
 def attack(
@@ -57,6 +62,7 @@ def attack(
     """Attack rows of REAL, and rows that SYNTHETIC never saw. It READS REAL: what it says is not private."""
     import privsyn
     from privsyn.cli.files import check_outputs, check_table, staged, write_text
+    from privsyn.cli.screen import show_numbers
     from privsyn.table.schema_file import read_schema
 
     outputs = {"--json": json_file}
@@ -70,6 +76,8 @@ def attack(
         if json_file is not None:
             write_text(places["--json"], risks.to_json())
     typer.echo(str(risks))
+    if json_file is not None:
+        show_numbers(json_file)
 
 
 def plan(

@@ -5,6 +5,9 @@ What is heavy is imported inside a command, so that --help and a mistyped option
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -55,7 +58,14 @@ def synth(
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
     from privsyn.cli.files import check_new, check_outputs, check_page, check_table, staged, write_text
-    from privsyn.cli.screen import progress, show_dropped, show_files, show_identifiers, show_privacy
+    from privsyn.cli.screen import (
+        progress,
+        show_dropped,
+        show_files,
+        show_identifiers,
+        show_privacy,
+        show_report,
+    )
     from privsyn.studies.tracing import trace
     from privsyn.table.naming import called_identifiers
     from privsyn.table.schema_file import read_schema
@@ -98,12 +108,13 @@ def synth(
     show_dropped(fitted.release_.codec.dropped)
     show_identifiers(called_identifiers(fitted.release_.codec.schema) if public is None else ())
     show_privacy(fitted.ledger_)
-    if synthetic is not None:  # by itself: whatever goes wrong here, what was paid for with privacy is kept
+    if report is not None and synthetic is not None:
+        # By itself: whatever goes wrong here, what was paid for with privacy is kept.
         spent = fitted.ledger_.to_dict()
         real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
         origins = trace(fitted.release_, real, synthetic)
         privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
-        typer.echo(f"{report}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
+        show_report(report)
 
 
 def sample(
@@ -126,13 +137,44 @@ def sample(
     ] = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further cost in privacy."""
+    with _stopped(out) if resume else nullcontext():
+        _sample(model, out, rows, given, balance, seed, resume=resume)
+
+
+def folder_kept(out: Path) -> Path:
+    """The folder of `privsyn.table.unfinished.folder_of`, which takes a second to load: time for Ctrl-C."""
+    return Path(f"{os.path.realpath(out)}.unfinished")
+
+
+@contextmanager
+def _stopped(out: Path) -> Iterator[None]:
+    """Say on Ctrl-C, whenever it comes, that what is kept of a sample is kept, if anything is."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (kept := folder_kept(out)).is_dir():
+            raise
+        raise StoppedError(
+            f"interrupted; what is done is kept in {kept.name}: the same command goes on with it"
+        ) from None
+
+
+def _sample(
+    model: Path,
+    out: Path,
+    rows: int | None,
+    given: list[str] | None,
+    balance: str | None,
+    seed: int | None,
+    *,
+    resume: bool,
+) -> None:
     from privsyn import load
     from privsyn.cli.files import check_outputs
     from privsyn.cli.given import parse_given
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.errors import InputError
     from privsyn.table.sources import ending_of, write_table
-    from privsyn.table.unfinished import folder_of
 
     plain = not given and balance is None
     ending_of(out)
@@ -141,25 +183,18 @@ def sample(
         raise InputError(
             "--resume: is not for rows that have something given: leave out --given and --balance"
         )
-    if not resume and (begun := folder_of(out)).is_dir():
+    if not resume and (begun := folder_kept(out)).is_dir():
         typer.echo(
             f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True
         )
     release = load(model)
     asked = parse_given(release.codec.schema, given) if given else None
-    try:
-        with progress() as report:
-            if plain:
-                shape = release.sample_to(out, rows, seed=seed, resume=resume, progress=report)
-            else:
-                table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
-                shape = write_table(table, out, release.codec.schema, release.form)
-    except KeyboardInterrupt:
-        if not resume:
-            raise
-        raise StoppedError(
-            f"interrupted; what is done is kept in {folder_of(out).name}: the same command goes on with it"
-        ) from None
+    with progress() as report:
+        if plain:
+            shape = release.sample_to(out, rows, seed=seed, resume=resume, progress=report)
+        else:
+            table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
+            shape = write_table(table, out, release.codec.schema, release.form)
     show_files(shape, out, release.ledger, estimated=rows is None and plain)
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)

@@ -88,6 +88,16 @@ def show_files(
         typer.echo(f"{ledger}: what was asked of the table, with which noise, and what it cost")
 
 
+def show_report(path: Path) -> None:
+    """Say where the comparison is."""
+    typer.echo(f"{path}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
+
+
+def show_numbers(path: Path) -> None:
+    """Say where the numbers of a comparison are."""
+    typer.echo(f"{path}: all the numbers. They are of the real table: not private either")
+
+
 def show_dropped(names: Sequence[str]) -> None:
     """Say which columns were left out."""
     if names:
