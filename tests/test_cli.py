@@ -256,6 +256,33 @@ def test_demo_says_privsyn_where_that_is_found(monkeypatch):
     assert demo.called() == ("privsyn", "python")
 
 
+def test_where_no_value_was_found_it_is_said(folder, capsys):
+    """At epsilon 1e-3 thresholds are above 70,000 votes: noise passes it for 300 rows with chance 1e-9."""
+    line = "no value was found in: job; raise epsilon or list them in a schema"
+    assert line in run(capsys, "synth", "data.csv", "out.csv", "--epsilon", 1e-3).out.splitlines()
+    given = run(capsys, *SYNTH[:3], "--schema", "schema.yaml", "--epsilon", 1e-3)
+    assert (given.code, "no value" in given.out) == (0, False)
+    (folder / "one.yaml").write_text(
+        "columns:\n  job: {kind: categorical, values: [rest], other: rest}\n  age: {kind: numerical}\n"
+        "  pay: {kind: text}\n  start: {kind: text}\n"
+    )
+    listed = run(capsys, *SYNTH[:3], "--schema", "one.yaml", "--epsilon", 1e-3)
+    assert (listed.code, "no value" in listed.out) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "nothing"),
+    [
+        (("--epsilon", 101), True),
+        (("--epsilon", 1, "--delta", 0.002), True),
+        (("--epsilon", 100, "--delta", 0.001), False),
+    ],
+)
+def test_a_promise_of_next_to_nothing_is_called_so(folder, capsys, settings, nothing):
+    done = run(capsys, "synth", "data.csv", "out.csv", "--schema", "schema.yaml", *settings)
+    assert (done.code, "PROMISES NEXT TO NOTHING" in done.out) == (0, nothing)
+
+
 def test_the_survey_fits_its_schema():
     real = demo.survey()
     schema = privsyn.table.schema_file.read_schema(demo.SCHEMA)

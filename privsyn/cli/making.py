@@ -63,6 +63,7 @@ def synth(
         show_dropped,
         show_files,
         show_identifiers,
+        show_nothing_found,
         show_privacy,
         show_report,
     )
@@ -107,6 +108,7 @@ def synth(
         typer.echo(f"{public_report}: what was released, and how sure it is")
     show_dropped(fitted.release_.codec.dropped)
     show_identifiers(called_identifiers(fitted.release_.codec.schema) if public is None else ())
+    show_nothing_found(public, fitted.release_.codec.schema)
     show_privacy(fitted.ledger_)
     if report is not None and synthetic is not None:
         # By itself: whatever goes wrong here, what was paid for with privacy is kept.

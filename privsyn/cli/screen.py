@@ -17,6 +17,11 @@ from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
 from privsyn.progress import Progress
 from privsyn.synthesizer import PUBLIC
+from privsyn.table.kinds import Categorical
+from privsyn.table.schema import Schema
+
+MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
+"""Beyond either, a promise is one by its form alone."""
 
 
 @contextmanager
@@ -112,12 +117,30 @@ def show_identifiers(names: Sequence[str]) -> None:
         )
 
 
+def show_nothing_found(asked: Schema | None, released: Schema) -> None:
+    """Say in which columns no value was found; the release says so too, in which all values are one."""
+    names = [
+        name
+        for name, column in released.coded.items()
+        if isinstance(column, Categorical)
+        and column.values == (column.other,)
+        and (asked is None or not asked.coded[name].is_public)
+    ]
+    if names:
+        typer.echo(f"no value was found in: {', '.join(names)}; raise epsilon or list them in a schema")
+
+
 def show_privacy(ledger: Ledger) -> None:
     """Say what is promised, or what spoils the promise, and what was taken as public beyond the usual."""
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
     typer.echo(promise if ledger.private else NOT_PRIVATE)
+    if ledger.promised_epsilon > MUCH_EPSILON or ledger.promised_delta > MUCH_DELTA:
+        typer.echo(
+            "THIS PROMISES NEXT TO NOTHING: take an epsilon of 10 at most,"
+            " and a delta far below one in the number of people"
+        )
     if (found := summary(ledger)) is not None:
         typer.echo(found)
     for fact in ledger.public_inputs:
