@@ -144,7 +144,7 @@ def test_the_command_tells_how_far_it_is_and_that_it_is_not_private(folder, caps
         (("--delta", 2), "delta"),
         (("--target", "jbo"), "target 'jbo': there is no such column"),
         (("--schema", "other.yaml"), "'shoe'"),
-        (("--out", "r.json"), "r.json: the ending"),
+        (("--out", "r.json"), "r.json: results are CSV"),
         (("--out", "r.parquet"), "r.parquet: results are CSV"),
         (("--preset", "default,best"), "'best'"),
     ],

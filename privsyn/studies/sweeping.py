@@ -32,7 +32,7 @@ from privsyn.synthesizer import PrivSyn
 from privsyn.table.dtypes import dtype_text
 from privsyn.table.schema import Schema
 from privsyn.table.schema_file import to_plain
-from privsyn.table.sources import atomic_path, check_target, ending_of, read_table
+from privsyn.table.sources import atomic_path, check_target, read_table
 from privsyn.table.unknown import Unknown, by_names
 
 SPLIT_SEED = 20261121
@@ -232,7 +232,7 @@ def _kept(out: str | PathLike[str] | None) -> pd.DataFrame:
     """The rows of runs that were measured before."""
     if out is not None:
         check_target(out)
-        if ending_of(out) not in (".csv", ".csv.gz"):
+        if not str(out).lower().endswith((".csv", ".csv.gz")):
             raise InputError(f"{out}: results are CSV: let the name end in .csv")
     if out is None or not Path(out).exists():
         return pd.DataFrame()
