@@ -1,6 +1,6 @@
 """Run the comparison bench and write docs/results.md: our errors beside the peers' recorded ones.
 
-    python experiments/results.py BENCH [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1,2] [--paper-seeds 0,1,2]
+    python experiments/results.py BENCH [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1] [--paper-seeds 0]
 
 BENCH is the folder of the bench (bench.py, peers.json, domains/); the data lie beside it. The bench uses
 privsyn's public names alone, with seeds, so its runs are repeatable and NOT PRIVATE.

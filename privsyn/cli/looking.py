@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.options import DataOrFolder, Delta, Epsilon, RowsPerUnit, Target, Unit
+from privsyn.cli.options import Data, Delta, Epsilon, RowsPerUnit, Target, Unit
 
 
 def evaluate(
@@ -123,7 +123,7 @@ def plan(
 
 
 def sweep(
-    data: DataOrFolder,
+    data: Data,
     epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="With commas between: 0.1,0.3,1,3,10.")],
     out: Annotated[
         Path, typer.Option(metavar="CSV", help="A row a run. Runs that it holds already are not repeated.")

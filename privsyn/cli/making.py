@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.options import DataOrFolder, Delta, Epsilon, Force, Out, Rows, RowsPerUnit, Unit
+from privsyn.cli.options import Data, Delta, Epsilon, Force, Out, Rows, RowsPerUnit, Unit
 
 
 class StoppedError(Exception):
@@ -21,7 +21,7 @@ class StoppedError(Exception):
 
 
 def synth(
-    data: DataOrFolder,
+    data: Data,
     out: Out,
     epsilon: Epsilon,
     delta: Delta = 1e-9,

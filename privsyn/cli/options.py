@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="The private table: .csv, .csv.gz or .parquet.")]
-
-DataOrFolder = Annotated[
+Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA", help="The private table: .csv, .csv.gz or .parquet, or a folder of Parquet files."

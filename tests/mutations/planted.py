@@ -180,8 +180,8 @@ BUGS = (
         (
             Edit(
                 "privsyn/private/discovery.py",
-                "return rows * VOTE + margin",
-                "return rows * VOTE + margin // 2",
+                "return rows_per_unit * VOTE + margin",
+                "return rows_per_unit * VOTE + margin // 2",
             ),
         ),
         ("tests/test_discovery.py", "tests/audit"),
@@ -191,7 +191,7 @@ BUGS = (
         (
             Edit(
                 "privsyn/private/discovery.py",
-                "sigma = sigma_for(share * rho, float(rows * VOTE))",
+                "sigma = sigma_for(share * rho, float(rows_per_unit * VOTE))",
                 "sigma = sigma_for(share * rho, float(VOTE))",
             ),
         ),
