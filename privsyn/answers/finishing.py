@@ -20,7 +20,7 @@ from privsyn.answers.marginal import Marginal
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
 
 LOOKUPS = 2500  # a row: the time that is given to it, in tables that a proposal looks at
-FEWEST, MOST = 5, 20  # sweeps, however many tables there are
+FEWEST, MOST = 10, 20  # sweeps, however many tables there are: with fewer, wide tables are left half fitted
 TEMPERATURE = 0.3  # in units of the objective; most of the fit is found far below it
 NEVER = 1e6  # weight of a record in a public zero: no table gains as much by a move
 TOGETHER = 0.5  # of the coupling of two attributes, from which on they are also moved together
