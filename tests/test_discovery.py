@@ -402,7 +402,7 @@ def test_errors_while_counting_quote_no_cell(monkeypatch):
     table = pd.DataFrame({"a": ["secret"], "b": [1.0]})
     unknown = Unknown.of(None, table)
     rulers = unknown.rulers
-    asks = (("_hold", unknown.hold), ("make_coder", lambda table: unknown.count(table, rulers)))
+    asks = (("hold_cells", unknown.hold), ("make_coder", lambda table: unknown.count(table, rulers)))
     for name, ask in asks:
         with monkeypatch.context() as patch:
             patch.setattr(f"privsyn.table.unknown.{name}", lambda *_: 1 / 0)

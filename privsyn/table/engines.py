@@ -201,7 +201,7 @@ class SparkParts(Parts):
         return type(self.frame).__module__.startswith("pyspark.sql.connect.")
 
     def _in_order(self, question: Question[A], said: Sequence[Any]) -> list[A]:
-        answers = [pickle.loads(row.answer) for row in sorted(said, key=lambda row: row.place)]  # noqa: S301
+        answers = [_answer_of(row) for row in sorted(said, key=lambda row: row.place)]
         return answers or [question(iter([self.head]))]
 
     def _asked(self, question: Question[A]) -> Any:
@@ -245,7 +245,12 @@ def _frames(types: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pd.
 
 
 def _and_row(add: Callable[[A, A], A], some: A | None, row: Any) -> A:
-    return _and(add, some, pickle.loads(row.answer))  # noqa: S301  # it comes from `_asked_of_batches`
+    return _and(add, some, _answer_of(row))
+
+
+def _answer_of(row: Any) -> Any:
+    """What `_asked_of_batches` said of a part. Spark unpickles all that its workers send, and so may we."""
+    return pickle.loads(row.answer)  # noqa: S301
 
 
 def _and(add: Callable[[A, A], A], some: A | None, others: A | None) -> Any:

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from privsyn.answers.arrays import Integers, Ints
 from privsyn.answers.extent import cluster, extent
 from privsyn.errors import InputError
 from privsyn.table.checks import LONGEST, check_names
 from privsyn.table.codec import Codec
 from privsyn.table.coders import exact_decimals, largest_decimal, make_coder
-from privsyn.table.columns import STRAY, Ordered
+from privsyn.table.columns import Ordered
 from privsyn.table.dtypes import OBJECT, Dtype, family, number_type
+from privsyn.table.held import by_type, hold_cells
 from privsyn.table.kinds import Categorical, Column, Identifier, Numerical
 from privsyn.table.naming import with_identifiers
 from privsyn.table.ruler import FIRST_YEAR, LAST_YEAR, Ruler
@@ -27,9 +27,7 @@ from privsyn.table.schema import Schema
 from privsyn.table.settling import fit_found
 from privsyn.table.times import SECONDS, Datetime, Duration, Time
 
-Codes = npt.NDArray[np.integer]
-Counts = npt.NDArray[np.int64]
-Released = Mapping[str, tuple[Counts, float]]
+Released = Mapping[str, tuple[Ints, float]]
 """For each column the noisy counts of cells, and the standard deviation of their noise."""
 
 OTHER = "other"
@@ -44,9 +42,6 @@ _Measured = Numerical | Datetime | Duration
 FAR = 3
 """Cells of the first ruler: numbers that lie in so few, at most, lie close together and far from zero (years,
 degrees, codes), and their bounds are looked at once more."""
-
-LARGEST = 2**63
-"""A number beyond is not found."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +98,7 @@ class Unknown:
         columns = self.schema.columns.items()
         return [name for name, c in columns if not c.is_public and name not in self.schema.computed]
 
-    def hold(self, table: pd.DataFrame) -> dict[tuple[str, str], tuple[Sequence[Any], Codes]]:
+    def hold(self, table: pd.DataFrame) -> dict[tuple[str, str], tuple[Sequence[Any], Integers]]:
         """For each of `values` and each type among its cells: the values that occur, and each row's. Private.
 
         A row's value depends on its cell alone. A cell that is missing, or no text, number or boolean, has
@@ -115,9 +110,9 @@ class Unknown:
                 held[name, kind] = column
         return held
 
-    def _hold(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Codes]]:
+    def _hold(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Integers]]:
         with suppress(Exception):  # no row should raise, and none may speak through what is said of it
-            return _by_type(*_hold(cells, set(self.schema.markers(str(cells.name))) - {""}))
+            return by_type(*hold_cells(cells, set(self.schema.markers(str(cells.name))) - {""}))
         raise InputError("the values could not be counted: please report this, unless memory ran out")
 
     @property
@@ -145,7 +140,7 @@ class Unknown:
                 bounds[name] = closer[name].span(*found)
         return bounds
 
-    def count(self, table: pd.DataFrame, rulers: Mapping[str, Ruler]) -> dict[str, Counts]:
+    def count(self, table: pd.DataFrame, rulers: Mapping[str, Ruler]) -> dict[str, Ints]:
         """For each ruler, how many rows of the column lie in each of its cells. Private.
 
         Each row is in one cell, or in none where it is missing.
@@ -179,7 +174,7 @@ class Unknown:
     def _measured(self, name: str) -> tuple[_Measured, Dtype]:
         return cast(_Measured, self.schema.columns[name]), self.dtypes[name]
 
-    def _count(self, name: str, ruler: Ruler, cells: pd.Series) -> Counts:
+    def _count(self, name: str, ruler: Ruler, cells: pd.Series) -> Ints:
         """How many of the numbers, days or seconds of a column lie in each cell. Private."""
         column, dtype = self._measured(name)
         with suppress(Exception):
@@ -228,62 +223,6 @@ def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
     if not isinstance(column, Categorical) or column.is_public or column.other is not None:
         return column
     return replace(column, values=(False, True)) if family(dtype) == "boolean" else column
-
-
-def _hold(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Codes]:
-    """Distinct values and places. Values that are alike are one, whichever row came first."""
-    values: list[Any]
-    if cells.dtype == OBJECT:
-        # 1, 1.0 and True are equal: told apart here, or the first row would decide what the value is.
-        keys = [None if plain is None else (type(plain), plain) for plain in map(_plain, cells)]
-        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        codes = np.fromiter((places[key] for key in keys), np.int64, len(keys))
-        values = [None if key is None else key[1] for key in places]
-    elif isinstance(cells.dtype, pd.CategoricalDtype):
-        codes, values = cells.cat.codes.to_numpy().astype(np.int64), cells.cat.categories.tolist()
-    else:
-        found, uniques = pd.factorize(cells)
-        codes, values = found.astype(np.int64), uniques.tolist()
-    values = [_plain(float(value) if type(value) is Decimal else value) for value in values]
-    values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
-    sound = np.array([_is_sound(value, marks) for value in [*values, None]], np.bool_)
-    return values, np.where(sound[codes], codes, STRAY)
-
-
-def _by_type(values: Sequence[Any], codes: Codes) -> dict[str, tuple[Sequence[Any], Codes]]:
-    """The values of each type, no two alike, and the place of each row's among them.
-
-    >>> held = _by_type([1, True], np.array([0, 1, 1, -1]))
-    >>> {kind: (values, codes.tolist()) for kind, (values, codes) in held.items()}
-    {'bool': ([True], [-1, 0, 0, -1]), 'int': ([1], [0, -1, -1, -1])}
-    """
-    types = [type(value) for value in values]
-    held: dict[str, tuple[Sequence[Any], Codes]] = {}
-    for kind in sorted({bool, int, float, str}.intersection(types), key=lambda kind: kind.__name__):
-        distinct = dict.fromkeys(value for value, its in zip(values, types, strict=True) if its is kind)
-        if len(distinct) == len(values):
-            return {kind.__name__: (values, codes)}
-        places = {value: place for place, value in enumerate(distinct)}
-        of = [places[value] if its is kind else STRAY for value, its in zip(values, types, strict=True)]
-        held[kind.__name__] = list(distinct), np.array([*of, STRAY])[codes]
-    return held
-
-
-def _plain(cell: Any) -> bool | int | float | str | None:
-    """A text, a number or a boolean, of NumPy's too; None for all else, and for what raises."""
-    try:
-        plain = cell.item() if issubclass(type(cell), np.generic) else cell
-    except Exception:  # a subclass may raise what it likes
-        return None
-    its = type(plain)  # which may raise where it is hashed or compared
-    return plain if its is str or its is int or its is float or its is bool else None
-
-
-def _is_sound(value: Any, marks: set[str]) -> bool:
-    """Whether a value can stand in a schema and in a file: no mark for missing, and not beyond all types."""
-    if type(value) is str:  # half of a surrogate pair cannot be written in any file
-        return value not in marks and value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
-    return type(value) in (bool, int, float) and abs(value) < LARGEST and str(value) not in marks
 
 
 def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Sequence[str]) -> Categorical:
