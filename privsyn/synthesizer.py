@@ -254,7 +254,7 @@ class PrivSyn:
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
-        self.release_ = Release(codec, learnt, ledger, self.method, source.form.without(codec.dropped))
+        self.release_ = Release(codec, learnt, ledger, self.method, rows.form.without(codec.dropped))
         if codec.dropped:
             warn_dropped(codec.dropped)
         return self

@@ -72,7 +72,9 @@ class Parts(RawTable):
 
     def keep(self, bounds: Sequence[Bound]) -> Parts:
         """The rows of each part that its bound keeps; the choice is made anew each time it is asked."""
-        return replace(self, head=self.head.drop(columns=bounds[0].unit), bounds=tuple(bounds))
+        unit = bounds[0].unit
+        head, form = self.head.drop(columns=unit), self.form.without((unit,))
+        return replace(self, head=head, form=form, bounds=tuple(bounds))
 
 
 @dataclass(frozen=True, eq=False)
