@@ -59,6 +59,8 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
     """The listed values in the dtype of the column, if that holds them all and keeps them apart."""
     if kind in _HINTS:
         raise InputError(f"{_its(dtype)}: use {_HINTS[kind]}")
+    if kind == "real" and number_type(dtype) == np.float16:  # in which pandas finds nothing
+        raise InputError(f"{_its(dtype)}: convert it to float32")
     for value in values:
         if not _held(value, dtype, kind):
             raise InputError(f"{_its(dtype)}, which cannot hold the listed value {shown(value)}")
@@ -127,6 +129,8 @@ def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
         floats = number_type(dtype)
     elif kind == "decimal" and not (_within(low, dtype) and _within(high, dtype)):
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
+    if kind == "decimal" and dtype.pyarrow_dtype.scale < 0:  # its numbers are tens or hundreds
+        raise InputError(f"{_its(dtype)}, of a negative scale: convert it to integers")
     decimals = exact_decimals(column, dtype)
     if decimals is not None:
         return _exact_grid(column, decimals, floats, dtype)

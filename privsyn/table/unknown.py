@@ -112,8 +112,12 @@ class Unknown:
 
     def _hold(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Integers]]:
         with suppress(Exception):  # no row should raise, and none may speak through what is said of it
-            return by_type(*hold_cells(cells, set(self.schema.markers(str(cells.name))) - {""}))
+            return by_type(*hold_cells(cells, self._marks(str(cells.name))))
         raise InputError("the values could not be counted: please report this, unless memory ran out")
+
+    def _marks(self, name: str) -> set[str]:
+        """Texts that are no value. The empty text is a value, unless the schema says that it is missing."""
+        return {*self.schema.missing, *cast(Categorical, self.schema.columns[name]).missing}
 
     @property
     def rulers(self) -> dict[str, Ruler]:

@@ -1,0 +1,60 @@
+"""What cannot work is refused before any budget is spent, and no value that is found makes a run fail."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
+from privsyn.private.noise import ExactGaussian
+
+
+@pytest.fixture
+def spent(monkeypatch):
+    """How many numbers have been asked for."""
+    drawn = []
+    draw = ExactGaussian.draw
+    monkeypatch.setattr(
+        ExactGaussian, "draw", lambda noise, sigma, size: drawn.append(size) or draw(noise, sigma, size)
+    )
+    return drawn
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [Schema({"a": Categorical()}, missing=""), Schema({"a": Categorical(missing="")})],
+    ids=["of the schema", "of the column"],
+)
+def test_an_empty_text_that_is_a_mark_for_missing_is_not_found(schema):
+    """It used to be found, and then refused: after the budget was spent."""
+    table = pd.DataFrame({"a": ["", "x"] * 600})
+    assert set(PrivSyn(5.0, 1e-6, schema).fit(table).sample(300)["a"].dropna()) == {"x", "other"}
+
+
+def test_an_empty_text_that_is_no_mark_is_a_value():
+    table = pd.DataFrame({"a": ["", "x"] * 600})
+    model = PrivSyn(5.0, 1e-6, Schema({"a": Categorical()})).fit(table)
+    assert set(model.release_.codec.schema.columns["a"].values) == {"", "x", "other"}
+
+
+TENS = pd.ArrowDtype(pa.decimal128(5, -2))
+
+
+@pytest.mark.parametrize(
+    ("cells", "column", "words"),
+    [
+        (pd.Series([Decimal(1200)] * 9, dtype=TENS), Numerical(0, 9900), "convert it to integers"),
+        (pd.Series([Decimal(1200)] * 9, dtype=TENS), Numerical(), "convert it to integers"),
+        (pd.Series([0.5] * 9, dtype=np.float16), Categorical([0.5, 1.0]), "convert it to float32"),
+        (pd.Series([0.5] * 9, dtype=np.float16), Categorical(), "convert it to float32"),
+    ],
+    ids=["decimal, bounds", "decimal, no bounds", "float16, values", "float16, no values"],
+)
+def test_a_dtype_that_cannot_come_out_is_refused_before_anything_is_spent(cells, column, words, spent):
+    with pytest.raises(InputError, match=words):
+        PrivSyn(1.0, 1e-9, Schema({"a": column})).fit(pd.DataFrame({"a": cells}))
+    assert not spent
