@@ -1,4 +1,7 @@
-"""The planted bugs: where, what is written there, what is written instead, and which tests should notice."""
+"""The planted bugs: where, what is written there, what is written instead, and which tests should notice.
+
+Longer than other files on purpose: one list, in the order of a run, so that a gap in it shows.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class Bug:
     name : str
     edits : tuple of Edit
     tests : tuple of str
-        Files of tests, at least one of which must fail.
+        At least one of these must fail: the most specific ones, so that all bugs together take minutes.
     """
 
     name: str
@@ -31,28 +34,302 @@ class Bug:
     tests: tuple[str, ...]
 
 
-BUGS = (
-    Bug(
-        "sigma too small by a factor of sqrt 2",
-        (
-            Edit(
-                "privsyn/private/measure.py",
-                "return release(exact, sigma, self._noise), sigma",
-                "return release(exact, sigma / sqrt(2), self._noise), sigma",
-            ),
-        ),
-        ("tests/test_measure.py", "tests/audit"),
+def bug(name: str, file: str, old: str, new: str, *tests: str) -> Bug:
+    """Make a bug of a single edit."""
+    return Bug(name, (Edit(file, old, new),), tests)
+
+
+ACCOUNTING = (
+    bug(
+        "the noise scale rounded to nearest, not up",
+        "privsyn/private/accounting.py",
+        "while _cost(sigma, sensitivity) > Fraction(rho):",
+        "while False:",
+        "tests/test_accounting.py::test_sigma_is_rounded_up_and_its_cost_too",
     ),
-    Bug(
+    bug(
+        "the cost of a spend rounded to nearest, not up",
+        "privsyn/private/accounting.py",
+        "return nearest if Fraction(nearest) >= cost else nextafter(nearest, inf)",
+        "return nearest",
+        "tests/test_accounting.py::test_sigma_is_rounded_up_and_its_cost_too",
+    ),
+    bug(
+        "the budget of a promise rounded up",
+        "privsyn/private/accounting.py",
+        "return _crossing(lambda rho: profile(rho, epsilon) <= delta)[0]",
+        "return _crossing(lambda rho: profile(rho, epsilon) <= delta)[1]",
+        "tests/test_accounting.py::test_budget_and_promise_are_inverse",
+    ),
+    bug(
+        "delta without the margin for rounding errors",
+        "privsyn/private/accounting.py",
+        "MARGIN = 1e-12",
+        "MARGIN = 0.0",
+        "tests/test_accounting.py::test_delta_is_never_below_the_truth",
+    ),
+    bug(
+        "the tighter accounting of Gaussian noise for the published one",
+        "privsyn/synthesizer.py",
+        'return "classical" if self.method == "published" else noise.accounting',
+        "return noise.accounting",
+        "tests/test_synthesizer.py::test_paper_is_the_published_method_with_its_accounting",
+    ),
+)
+
+LEDGER = (
+    bug(
+        "the delta of a threshold forgotten",
+        "privsyn/private/ledger.py",
+        "return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)",
+        "return rho_for(self.promised_epsilon, self.promised_delta, self.accounting)",
+        "tests/test_ledger.py::test_a_gaussian_answer_beside_a_threshold_keeps_the_promise_in_both_directions",
+    ),
+    bug(
+        "epsilon of what was spent, not of the budget",
+        "privsyn/private/ledger.py",
+        "epsilon_for(max(self.rho, self.budget),",
+        "epsilon_for(self.rho,",
+        "tests/test_ledger.py::test_a_budget_not_all_spent_promises_no_less_epsilon",
+    ),
+    bug(
+        "a ledger that may overspend",
+        "privsyn/private/ledger.py",
+        "if self.rho > self.budget * (1 + SLACK):",
+        "if self.rho > 2 * self.budget:",
+        "tests/test_ledger.py::test_a_ledger_that_overspends_cannot_exist",
+    ),
+    bug(
+        "the noise scale rounded where the ledger is written",
+        "privsyn/private/ledger.py",
+        '"sigma": spend.sigma,',
+        '"sigma": round(spend.sigma, 3),',
+        "tests/test_ledger.py::test_a_written_ledger_tells_the_delta_of_thresholds",
+    ),
+    bug(
+        "the delta of a threshold lost where a ledger is read",
+        "privsyn/private/ledger.py",
+        'float(line["delta"]),',
+        "0.0,",
+        "tests/test_ledger.py::test_a_written_ledger_tells_the_delta_of_thresholds",
+    ),
+    bug(
+        "a run that can be repeated called private",
+        "privsyn/synthesizer.py",
+        "private=noise.private,",
+        "private=True,",
+        "tests/test_synthesizer.py::test_a_run_that_can_be_repeated_is_called_not_private",
+    ),
+)
+
+NOISE = (
+    bug(
+        "the user's seed, or a fixed one, for the noise of a private run",
+        "privsyn/private/noise.py",
+        "return rounded_gaussian(sigma, size, os_entropy)",
+        "return rounded_gaussian(sigma, size, seeded_bits(np.random.default_rng(0)))",
+        "tests/test_noise.py::test_entropy_of_the_operating_system_does_not_repeat",
+    ),
+    bug(
+        "one word of entropy for all draws",
+        "privsyn/private/sampler.py",
+        "os.urandom(8 * size)",
+        "os.urandom(8) * size",
+        "tests/test_released_only.py::test_every_draw_has_entropy_of_its_own",
+    ),
+    bug(
+        "half of the bits of entropy",
+        "privsyn/private/sampler.py",
+        "return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)",
+        "return np.frombuffer(os.urandom(4 * size), dtype=np.uint32).astype(np.uint64) << np.uint64(32)",
+        "tests/test_released_only.py::test_every_draw_has_entropy_of_its_own",
+    ),
+    bug(
+        "floating-point noise",
+        "privsyn/private/noise.py",
+        "return exact + noise.draw(sigma, exact.size).reshape(exact.shape)",
+        "return exact + np.random.default_rng().normal(0, sigma, exact.shape)",
+        "tests/test_noise.py::test_a_released_answer_is_the_exact_one_plus_the_noise",
+    ),
+    bug(
+        "one draw of noise for all cells of an answer",
+        "privsyn/private/noise.py",
+        "return exact + noise.draw(sigma, exact.size).reshape(exact.shape)",
+        "return exact + noise.draw(sigma, 1)",
+        "tests/test_measure.py::test_every_number_has_noise_of_its_own",
+    ),
+    bug(
+        "fractions through the door",
+        "privsyn/private/noise.py",
+        "if not (np.issubdtype(exact.dtype, np.integer) and",
+        "if not (True or",
+        "tests/test_noise.py::test_only_integers_pass_the_door",
+    ),
+    bug(
+        "noise of one sign",
+        "privsyn/private/sampler.py",
+        "np.negative(drawn, out=drawn, where=negative)",
+        "pass",
+        "tests/test_sampler.py::test_the_lowest_bit_is_the_sign",
+    ),
+    bug(
+        "tails as double precision has them",
+        "privsyn/private/sampler.py",
+        " | (k < FEWEST)",
+        "",
+        "tests/test_sampler.py::test_only_the_smallest_words_are_doubtful_by_themselves",
+    ),
+    bug(
+        "a tail settled without fresh bits",
+        "privsyn/private/sampler.py",
+        "self.numerator << 64 | int(self.bits(1)[0])",
+        "self.numerator << 64",
+        "tests/test_sampler.py::test_a_word_that_straddles_a_half_integer_is_decided_by_further_words",
+    ),
+    bug(
+        "noise cut off at six standard deviations",
+        "privsyn/private/sampler.py",
+        "return nearest",
+        "return min(nearest, round(6 * sigma))",
+        "tests/test_sampler.py::test_words_from_all_over_the_range_agree_with_mpmath",
+    ),
+)
+
+QUESTIONS = (
+    bug(
+        "sigma too small by a factor of sqrt 2",
+        "privsyn/private/measure.py",
+        "return release(exact, sigma, self._noise), sigma",
+        "return release(exact, sigma / sqrt(2), self._noise), sigma",
+        "tests/test_measure.py::test_the_sigma_that_is_used_is_the_one_that_is_written_down",
+    ),
+    bug(
+        "one-ways with the sensitivity of a single table",
+        "privsyn/private/measure.py",
+        "np.concatenate(exact), sqrt(len(tables)), rho",
+        "np.concatenate(exact), 1.0, rho",
+        "tests/test_measure.py::test_the_sensitivities_are_those_of_the_proofs",
+    ),
+    bug(
+        "dependences with the sensitivity of a single pair",
+        "privsyn/private/measure.py",
+        "sqrt(len(pairs)) * INDIF_SENSITIVITY",
+        "INDIF_SENSITIVITY",
+        "tests/test_measure.py::test_the_extreme_table_moves_all_dependences_at_once",
+    ),
+    bug(
+        "the published sensitivity of InDif, 3 records for 4",
+        "privsyn/private/dependence.py",
+        "INDIF_SENSITIVITY = 4 * GRID + 1",
+        "INDIF_SENSITIVITY = 3 * GRID + 1",
+        "tests/test_dependence.py::test_no_record_moves_it_further_than_its_sensitivity",
+    ),
+    bug(
+        "departures with the sensitivity of a single table",
+        "privsyn/private/measure.py",
+        "np.int64), sqrt(len(expected)), rho)",
+        "np.int64), 1.0, rho)",
+        "tests/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
+    ),
+    bug(
+        "a squared distance in place of an absolute one",
+        "privsyn/private/measure.py",
+        "np.abs(joined - whole).sum()",
+        "((joined - whole) ** 2).sum()",
+        "tests/test_measure.py::test_each_departure_moves_by_1",
+    ),
+    bug(
+        "a distance over blocks and over cells at once",
+        "privsyn/private/measure.py",
+        "np.abs(joined - whole).sum()",
+        "np.abs(joined - whole).sum() + (0 if joined is counts else np.abs(counts).sum())",
+        "tests/test_measure.py::test_in_blocks_a_departure_is_the_distance_of_the_joined_counts",
+    ),
+    bug(
+        "a table of counts with half of its sensitivity",
+        "privsyn/private/measure.py",
+        "exact, 1.0, rho)",
+        "exact, 0.5, rho)",
+        "tests/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
+    ),
+    bug(
+        "selection without noise",
+        "privsyn/private/measure.py",
+        "return noisy.astype(np.float64), sigma",
+        "return np.array(distances, np.float64), sigma",
+        "tests/test_measure.py::test_every_number_has_noise_of_its_own",
+    ),
+    bug(
+        "part of the budget spent twice, and written down once",
+        "privsyn/private/measure.py",
+        "        self._spends.append(",
+        "        self._asked[what] == 1 and self._spends.append(",
+        "tests/test_measure.py::test_what_is_asked_again_is_called_another_look",
+    ),
+    bug(
+        "a merged table with a list of spends of its own",
+        "privsyn/private/measure.py",
+        "merged = copy(self)",
+        "merged = PrivateTable(self._rows, self._noise, self._rows_per_unit)",
+        "tests/test_measure.py::test_a_table_and_its_merged_one_have_one_list_of_what_was_asked",
+    ),
+    bug(
+        "values merged by their exact counts",
+        "privsyn/private/measure.py",
+        "table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))",
+        "if len(attributes) == 1:\n"
+        "            noisy = np.where(next(self._rows.count([attributes])) < 10, 0, noisy)\n"
+        "        table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))",
+        "tests/test_methods.py::test_nothing_is_learnt_but_from_answers",
+    ),
+)
+
+METHODS = (
+    bug(
+        "the scores paid for by nobody",
+        "privsyn/methods/split.py",
+        "departures, scores, second)), scores, second",
+        "departures, second)), scores, second",
+        "tests/test_split.py::test_the_parts_sum_to_the_whole_and_none_is_negative",
+    ),
+    bug(
+        "the scores not given back where there are none",
+        "privsyn/methods/split.py",
+        "pairs=self.pairs + self.scores, scores=0.0",
+        "pairs=self.pairs + self.scores",
+        "tests/test_split.py::test_the_parts_sum_to_the_whole_and_none_is_negative",
+    ),
+    bug(
+        "question 0 paid for by nobody",
+        "privsyn/synthesizer.py",
+        "rho *= 1 - opening.share",
+        "rho *= 1",
+        "tests/test_synthesizer.py::test_without_a_schema_only_names_and_dtypes_are_public",
+    ),
+    bug(
+        "the exact number of rows used",
+        "privsyn/methods/default.py",
+        "    total = estimate_total(one_ways)\n    margins",
+        "    exact = next(private._rows.count([private.domain.names[:1]]))\n"
+        "    total = max(1.0, float(exact.sum()))\n    margins",
+        "tests/test_methods.py::test_nothing_is_learnt_but_from_answers",
+    ),
+)
+
+PERSONS = (
+    bug(
         "the sensitivity of one row for a person of k rows",
-        (
-            Edit(
-                "privsyn/private/measure.py",
-                "        sensitivity *= self._rows_per_unit\n",
-                "",
-            ),
-        ),
-        ("tests/test_measure.py", "tests/audit"),
+        "privsyn/private/measure.py",
+        "        sensitivity *= self._rows_per_unit\n",
+        "",
+        "tests/test_measure.py::test_no_person_moves_an_answer_further_than_the_ledger_says",
+    ),
+    bug(
+        "k times the cost for a person of k rows, not k squared",
+        "privsyn/synthesizer.py",
+        "rho / self._most_rows**2, np.",
+        "rho / self._most_rows, np.",
+        "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     Bug(
         "the rows of a person bounded after they were counted",
@@ -68,84 +345,271 @@ BUGS = (
                 "        self._bounded(source)\n        self.release_ = Release(",
             ),
         ),
-        ("tests/test_synthesizer.py", "tests/audit"),
+        ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
     ),
-    Bug(
+    bug(
+        "a row more of each person than is accounted for",
+        "privsyn/private/contribution.py",
+        "rank < rows_per_unit",
+        "rank <= rows_per_unit",
+        "tests/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
+    ),
+    bug(
+        "all rows kept of nobody",
+        "privsyn/private/contribution.py",
+        "kept & (persons != NOBODY)",
+        "kept | (persons == NOBODY)",
+        "tests/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
+    ),
+    bug(
+        "the lots of rows from a generator that all know",
+        "privsyn/synthesizer.py",
+        "lots: Bits = os_entropy",
+        "lots: Bits = seeded_bits(np.random.default_rng(0))",
+        "tests/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
+    ),
+    bug(
         "the rows of a person chosen, and others counted",
-        (
-            Edit(
-                "privsyn/table/persons.py",
-                "        if start != self.rows or mark.digest() != self.mark:\n",
-                "        if start != self.rows:\n",
-            ),
-        ),
-        ("tests/test_persons.py", "tests/test_unit.py"),
+        "privsyn/table/persons.py",
+        "if start != self.rows or mark.digest() != self.mark:",
+        "if start != self.rows:",
+        "tests/test_persons.py::test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on",
+    ),
+    bug(
+        "as many rows of a person in each part of a table",
+        "privsyn/table/raw.py",
+        "np.split(choose(np.concatenate(parts)), np.cumsum([len(persons) for persons in parts])[:-1])",
+        "[choose(persons) for persons in parts]",
+        "tests/test_released_only.py::test_of_a_person_in_many_parts_no_more_rows_are_kept",
+    ),
+    bug(
+        "fingerprints of identifiers that anybody can make",
+        "privsyn/table/persons.py",
+        '"surrogatepass"), digest_size=8, key=key)',
+        '"surrogatepass"), digest_size=8)',
+        "tests/test_released_only.py::test_fingerprints_tell_nothing_without_their_key",
+    ),
+    bug(
+        "a warning of how many rows have no identifier",
+        "privsyn/private/contribution.py",
+        "    rows = len(persons)\n",
+        "    rows = len(persons)\n"
+        "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n",
+        "tests/test_unit.py::test_rows_without_an_identifier_are_not_counted",
+    ),
+)
+
+DISCOVERY = (
+    bug(
+        "a whole vote for each value that a row holds",
+        "privsyn/private/discovery.py",
+        "weights = _votes(list(left.values()))",
+        "weights = np.full(len(next(iter(left.values()), ())), VOTE)",
+        "tests/test_discovery.py::test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity",
+    ),
+    bug(
+        "votes rounded up",
+        "privsyn/private/discovery.py",
+        "isqrt(VOTE**2 // m) for",
+        "isqrt(VOTE**2 // m) + 1 for",
+        "tests/test_discovery.py::test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity",
+    ),
+    bug(
+        "question 0 with the sensitivity of one row for a person of k rows",
+        "privsyn/private/discovery.py",
+        "sigma = sigma_for(share * rho, float(rows_per_unit * VOTE))",
+        "sigma = sigma_for(share * rho, float(VOTE))",
+        "tests/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
+    ),
+    bug(
+        "a threshold that lets through what one person alone holds",
+        "privsyn/private/discovery.py",
+        "return rows_per_unit * VOTE + margin",
+        "return rows_per_unit * VOTE + margin // 2",
+        "tests/test_discovery.py::test_the_threshold_is_the_lowest_that_keeps_its_delta",
+    ),
+    bug(
+        "the threshold of one row for a person of k rows",
+        "privsyn/private/discovery.py",
+        "return rows_per_unit * VOTE + margin",
+        "return VOTE + margin",
+        "tests/test_discovery.py::test_the_threshold_is_the_lowest_that_keeps_its_delta",
+    ),
+    bug(
+        "all of delta for each column's threshold",
+        "privsyn/private/discovery.py",
+        "chance = delta / (columns * rows_per_unit)",
+        "chance = delta / rows_per_unit",
+        "tests/test_discovery.py::test_the_threshold_is_the_lowest_that_keeps_its_delta",
+    ),
+    bug(
+        "all of delta in each round",
+        "privsyn/private/discovery.py",
+        "enough = threshold(sigma, delta / len(ROUNDS),",
+        "enough = threshold(sigma, delta,",
+        "tests/test_discovery.py::test_a_value_of_one_person_appears_as_often_as_the_threshold_says",
+    ),
+    bug(
+        "the threshold on exact votes",
+        "privsyn/private/discovery.py",
+        "np.flatnonzero(noisy >= enough)",
+        "np.flatnonzero(exact >= enough)",
+        "tests/test_discovery.py::test_a_value_of_one_person_appears_as_often_as_the_threshold_says",
+    ),
+    bug(
+        "found values sorted by exact votes",
+        "privsyn/private/discovery.py",
+        "noisy[passed].tolist())",
+        "exact[passed].tolist())",
+        "tests/test_released_only.py::test_found_values_come_in_the_order_of_their_noisy_votes",
     ),
     Bug(
-        "a whole vote for each value that a row holds",
+        "found values in the order of the rows",
         (
             Edit(
                 "privsyn/private/discovery.py",
-                "    weights = _votes(list(left.values()))\n",
-                "    weights = np.full(len(next(iter(left.values()), ())), VOTE)\n",
+                "for kind in kinds for value in sorted(votes[kind])",
+                "for kind in kinds for value in votes[kind]",
             ),
-        ),
-        ("tests/test_discovery.py",),
-    ),
-    Bug(
-        "the exact number of rows used",
-        (
             Edit(
-                "privsyn/methods/default.py",
-                "    total = estimate_total(one_ways)\n    margins",
-                "    exact = next(private._rows.count([private.domain.names[:1]]))\n"
-                "    total = max(1.0, float(exact.sum()))\n    margins",
+                "privsyn/private/discovery.py",
+                "key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1]))",
+                "key=lambda pair: -pair[0]",
             ),
         ),
-        ("tests/test_synthesizer.py",),
+        ("tests/test_discovery.py::test_a_release_does_not_depend_on_the_order_of_the_rows",),
     ),
-    Bug(
+    bug(
+        "how many values occur, in the ledger",
+        "privsyn/private/discovery.py",
+        "Spend(what, len(columns), float(rows_per_unit * VOTE)",
+        "Spend(what, sum(map(len, ask({}).values())), float(rows_per_unit * VOTE)",
+        "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
+    ),
+    bug(
+        "bounds of several columns with the sensitivity of one",
+        "privsyn/private/discovery.py",
+        "sensitivity = rows_per_unit * sqrt(len(counts))",
+        "sensitivity = float(rows_per_unit)",
+        "tests/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
+    ),
+    bug(
+        "bounds from exact counts",
+        "privsyn/private/discovery.py",
+        "return {name: (release(exact, sigma, noise), sigma) for",
+        "return {name: (exact, sigma) for",
+        "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
+    ),
+    bug(
+        "the second look at bounds without noise",
+        "privsyn/methods/opening.py",
+        "unknown.bounds_of(cells, closer, seen)",
+        "unknown.bounds_of(cells, closer, {name: (close[name], sigma) for name, (_, sigma) in seen.items()})",
+        "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
+    ),
+    bug(
+        "where to look again decided by exact counts",
+        "privsyn/methods/opening.py",
+        "closer = unknown.closer(cells)",
+        "closer = unknown.closer({name: (near[name], sigma) for name, (_, sigma) in cells.items()})",
+        "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
+    ),
+    bug(
+        "the second look at bounds not in the ledger",
+        "privsyn/methods/opening.py",
+        "(*spends, *first_look, *second_look)",
+        "(*spends, *first_look)",
+        "tests/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
+    ),
+    bug(
+        "cells of a ruler that overlap",
+        "privsyn/table/ruler.py",
+        "minlength=len(self.lows)).astype(np.int64)",
+        "minlength=len(self.lows)).astype(np.int64) * 2",
+        "tests/test_discovery.py::test_a_row_more_moves_the_cells_of_a_ruler_by_the_sensitivity",
+    ),
+)
+
+ROWS = (
+    bug(
         "domain from the data",
-        (
-            Edit(
-                "privsyn/synthesizer.py",
-                "        codec = Codec.for_table(opening.schema, rows.head, fine=",
-                "        from privsyn.table.kinds import Categorical as C\n\n"
-                "        seen_only = {\n"
-                "            name: C(seen, nullable=column.nullable)\n"
-                "            if isinstance(column, C) and name in rows.head\n"
-                "            and (seen := [v for v in column.values\n"
-                "                          if any((f[name] == v).any() for f in rows.frames())])\n"
-                "            else column\n"
-                "            for name, column in unknown.schema.columns.items()\n"
-                "        }\n"
-                "        codec = Codec.for_table(Schema(seen_only), rows.head, fine=",
-            ),
-        ),
-        ("tests/test_leaks.py",),
+        "privsyn/synthesizer.py",
+        "Codec.for_table(opening.schema, rows.head, fine=",
+        "Codec.for_table(Schema({\n"
+        "            name: type(column)([\n"
+        "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
+        "            ] or [0], nullable=column.nullable)\n"
+        "            if getattr(column, 'values', None) and name in rows.head\n"
+        "            else column\n"
+        "            for name, column in opening.schema.columns.items()\n"
+        "        }), rows.head, fine=",
+        "tests/test_leaks.py::test_what_may_come_out_is_the_schemas_whatever_the_rows_hold",
     ),
-    Bug(
-        "selection without noise",
-        (
-            Edit(
-                "privsyn/private/measure.py",
-                "return noisy.astype(np.float64), sigma",
-                "return np.array(distances, np.float64), sigma",
-            ),
-        ),
-        ("tests/test_measure.py",),
+    bug(
+        "an error message with a value",
+        "privsyn/table/codec.py",
+        "        with suppress(Exception):  # no row should raise",
+        "        for name, coder in zip(self.domain, self.coders, strict=True):\n"
+        "            if len(strange := table[name][~coder.fits(table[name])].dropna()):\n"
+        "                raise InputError(f'column {name!r}: {strange.iloc[0]!r} is strange')\n"
+        "        with suppress(Exception):  # no row should raise",
+        "tests/test_leaks.py::test_no_mark_of_a_row_is_in_what_a_run_leaves",
     ),
-    Bug(
-        "the user's seed, or a fixed one, for the noise of a private run",
-        (
-            Edit(
-                "privsyn/private/noise.py",
-                "return rounded_gaussian(sigma, size, os_entropy)",
-                "return rounded_gaussian(sigma, size, seeded_bits(np.random.default_rng(0)))",
-            ),
-        ),
-        ("tests/test_synthesizer.py", "tests/test_noise.py", "tests/audit"),
+    bug(
+        "an error message with what a library says of a row",
+        "privsyn/table/csv_text.py",
+        "the header, or the file is damaged",
+        "the header, or the file is damaged: {error}",
+        "tests/test_leaks.py::test_no_mark_of_a_damaged_row_is_told",
     ),
+    bug(
+        "an error message with what failed on a cluster",
+        "privsyn/table/engines.py",
+        "    with suppress(Exception):\n        return run()\n",
+        "    try:\n        return run()\n    except Exception as error:\n        said = f'{said}: {error}'\n",
+        "tests/test_released_only.py::test_what_fails_on_a_part_is_not_quoted",
+    ),
+    bug(
+        "a message that keeps behind it what a library says of a row",
+        "privsyn/table/stream.py",
+        "    with suppress(Exception):  # whoever makes the batches may quote a cell, as pandas does\n"
+        "        return next(source, None)\n"
+        "    raise InputError(",
+        "    try:\n        return next(source, None)\n    except Exception:\n        raise InputError(",
+        "tests/test_stream.py::test_a_reader_that_fails_is_not_quoted",
+    ),
+    bug(
+        "a log of how many rows are read",
+        "privsyn/table/stream.py",
+        "    rows = batch_rows(len(frame.columns))\n    for start",
+        "    rows = batch_rows(len(frame.columns))\n"
+        "    __import__('logging').getLogger('privsyn').debug('%d rows', len(frame))\n    for start",
+        "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
+    ),
+    bug(
+        "progress in rows",
+        "privsyn/methods/opening.py",
+        'report("finding values and bounds", 2, 3)',
+        'report("finding values and bounds", 2, 3 + sum(map(len, heard.values())))',
+        "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
+    ),
+    bug(
+        "a part of the table counted twice where it is asked again",
+        "privsyn/table/raw.py",
+        "map(operator.add, some, others)",
+        "map(operator.iadd, some, others)",
+        "tests/test_released_only.py::test_adding_two_parts_changes_neither",
+    ),
+    bug(
+        "the rows of a person bounded nowhere on a cluster",
+        "privsyn/table/engines.py",
+        "bounds=tuple(bounds))",
+        "bounds=())",
+        "tests/test_released_only.py::test_of_a_person_in_many_parts_no_more_rows_are_kept",
+    ),
+)
+
+RELEASE = (
     Bug(
         "the table kept, and measured again in sample",
         (
@@ -162,87 +626,57 @@ BUGS = (
                 "        source = open_table(table, self.schema, unit=self.unit)\n",
             ),
         ),
-        ("tests/test_synthesizer.py", "tests/test_leaks.py"),
+        ("tests/test_synthesizer.py::test_the_private_table_can_be_deleted_after_the_fit",),
     ),
-    Bug(
-        "the delta of a threshold forgotten",
-        (
-            Edit(
-                "privsyn/private/ledger.py",
-                "return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)",
-                "return rho_for(self.promised_epsilon, self.promised_delta, self.accounting)",
-            ),
-        ),
-        ("tests/test_accounting.py", "tests/test_ledger.py"),
+    bug(
+        "the codes of the rows kept by the model",
+        "privsyn/synthesizer.py",
+        "return Rows(codec.domain, walk, room / 4)",
+        "self._rows = Rows(codec.domain, walk, room / 4)\n        return self._rows",
+        "tests/test_released_only.py::test_fit_leaves_a_release_and_nothing_else",
     ),
-    Bug(
-        "a threshold that lets through what one person alone holds",
-        (
-            Edit(
-                "privsyn/private/discovery.py",
-                "return rows_per_unit * VOTE + margin",
-                "return rows_per_unit * VOTE + margin // 2",
-            ),
-        ),
-        ("tests/test_discovery.py", "tests/audit"),
+    bug(
+        "what programs note beside the types, such as the number of rows, kept in the model",
+        "privsyn/table/form.py",
+        'return cls("pyarrow", bare)',
+        'return cls("pyarrow", bare.with_metadata(table.schema.metadata))',
+        "tests/test_released_only.py::test_no_note_beside_the_types_reaches_the_model",
     ),
-    Bug(
-        "question 0 with the sensitivity of one row for a person of k rows",
-        (
-            Edit(
-                "privsyn/private/discovery.py",
-                "sigma = sigma_for(share * rho, float(rows_per_unit * VOTE))",
-                "sigma = sigma_for(share * rho, float(VOTE))",
-            ),
-        ),
-        ("tests/test_discovery.py",),
+    bug(
+        "the type of the identifiers kept in the model",
+        "privsyn/table/stream.py",
+        "form=self.form.without((bound.unit,)),",
+        "",
+        "tests/test_released_only.py::test_the_model_does_not_keep_the_type_of_identifiers",
     ),
-    Bug(
-        "bounds from exact counts",
-        (
-            Edit(
-                "privsyn/private/discovery.py",
-                "return {name: (release(exact, sigma, noise), sigma) for",
-                "return {name: (exact, sigma) for",
-            ),
-        ),
-        ("tests/test_discovery.py", "tests/audit"),
+    bug(
+        "the time of the run in the saved model",
+        "privsyn/packing.py",
+        'zipfile.ZipInfo("release.json")',
+        '"release.json"',
+        "tests/test_released_only.py::test_a_saved_file_does_not_tell_when_it_was_saved",
     ),
-    Bug(
-        "part of the budget spent twice, and written down once",
-        (
-            Edit(
-                "privsyn/private/measure.py",
-                "        self._spends.append(Spend(look, exact.size, sensitivity, sigma))\n",
-                "        if not asked:\n"
-                "            self._spends.append(Spend(look, exact.size, sensitivity, sigma))\n",
-            ),
-        ),
-        ("tests/test_measure.py", "tests/test_synthesizer.py"),
+    bug(
+        "the time of the run in a packed file",
+        "privsyn/table/writers.py",
+        "mtime=0)",
+        "mtime=None)",
+        "tests/test_released_only.py::test_a_saved_file_does_not_tell_when_it_was_saved",
     ),
-    Bug(
-        "floating-point noise",
-        (
-            Edit(
-                "privsyn/private/noise.py",
-                "return exact + noise.draw(sigma, exact.size).reshape(exact.shape)",
-                "return exact + np.random.default_rng().normal(0, sigma, exact.shape)",
-            ),
-        ),
-        ("tests/test_noise.py", "tests/test_measure.py"),
+    bug(
+        "a file resumed with the blocks of another model, which may be one with a seed",
+        "privsyn/table/unfinished.py",
+        '    "model": "another model",\n',
+        "",
+        "tests/test_unfinished.py::test_what_belongs_to_another_run_is_refused_and_left_alone",
     ),
-    Bug(
-        "an error message with a value",
-        (
-            Edit(
-                "privsyn/table/codec.py",
-                "        with suppress(Exception):  # no row should raise",
-                "        for name, coder in zip(self.names, self._coders, strict=True):\n"
-                "            if len(strange := table[name][~coder.fits(table[name])].dropna()):\n"
-                "                raise InputError(f'column {name!r}: {strange.iloc[0]!r} is strange')\n"
-                "        with suppress(Exception):  # no row should raise",
-            ),
-        ),
-        ("tests/test_leaks.py",),
+    bug(
+        "blocks of a synthetic file left behind",
+        "privsyn/table/unfinished.py",
+        "    _remove(folder, _BLOCK)\n",
+        "",
+        "tests/test_unfinished.py::test_it_becomes_what_it_would_have_been",
     ),
 )
+
+BUGS = (*ACCOUNTING, *LEDGER, *NOISE, *QUESTIONS, *METHODS, *PERSONS, *DISCOVERY, *ROWS, *RELEASE)
