@@ -14,6 +14,7 @@ from privsyn.answers.arrays import Floats
 from privsyn.answers.domain import Attributes, Records
 from privsyn.errors import InputError, shown
 from privsyn.evaluation import values
+from privsyn.evaluation.chance import standard_error
 from privsyn.evaluation.coding import Coded
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.margins import MOST_PAIRS, TRIPLES, compare_pairs, margin_errors, sample_of_margins
@@ -207,13 +208,19 @@ def _propensity(comparison: Comparison, *, in_bins: bool) -> Score:
 
 def _learning(comparison: Comparison, target: str) -> dict[str, Score]:
     """What models learn from synthetic rows, and from real ones, both tried on the same real rows."""
-    from privsyn.evaluation.models import Task, guessing, learning
+    from privsyn.evaluation.models import Judged, Task, guessing, learning
 
     view, real_rows, test = comparison.view, comparison.train, comparison.test
     task = Task.of(view, real_rows, target)
-    synthetic, real = (learning(view, task, train, test) for train in (comparison.synthetic, real_rows))
-    guess = guessing(task, real_rows, test)
+    synthetic = learning(view, task, comparison.synthetic, test)
+    real, guess = learning(view, task, real_rows, test), guessing(task, real_rows, test)
+    unknown = Judged(nan)
     return {
-        name: Score(value, real=real.get(name, nan), independent=guess.get(name, nan))
-        for name, value in synthetic.items()
+        name: Score(
+            judged.score,
+            real=real.get(name, unknown).score,
+            independent=guess.get(name, unknown).score,
+            standard_error=standard_error(judged.influence, real.get(name, unknown).influence),
+        )
+        for name, judged in synthetic.items()
     }

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
 from privsyn.answers.arrays import Codes, Floats, Ints
+from privsyn.evaluation.chance import influence_on_auc, influence_on_r2
 from privsyn.evaluation.coding import Coded, View
 
 MOST_ROWS = 100_000
@@ -35,6 +36,15 @@ FEW_NUMBERS = 10
 
 MOST_CATEGORIES = 255
 """What gradient boosting can take; a longer list is handled as if it had an order."""
+
+FEW_ROWS = 10
+"""A class of fewer test rows is no part of AUC and F1: its own AUC is off by 0.1 and more by chance alone."""
+
+L2 = 1.0
+"""Penalty on the leaves of gradient boosting, XGBoost's default. Without it the value of a leaf is a sum of
+gradients divided by a sum of p(1 - p). That sum nearly vanishes for a rare class, so the values explode. On
+20,000 rows with rare classes of 30, 20, 10 and 5 rows the mean AUC is 0.58 without and 0.88 with it. Early
+stopping alone gives 0.70. With two common classes the AUC changes by less than 0.003."""
 
 PROPENSITY_ROWS = 10_000
 SEED = 0
@@ -82,17 +92,25 @@ class Task:
         return features[known], numbers[known]
 
 
-def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, float]:
+class Judged(NamedTuple):
+    """A score, and the influence of each test row on it where that is worked out: see `chance`."""
+
+    score: float
+    influence: Floats = np.empty(0)
+
+
+def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, Judged]:
     """Scores on `test` of two models that learnt from `train`.
 
     A classifier has accuracy, AUC (the mean over classes, each against the rest, where there are more than
-    two) and macro-F1; a regression R2 and the mean absolute error in the unit of the target.
+    two) and macro-F1, both over the classes of at least `FEW_ROWS` test rows; a regression R2 and the mean
+    absolute error in the unit of the target.
     """
     known, answers = task.split(_at_most(train, MOST_ROWS))
     asked, truth = task.split(test)
     if not len(answers) or not len(truth):
         return {}
-    scores: dict[str, float] = {}
+    scores: dict[str, Judged] = {}
     for name, model in _models(view, task, known, answers).items():
         with _quiet():
             model.fit(known, answers)
@@ -101,7 +119,7 @@ def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, flo
     return scores
 
 
-def guessing(task: Task, train: Coded, test: Coded) -> dict[str, float]:
+def guessing(task: Task, train: Coded, test: Coded) -> dict[str, Judged]:
     """The scores of a guess that looks at no other column, under the names that `learning` uses."""
     known, answers = task.split(train)
     asked, truth = task.split(test)
@@ -131,7 +149,12 @@ def _models(view: View, task: Task, known: npt.NDArray, answers: npt.NDArray) ->
     ordered = np.delete(view.domain.ordered, axis)
     nominal = (ordered == 0) & (sizes <= MOST_CATEGORIES)
     one_hot = OneHotEncoder(categories=[np.arange(size) for size in sizes], handle_unknown="ignore")
-    options: dict[str, Any] = {"random_state": SEED, "early_stopping": False, "categorical_features": nominal}
+    options: dict[str, Any] = {
+        "random_state": SEED,
+        "early_stopping": False,
+        "categorical_features": nominal,
+        "l2_regularization": L2,
+    }
     if task.classes is None:
         boosting: Any = HistGradientBoostingRegressor(**options)
         return {"boosting": boosting, "linear": make_pipeline(one_hot, Ridge())}
@@ -143,32 +166,41 @@ def _models(view: View, task: Task, known: npt.NDArray, answers: npt.NDArray) ->
     }
 
 
-def _judge_classes(model: Any, asked: npt.NDArray, truth: npt.NDArray) -> dict[str, float]:
+def _judge_classes(model: Any, asked: npt.NDArray, truth: npt.NDArray) -> dict[str, Judged]:
     chances = np.zeros((len(asked), int(max(truth.max(), model.classes_.max())) + 1))
     chances[:, model.classes_] = model.predict_proba(asked)
     guess = chances.argmax(axis=1)
-    present = np.unique(truth)
+    present, rows = np.unique(truth, return_counts=True)
+    common = present[rows >= FEW_ROWS] if (rows >= FEW_ROWS).any() else present
     return {
-        "accuracy": float(accuracy_score(truth, guess)),
-        "auc": _auc(truth, chances, present),
-        "f1": float(f1_score(truth, guess, labels=present, average="macro", zero_division=0)),
+        "accuracy": Judged(float(accuracy_score(truth, guess))),
+        "auc": _auc(truth, chances, present, common),
+        "f1": Judged(float(f1_score(truth, guess, labels=common, average="macro", zero_division=0))),
     }
 
 
-def _auc(truth: npt.NDArray, chances: Floats, present: npt.NDArray) -> float:
+def _auc(truth: npt.NDArray, chances: Floats, present: Ints, common: Ints) -> Judged:
+    """Return the AUC of two classes, or else the mean over the common ones, each against the rest."""
     if len(present) < 2:
-        return np.nan
+        return Judged(np.nan)
     if len(present) == 2:
         no, yes = present
         both = np.maximum(chances[:, no] + chances[:, yes], 1e-12)
-        return float(roc_auc_score(truth == yes, chances[:, yes] / both))
-    return float(np.mean([roc_auc_score(truth == one, chances[:, one]) for one in present]))
+        sides = [(truth == yes, chances[:, yes] / both)]
+    else:
+        sides = [(truth == one, chances[:, one]) for one in common]
+    return Judged(
+        float(np.mean([roc_auc_score(*side) for side in sides])),
+        np.mean([influence_on_auc(*side) for side in sides], axis=0),
+    )
 
 
-def _judge_numbers(model: Any, asked: npt.NDArray, truth: npt.NDArray) -> dict[str, float]:
+def _judge_numbers(model: Any, asked: npt.NDArray, truth: npt.NDArray) -> dict[str, Judged]:
     guess = model.predict(asked)
-    r2 = float(r2_score(truth, guess)) if len(truth) > 1 else np.nan
-    return {"r2": r2, "mean_error": float(mean_absolute_error(truth, guess))}
+    r2 = Judged(np.nan)
+    if len(truth) > 1:
+        r2 = Judged(float(r2_score(truth, guess)), influence_on_r2(truth, guess))
+    return {"r2": r2, "mean_error": Judged(float(mean_absolute_error(truth, guess)))}
 
 
 def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float:

@@ -17,6 +17,9 @@ NOT_PRIVATE = "THIS COMPARISON READS THE REAL TABLE. IT IS NOT PRIVATE: KEEP IT 
 
 DIAGNOSTIC = "diagnostic, not privacy"
 
+STANDARD_ERRORS = 2
+"""A model that does better on synthetic rows than on real ones by more than this many is not believed."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -35,6 +38,9 @@ class Score:
         Of a table whose columns are right one by one and have nothing to do with each other; for a model, of
         a guess that looks at no other column.
 
+    standard_error : float
+        Of `synthetic` - `real` by the choice of the test rows, for the AUC and R2 of a model.
+
     NaN where a yardstick makes no sense.
     """
 
@@ -42,6 +48,12 @@ class Score:
     real: float = nan
     held_out: float = nan
     independent: float = nan
+    standard_error: float = nan
+
+    @property
+    def is_upside_down(self) -> bool:
+        """Whether a model scores lower by more than chance when it learns from real rows."""
+        return self.synthetic - self.real > STANDARD_ERRORS * self.standard_error
 
 
 class Origin(NamedTuple):
@@ -163,7 +175,7 @@ class Scores:
     def table(self) -> dict[str, tuple[str, Score]]:
         """Every score that says something, by its plain name: its title in words, and the score."""
         rows = {name: (title, getattr(self, name)) for name, title in TITLES.items()}
-        rows |= {name: (_model_title(name), score) for name, score in self.learning.items()}
+        rows |= {name: (_model_title(name, score), score) for name, score in self.learning.items()}
         return {name: row for name, row in rows.items() if not isnan(row[1].synthetic)}
 
     @property
@@ -178,13 +190,30 @@ class Scores:
             )
         elif not isnan(pair.synthetic):
             sentences.append(f"Tables of two columns are off by {pair.synthetic:.1%} of the rows.")
-        for name in {"boosting_auc", "boosting_r2"} & self.learning.keys():
-            score, measure = self.learning[name], "an AUC of" if name.endswith("auc") else "an R2 of"
-            sentences.append(
-                f"What is learnt from it about {self.target} reaches {measure} {score.synthetic:.3f} on real"
-                f" rows; learnt from real ones, {score.real:.3f}."
-            )
+        sentences += self._of_models()
         return " ".join(sentences) or f"The column is off by {self.one_way_mean.synthetic:.1%} of the rows."
+
+    def _of_models(self) -> list[str]:
+        """Say how much is learnt, by the model that learns more from real rows; nothing if none was tried."""
+        tried = {name: self.learning[name] for name in HEADLINES if name in self.learning}
+        tried = {name: score for name, score in tried.items() if not isnan(score.synthetic - score.real)}
+        if not tried:
+            return []
+        name, score = max(tried.items(), key=lambda item: item[1].real)
+        model, measure = HEADLINES[name]
+        error = score.standard_error
+        chance = "" if isnan(error) else f" (standard error of the difference {error:.3f})"
+        if score.is_upside_down:
+            return [
+                f"No verdict on what can be learnt about {self.target}: {model} reaches {measure}"
+                f" {score.synthetic:.3f} from synthetic rows and only {score.real:.3f} from real ones, which"
+                f" is lower by more than {STANDARD_ERRORS} standard errors{chance}. Try it on test"
+                " rows that the synthetic table was not made from, or on another target."
+            ]
+        return [
+            f"To predict {self.target} on real rows, {model} that learnt from it reaches {measure}"
+            f" {score.synthetic:.3f}; learnt from real rows, {score.real:.3f}{chance}."
+        ]
 
     @property
     def gap_closed(self) -> float:
@@ -209,6 +238,7 @@ class Scores:
                 ("real", score.real),
                 ("held_out", score.held_out),
                 ("independent", score.independent),
+                ("standard_error", score.standard_error),
             )
             row |= {f"{name}_{which}": value for which, value in yardsticks if not isnan(value)}
         return row
@@ -269,11 +299,21 @@ def shown_number(value: float) -> str:
     return f"{value:.4f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
-def _model_title(name: str) -> str:
-    """``boosting_auc`` in words."""
-    model, score = name.split("_", 1)
+HEADLINES = {
+    "boosting_auc": ("gradient boosting", "an AUC of"),
+    "linear_auc": ("a linear model", "an AUC of"),
+    "boosting_r2": ("gradient boosting", "an R2 of"),
+    "linear_r2": ("a linear model", "an R2 of"),
+}
+"""The scores of models that a verdict may speak of, in words."""
+
+
+def _model_title(name: str, score: Score) -> str:
+    """``boosting_auc`` in words, with a remark if no verdict can rest on it."""
+    model, measure = name.split("_", 1)
     words = {"auc": "AUC", "f1": "macro-F1", "r2": "R2", "mean_error": "mean error"}
-    return f"{'gradient boosting' if model == 'boosting' else 'linear model'}, {words.get(score, score)}"
+    title = f"{'gradient boosting' if model == 'boosting' else 'linear model'}, {words.get(measure, measure)}"
+    return f"{title} (no verdict)" if score.is_upside_down else title
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,114 @@
+"""Models as judges: they do not diverge with rare classes, and give no verdict that cannot be true."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from privsyn import Categorical, Schema, evaluate
+from privsyn.evaluation.chance import influence_on_auc, influence_on_r2, standard_error
+from privsyn.evaluation.coding import code_together
+from privsyn.evaluation.models import Task, learning
+
+VALUES = 6
+
+
+def table_of_classes(*sizes: int, seed: int = 0) -> pd.DataFrame:
+    """Eight columns that each tell a little about a class; so many rows of each class."""
+    rng = np.random.default_rng(seed)
+    target = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    columns = {}
+    for place in range(8):
+        shares = np.random.default_rng(place).dirichlet(np.full(VALUES, 3.0), size=len(sizes)).cumsum(axis=1)
+        drawn = (rng.random((len(target), 1)) > shares[target]).sum(axis=1).clip(0, VALUES - 1)
+        columns[f"x{place}"] = drawn.astype(str)
+    return pd.DataFrame(columns | {"y": np.array(list("abcdefgh"))[target]})
+
+
+SCHEMA = Schema(
+    {f"x{place}": Categorical([str(value) for value in range(VALUES)]) for place in range(8)}
+    | {"y": Categorical(list("abcdefgh"))}
+)
+
+
+def learnt(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, float]:
+    """What models score on a test table that learn the class from another."""
+    view, (known, asked) = code_together([train, test], SCHEMA)
+    task = Task.of(view, known, "y")
+    return {name: judged.score for name, judged in learning(view, task, known, asked).items()}
+
+
+def test_boosting_does_not_diverge_with_rare_classes():
+    """Without a penalty on its leaves its AUC is 0.57 here, that of the linear model 0.75."""
+    scores = learnt(table_of_classes(3500, 1500, 10, 7, 5, 3), table_of_classes(*[100] * 6, seed=1))
+    assert scores["linear_auc"] > 0.7
+    assert scores["boosting_auc"] > scores["linear_auc"] - 0.06
+
+
+def test_classes_of_few_test_rows_decide_nothing():
+    """One test row of a class would move the mean AUC of three classes by up to a third."""
+    real, test = table_of_classes(500, 500, 20), table_of_classes(300, 300, 9, seed=2)
+    ours, theirs = learnt(real, test), learnt(real, test[test.y != "c"])
+    for name in ours.keys() - {"boosting_accuracy", "linear_accuracy"}:
+        assert ours[name] == pytest.approx(theirs[name], abs=0.02)
+
+
+def test_no_verdict_where_real_rows_teach_less_than_synthetic_ones():
+    good, test = table_of_classes(400, 400), table_of_classes(300, 300, seed=3)
+    noise = good.assign(y=np.random.default_rng(0).permutation(good.y))
+    refused = evaluate(noise, good, SCHEMA, target="y", test=test)
+    assert "No verdict on what can be learnt about y" in refused.verdict
+    assert "more than 2 standard errors (standard error of the difference 0.0" in refused.verdict
+    assert "gradient boosting, AUC (no verdict)" in str(refused)
+    fine = evaluate(good, noise, SCHEMA, target="y", test=test)
+    assert "No verdict" not in fine.verdict
+    assert "(no verdict)" not in str(fine)
+    assert "learnt from real rows, 0." in fine.verdict
+
+
+def test_the_verdict_rests_on_the_model_that_learns_more_from_real_rows():
+    """Whether two columns are equal is nothing that a linear model can see."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (800, 2))
+    real = pd.DataFrame({"a": bits[:, 0], "b": bits[:, 1], "y": np.where(bits[:, 0] == bits[:, 1], "x", "z")})
+    assert "gradient boosting that learnt from it" in evaluate(real, real, target="y").verdict
+    straight, test = table_of_classes(400, 400), table_of_classes(300, 300, seed=3)
+    scores = evaluate(straight, straight, SCHEMA, target="y", test=test)
+    assert "a linear model that learnt from it" in scores.verdict
+
+
+def test_influences_of_an_auc_are_those_of_delong():
+    rng = np.random.default_rng(0)
+    truth, scores = rng.random(60) < 0.3, rng.integers(0, 9, 60).astype(float)
+    positive, negative = scores[truth], scores[~truth]
+    wins = (positive[:, None] > negative) + 0.5 * (positive[:, None] == negative)
+    found = influence_on_auc(truth, scores)
+    variance = wins.mean(axis=1).var() / len(positive) + wins.mean(axis=0).var() / len(negative)
+    assert standard_error(found, np.zeros(60)) == pytest.approx(sqrt(variance))
+    assert found.mean() == pytest.approx(0)
+
+
+@pytest.mark.parametrize("measure", ["auc", "r2"])
+def test_the_standard_error_is_that_of_fresh_test_rows(measure):
+    """Two equally good models, 2,000 test tables: |difference| > 1.96 errors in 5 % of them.
+
+    The count is off by more than five standard deviations (a quarter of it) with a chance below 1e-6.
+    """
+    rng, far, runs, rows = np.random.default_rng(0), 0, 2000, 400
+    for _ in range(runs):
+        truth = rng.normal(size=rows)
+        one, other = truth / 2 + rng.normal(0, 0.5, rows), truth / 2 + rng.normal(0, 0.5, rows)
+        if measure == "auc":
+            parts = [influence_on_auc(truth > 0.5, guess) for guess in (one, other)]
+            ranks = [pd.Series(guess).rank()[truth > 0.5].sum() for guess in (one, other)]
+            positives = int((truth > 0.5).sum())
+            difference = (ranks[0] - ranks[1]) / (positives * (rows - positives))
+        else:
+            parts = [influence_on_r2(truth, guess) for guess in (one, other)]
+            difference = (((truth - other) ** 2).mean() - ((truth - one) ** 2).mean()) / truth.var()
+        far += abs(difference) > norm.ppf(0.975) * standard_error(*parts)
+    assert abs(far - 0.05 * runs) < 5 * sqrt(runs * 0.05 * 0.95)
