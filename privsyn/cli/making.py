@@ -280,5 +280,7 @@ def _check(data: Path | None, check: Path, output: Path | None, unit: str | None
     if output is not None:
         raise InputError("--check writes no file; leave out --output")
     findings = check_schema(data, read_schema(check), unit=unit)
-    typer.echo("privsyn: for the owner's eyes only: this was counted in the private rows", err=True)
+    typer.echo(
+        "privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True
+    )
     typer.echo("\n".join(findings))

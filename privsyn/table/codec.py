@@ -256,6 +256,18 @@ class Codec:
             counts[name] = int((~fine).sum())
         return counts
 
+    def read(self, table: pd.DataFrame) -> dict[str, Floats]:
+        """Return the numbers of the cells before any is clipped. Private: for the owner's eyes only.
+
+        NaN stands for a cell that is missing, unreadable or not listed; decimals are those of the column.
+        """
+        found = {}
+        for name, coder in self._coders.items():
+            found[name] = coder.read(table[name])
+            if isinstance(coder, Ordered) and coder.grid.decimals is not None:
+                found[name] = np.round(found[name], coder.grid.decimals)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """The codec as plain data for JSON; `from_dict` makes it again, without the table."""
         dtypes = dict(zip(self.names, self.dtypes, strict=True))

@@ -43,6 +43,10 @@ class Coder(ABC):
         """The code of each cell, `STRAY` for one that is missing, unreadable or not listed."""
 
     @abstractmethod
+    def read(self, cells: pd.Series) -> Floats:
+        """The number of each cell (see `spans`), NaN for one that is missing, unreadable or not listed."""
+
+    @abstractmethod
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """A number for each code: of a listed value its place, of a bin one of its points."""
 
@@ -102,6 +106,11 @@ class Listed(Coder):
             return found.fill_null(STRAY).to_numpy().astype(np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
 
+    def read(self, cells: pd.Series) -> Floats:
+        """The places, NaN for a cell that has none."""
+        found = self.find(cells)
+        return np.where(found == STRAY, np.nan, found)
+
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """The places themselves."""
         return codes.astype(np.float64)
@@ -136,6 +145,10 @@ class Nothing(Coder):
     def find(self, cells: pd.Series) -> Ints:
         """All missing."""
         return np.full(len(cells), STRAY, dtype=np.int64)
+
+    def read(self, cells: pd.Series) -> Floats:
+        """No numbers."""
+        return np.full(len(cells), np.nan)
 
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """No numbers."""
@@ -197,10 +210,6 @@ class Ordered(Coder):
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """A point of each bin, uniformly."""
         return self.grid.draw(codes, rng)
-
-    @abstractmethod
-    def read(self, cells: pd.Series) -> Floats:
-        """The cells in the unit of the grid, NaN where there is nothing to read."""
 
     def find(self, cells: pd.Series) -> Ints:
         """The bin of each cell; outside the bounds, the nearest."""

@@ -33,7 +33,7 @@ def rulebook_of(columns: Mapping[str, Coded], constraints: Sequence[Constraint])
     return Rulebook(
         columns,
         tuple(rule for constraint in constraints for rule in rules_of(columns, constraint)),
-        tuple(_maker(columns, makers[name]) for name in in_order(makers)),
+        tuple(maker_of(columns, makers[name]) for name in in_order(makers)),
     )
 
 
@@ -67,7 +67,8 @@ def rules_of(columns: Mapping[str, Coded], constraint: Constraint) -> list[Rule]
             return []
 
 
-def _maker(columns: Mapping[str, Coded], constraint: Determined | Total) -> LookUp | SumOf:
+def maker_of(columns: Mapping[str, Coded], constraint: Determined | Total) -> LookUp | SumOf:
+    """Return what computes the column of a constraint from the others."""
     if isinstance(constraint, Total):
         parts: Mapping[str, float] = constraint.of  # type: ignore[assignment]
         return SumOf(

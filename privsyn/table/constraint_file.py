@@ -51,13 +51,18 @@ def constraint_of(place: int, said: object) -> Constraint:
         raise InputError(f"constraint {place}: {error}") from None
 
 
+def kind_of(constraint: Constraint) -> str:
+    """Return the kind of a constraint as a schema file writes it."""
+    return next(kind for kind, class_ in _KINDS.items() if isinstance(constraint, class_))
+
+
 def plain_constraint(constraint: Constraint) -> dict[str, Any]:
     """The constraint as mappings, lists, text and numbers.
 
     >>> plain_constraint(Total("net", {"gross": 1, "tax": -1}))
     {'kind': 'total', 'column': 'net', 'of': {'gross': 1, 'tax': -1}}
     """
-    kind = next(kind for kind, class_ in _KINDS.items() if isinstance(constraint, class_))
+    kind = kind_of(constraint)
     settings = {field.name: getattr(constraint, field.name) for field in fields(constraint)}
     changed = {f.name for f in fields(constraint) if settings[f.name] != f.default}
     if isinstance(constraint, Determined) and len(constraint.by) == 1:
