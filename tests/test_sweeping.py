@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import fill, run
+from hypothesis import given
+from strategies import tables
 
 import privsyn
 from privsyn import Categorical, InputError, Schema, sweep
@@ -59,7 +61,12 @@ def test_it_goes_on_where_it_was_stopped(folder, monkeypatch):
         swept("r.csv", progress=stop)
     measured = []
     monkeypatch.setattr(
-        Bench, "measure", lambda bench, run: measured.append(run) or {"config": bench.key(run)}
+        Bench,
+        "measure",
+        lambda bench, run: (
+            measured.append(run)
+            or {"config": bench.key(run), "table": bench.table, "settings": bench.settings}
+        ),
     )
     assert len(swept("r.csv")) == 4
     assert measured == [Run(10.0, 1)]
@@ -94,10 +101,56 @@ def test_the_key_tells_apart_whatever_decides_a_row():
     assert Bench.of(table(), SCHEMA).key(Run(1, 0)) == keys[0]
 
 
-def test_the_key_tells_nothing_of_the_rows():
-    """It is written down; whoever guesses a table could compare."""
-    of_others = Bench.of(table(300).replace("y", "x"), SCHEMA).key(Run(1.0, 0))
-    assert of_others == Bench.of(table(), SCHEMA).key(Run(1.0, 0))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame.replace("y", "x"),
+        lambda frame: frame.iloc[::-1],
+        lambda frame: frame.iloc[:-1],
+        lambda frame: frame.assign(c=frame.c.where(frame.index != 7)),
+        lambda frame: frame.astype("category"),
+        lambda frame: frame[["b", "a", "c"]],
+    ],
+)
+def test_runs_on_another_table_are_refused(folder, change):
+    """They were taken for runs on this one, and its scores were those of the other."""
+    swept("r.csv", epsilons=(1.0,))
+    kept = (folder / "r.csv").read_bytes()
+    with pytest.raises(InputError, match=r"^r.csv: holds runs on another table"):
+        sweep(change(table()), (1.0,), seeds=2, schema=SCHEMA, models=False, out="r.csv")
+    assert (folder / "r.csv").read_bytes() == kept
+
+
+def test_the_same_table_is_known_from_whatever_it_is_read(folder):
+    frame = table()
+    frame.to_csv("t.csv", index=False)
+    assert Bench.of("t.csv", SCHEMA).table == Bench.of("t.csv", SCHEMA).table
+    assert Bench.of(frame.set_index(np.arange(400) * 2), SCHEMA).table == Bench.of(frame, SCHEMA).table
+
+
+def test_rows_of_a_version_that_did_not_note_the_table_are_refused(folder):
+    rows = swept("r.csv", epsilons=(1.0,))
+    rows.drop(columns=["table", "settings"]).to_csv("r.csv", index=False)
+    with pytest.raises(InputError, match="did not note their table"):
+        swept("r.csv")
+
+
+def test_rows_of_other_settings_stay_in_the_file_and_out_of_the_result(folder):
+    first = swept("r.csv", epsilons=(1.0,))
+    other = swept("r.csv", epsilons=(1.0,), delta=1e-6)
+    again = swept("r.csv", epsilons=(1.0, 2.0))
+    assert set(other.delta) == {1e-6}
+    assert len(other) == 2
+    assert again.epsilon.tolist() == [1, 1, 2, 2]
+    assert set(again.delta) == {1e-9}
+    assert again.config.tolist()[:2] == first.config.tolist()
+    assert len(pd.read_csv("r.csv")) == 6
+
+
+@given(tables())
+def test_every_table_has_a_digest(drawn):
+    _, frame = drawn
+    assert Bench(frame, frame, None).table == Bench(frame.copy(), frame.copy(), None).table
 
 
 def test_rows_are_held_out_and_learnt_from_by_no_run():
@@ -135,6 +188,19 @@ def test_the_command_tells_how_far_it_is_and_that_it_is_not_private(folder, caps
     assert "1 of 2 runs, about" in done.err
     assert "not private" in done.out
     assert len(pd.read_csv("r.csv")) == 2
+
+
+def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, capsys):
+    assert "also keeps" not in run(capsys, *SWEEP, "--out", "r.csv").out
+    other = run(capsys, *SWEEP, "--out", "r.csv", "--delta", 1e-6)
+    assert other.out.startswith("r.csv: 2 runs, a row each.")
+    assert "r.csv: also keeps 2 runs of other settings or another version" in other.out
+    changed = pd.read_csv("data.csv")
+    changed.loc[0, "age"] += 1
+    changed.to_csv("data.csv", index=False)
+    refused = run(capsys, *SWEEP, "--out", "r.csv")
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "r.csv: holds runs on another table" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,11 @@ def sweep(
     data: Data,
     epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="With commas between: 0.1,0.3,1,3,10.")],
     out: Annotated[
-        Path, typer.Option(metavar="CSV", help="A row a run. Runs that it holds already are not repeated.")
+        Path,
+        typer.Option(
+            metavar="CSV",
+            help="A row a run. Runs in it are not repeated; it must be of this table.",
+        ),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
     delta: Delta = 1e-9,
@@ -141,6 +145,8 @@ def sweep(
     ] = None,
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
+    import pandas as pd
+
     import privsyn
     from privsyn.cli.files import check_outputs, check_table
     from privsyn.cli.plot import check_plot, draw
@@ -165,8 +171,10 @@ def sweep(
             out=out,
             progress=report,
         )
-    done = counted(len(rows), "run")
+    done, others = counted(len(rows), "run"), len(pd.read_csv(out)) - len(rows)
     typer.echo(f"{out}: {done}, a row each. They READ THE REAL TABLE and are seeded: not private")
+    if others:
+        typer.echo(f"{out}: also keeps {counted(others, 'run')} of other settings or another version")
     if plot is not None:
         draw(rows, plot)
         typer.echo(f"{plot}: errors against epsilon; not private either")

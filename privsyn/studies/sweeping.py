@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from itertools import product
 from math import nan
@@ -119,16 +120,26 @@ class Bench:
         target = self.target if method == "default" else None  # the published algorithm knows none
         return PrivSyn(run.epsilon, self.delta, self.schema, target=target, seed=run.seed, method=method)
 
-    def key(self, run: Run) -> str:
-        """Twelve digits that differ where anything differs that decides the row of a run, but for the rows.
+    @cached_property
+    def table(self) -> str:
+        """Twelve digits that differ for another table: names, dtypes, or any cell of any row.
 
-        A digest of the rows could be compared with that of any table that somebody guesses.
+        Whoever guesses a table can compare. The scores beside it tell as much, for the runs are seeded; so
+        sweeps are for public tables.
         """
-        schema = None if self.schema is None else to_plain(self.schema)
         columns = [[str(name), dtype_text(dtype)] for name, dtype in self.train.dtypes.items()]
-        asked = [float(run.epsilon), run.seed, run.preset, self.delta, self.target, self.models]
-        told = json.dumps([version("privsyn"), *asked, columns, schema], default=str)
-        return hashlib.sha256(told.encode()).hexdigest()[:12]
+        cells = [_digest_of_cells(part) for part in (self.train, self.test)]
+        return _digest(columns, *cells)
+
+    @cached_property
+    def settings(self) -> str:
+        """Twelve digits that differ where a setting does that all runs share, or the version."""
+        schema = None if self.schema is None else to_plain(self.schema)
+        return _digest(version("privsyn"), self.delta, self.target, self.models, schema)
+
+    def key(self, run: Run) -> str:
+        """Twelve digits that differ where anything differs that decides the row of a run."""
+        return _digest(self.table, self.settings, float(run.epsilon), run.seed, run.preset)
 
     def measure(self, run: Run) -> dict[str, Any]:
         """Fit, sample and compare: what was asked for, what it took, and every number of the comparison."""
@@ -145,6 +156,8 @@ class Bench:
         )
         about: dict[str, Any] = {
             "config": self.key(run),
+            "table": self.table,
+            "settings": self.settings,
             "preset": run.preset,
             "epsilon": run.epsilon,
             "delta": self.delta,
@@ -186,25 +199,26 @@ def sweep(
         Whether to train any.
     out : path, optional
         A .csv file that gets each row as soon as its run is done. Runs that it holds already are not
-        repeated: one file a table, for it does not know the rows that it is about.
+        repeated. A file that holds runs on another table is refused; rows of other settings stay in it.
     progress : callable, optional
         Called as ``progress(stage, done, total)``.
 
     Returns
     -------
     pandas.DataFrame
-        What `out` holds: the rows of this sweep and of any before it.
+        The rows of this sweep, and those of `out` with the same settings but for epsilon, seed and preset.
 
     Raises
     ------
     InputError
-        If any of the runs cannot be made; then none is.
+        If any of the runs cannot be made, or `out` holds runs on another table; then none is made.
     """
     each = range(check_whole("seeds", seeds, least=1))
     runs = [Run(*run) for run in product(_several("epsilons", epsilons), each, _several("presets", presets))]
     rows = _kept(out)
     bench = Bench.of(table, schema, target=target, delta=delta, models=models)
     bench.check(runs)
+    _check_table(out, rows, bench.table)
     done = set(rows.get("config", ()))
     left = [run for run in runs if bench.key(run) not in done]
     if progress is not None:
@@ -216,7 +230,7 @@ def sweep(
                 rows.to_csv(part, index=False)
         if progress is not None:
             progress("runs", place, len(runs))
-    return rows
+    return rows[rows["settings"] == bench.settings].reset_index(drop=True)
 
 
 def _several(name: str, values: Iterable[A]) -> list[A]:
@@ -238,10 +252,35 @@ def _kept(out: str | PathLike[str] | None) -> pd.DataFrame:
         return pd.DataFrame()
     rows = None
     with suppress(Exception):  # its text may quote a cell
-        rows = pd.read_csv(out, dtype={"config": str})
+        rows = pd.read_csv(out, dtype=dict.fromkeys(("config", "table", "settings"), str))
     if rows is None or "config" not in rows:
         raise InputError(f"{out}: is there, and holds no results of a sweep: give another name")
     return rows
+
+
+def _check_table(out: object, rows: pd.DataFrame, table: str) -> None:
+    """Refuse kept rows of another table: their scores would stand among those of this one."""
+    if not len(rows):
+        return
+    if not {"table", "settings"} <= set(rows):
+        raise InputError(
+            f"{out}: its runs are of an earlier version, which did not note their table: give another name"
+        )
+    if (rows["table"] != table).any():
+        raise InputError(
+            f"{out}: holds runs on another table (other rows, names or types): give another name or delete it"
+        )
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
+
+
+def _digest_of_cells(frame: pd.DataFrame) -> str:
+    digest = hashlib.sha256()
+    for _, cells in frame.items():
+        digest.update(pd.util.hash_pandas_object(cells, index=False, categorize=False).to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _forget_peak() -> None:
