@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -24,6 +25,8 @@ from privsyn import (
     Schema,
     Total,
 )
+from privsyn.table.drawn import Cells
+from privsyn.table.given import read_given
 
 N = 4000
 
@@ -220,3 +223,14 @@ def test_on_the_command_line(model, tmp_path, capsys):
     assert sample.job.value_counts().tolist() == [20, 20, 20]
     assert run(*ran, "--given", "city").code == 2
     assert run(*ran, "--given", "pay=much").code == 2
+
+
+def test_rows_to_be_completed_build_the_cells_of_a_column_once(model, monkeypatch):
+    """They were built for each distinct value: 27 s for 1,000 values in a table of 100 columns."""
+    built = []
+    unmerged = Cells.unmerged
+    monkeypatch.setattr(Cells, "unmerged", lambda *cells: built.append(cells) or unmerged(*cells))
+    codec = replace(model.release_.codec)
+    numbers = read_given(codec, pd.DataFrame({"pay": np.arange(0, 200, 0.1).round(1)}), None, 0)["pay"]
+    assert len(np.unique(numbers)) == 2000
+    assert len(built) == len(codec.domain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -216,15 +217,21 @@ class Codec:
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
         """The codes of each coded column as numbers, and how they were merged."""
+        if merging is None:
+            return dict(self._unmerged)
+        return {
+            name: Cells(cells.lows, cells.highs, cells.grid, merging.groups[place], merging.shares[place])
+            for place, (name, cells) in enumerate(self._unmerged.items())
+        }
+
+    @cached_property
+    def _unmerged(self) -> dict[str, Cells]:
         found = {}
-        for place, name in enumerate(self.domain):
+        for name in self.domain:
             lows, highs = self._coders[name].extents
             if self._nullable[name]:
                 lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
-            grid = getattr(self._coders[name], "grid", None)
-            found[name] = Cells.unmerged(lows, highs, grid)
-            if merging is not None:
-                found[name] = Cells(lows, highs, grid, merging.groups[place], merging.shares[place])
+            found[name] = Cells.unmerged(lows, highs, getattr(self._coders[name], "grid", None))
         return found
 
     def possible(self, merging: Merging) -> Possible:
@@ -257,16 +264,8 @@ class Codec:
         return counts
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
-        """Return the numbers of the cells before any is clipped. Private: for the owner's eyes only.
-
-        NaN stands for a cell that is missing, unreadable or not listed; decimals are those of the column.
-        """
-        found = {}
-        for name, coder in self._coders.items():
-            found[name] = coder.read(table[name])
-            if isinstance(coder, Ordered) and coder.grid.decimals is not None:
-                found[name] = np.round(found[name], coder.grid.decimals)
-        return found
+        """Return the numbers of the cells before any is clipped, NaN for one that has none. Private."""
+        return {name: coder.read(table[name]) for name, coder in self._coders.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The codec as plain data for JSON; `from_dict` makes it again, without the table."""

@@ -108,6 +108,9 @@ def _of_constraints(unknown: Unknown, frame: pd.DataFrame) -> list[str]:
     if not schema.constraints:
         return []
     numbers = Codec.for_table(schema, frame).read(frame)
+    for name, column in schema.coded.items():
+        if isinstance(column, Numerical) and (column.is_whole or column.decimals is not None):
+            numbers[name] = np.round(numbers[name], column.decimals or 0)  # single precision is off
     for name in unknown.values:  # a value that is left to be found is no missing cell
         unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
         numbers[name] = np.where(unlisted, -1.0, numbers[name])
