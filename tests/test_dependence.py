@@ -11,8 +11,12 @@ import reference
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import cells_of
+from strategies import StubNoise
 
+from privsyn.answers.domain import Domain
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
+from privsyn.private.measure import PrivateTable
+from privsyn.private.rows import Rows
 
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 4))
 few, many = st.integers(0, 30), st.integers(0, 1000)
@@ -55,7 +59,15 @@ def test_it_is_indif_rounded_down_to_the_grid(table):
 @given(tables(st.integers(0, 2**27)))
 @example(np.diag([2**31 // 3] * 3))
 @example(np.array([[2**31 - 2, 0], [0, 1]]))
+@example(np.array([[2**30, 0], [0, 2**30]]))
 def test_it_is_exact_for_two_thousand_million_records(table):
+    assert indif_on_grid(table) == floor(GRID * reference.indif(table))
+
+
+@given(tables(st.integers(0, 2**50)))
+@example(np.diag([2**31] * 2))
+@example(np.diag([3 * 10**9] * 4))
+def test_it_is_exact_for_any_number_of_records(table):
     assert indif_on_grid(table) == floor(GRID * reference.indif(table))
 
 
@@ -91,12 +103,53 @@ def test_nor_does_it_in_larger_tables(table, data):
     assert abs(indif_on_grid(with_one_more(table, cell)) - indif_on_grid(table)) <= INDIF_SENSITIVITY
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000, 10**6])
+FAMILY = [
+    1,
+    2,
+    3,
+    10,
+    1000,
+    10**6,
+    *(2**31 + k for k in (-2, -1, 0, 1)),
+    3_037_000_499,
+    3_037_000_500,
+    2**33,
+    2**52,
+]
+"""Numbers of equal records, also where 64 bits are left: n^2 exceeds 2^63 from 3,037,000,500 on."""
+
+
+@pytest.mark.parametrize("n", FAMILY)
 def test_the_extreme_table_moves_it_by_4n_over_n_plus_1(n):
     """n copies of one pair of values, and one record with both different."""
     before, after = np.array([[n, 0], [0, 0]]), np.array([[n, 0], [0, 1]])
     assert reference.indif(after) - reference.indif(before) == Fraction(4 * n, n + 1)
     assert indif_on_grid(after) - indif_on_grid(before) == 4 * n * GRID // (n + 1)
+
+
+@pytest.mark.parametrize("n", FAMILY)
+@pytest.mark.parametrize("cell", list(cells_of((2, 2))))
+def test_no_record_moves_the_extreme_tables_further_than_the_sensitivity(n, cell):
+    """Tables of one pair of values, with and without the record that is different in both."""
+    for table in (np.array([[n, 0], [0, 0]]), np.array([[n, 0], [0, 1]]), np.diag([n, n])):
+        assert abs(indif_on_grid(with_one_more(table, cell)) - indif_on_grid(table)) <= INDIF_SENSITIVITY
+
+
+def test_the_record_at_which_64_bits_are_full_moves_it_like_any_other():
+    """n times InDif of two equal values is nearly n^2: below 2^63 without this record, above it with it."""
+    table = np.diag([1_518_500_249, 1_518_500_250])
+    for cell in cells_of((2, 2)):
+        assert abs(indif_on_grid(with_one_more(table, cell)) - indif_on_grid(table)) <= INDIF_SENSITIVITY
+
+
+@pytest.mark.parametrize("n", [10**9, 4 * 10**9, 2**40])
+def test_the_question_releases_it_whatever_the_number_of_records(n):
+    """The published method asks for it; here of a table that a walk over rows would have counted."""
+    for extra in (0, 1):
+        counts = np.array([[n, 0], [0, extra]])
+        rows = Rows(Domain(("a", "b"), (2, 2)), lambda ask, counts=counts: [counts], np.inf)
+        asked = PrivateTable(rows, StubNoise(), 1).indifs(1e9)
+        assert asked["a", "b"] == indif_on_grid(counts) / GRID
 
 
 def test_the_sensitivity_is_slack_by_no_more_than_the_grid():

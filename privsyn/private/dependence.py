@@ -9,6 +9,9 @@ from privsyn.answers.arrays import Ints
 GRID = 16  # steps a record: InDif is released on this grid, for noise is added to integers only
 INDIF_SENSITIVITY = 4 * GRID + 1  # of `indif_on_grid`, in steps; the proof stands there
 
+MOST_RECORDS = 2**31
+"""From here on the intermediate numbers of `indif_on_grid`, up to 2 n^2, may exceed 64 bits."""
+
 
 def indif_on_grid(counts: Ints) -> int:
     r"""InDif of a table of two attributes, in steps of 1 / `GRID` records, rounded down.
@@ -47,7 +50,9 @@ def indif_on_grid(counts: Ints) -> int:
     n = int(counts.sum())
     if n == 0:
         return 0
-    product = np.multiply.outer(counts.sum(axis=1), counts.sum(axis=0))
-    # n times InDif is a whole number, at most 2 n^2: in range for n up to 2^31.
-    whole, rest = divmod(int(np.abs(n * counts - product).sum()), n)
+    # n times InDif is a whole number of at most 2 n^2. In 64 bits a larger table would wrap around, and one
+    # record could then move the answer by any number: such a table is counted in Python's integers.
+    exact = counts if n < MOST_RECORDS else counts.astype(object)
+    product = np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
+    whole, rest = divmod(int(np.abs(n * exact - product).sum()), n)
     return whole * GRID + rest * GRID // n
