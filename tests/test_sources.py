@@ -125,6 +125,27 @@ def test_a_line_end_in_a_cell_may_fall_between_two_blocks(tmp_path, monkeypatch)
     assert read_table(path, Schema({"a": Categorical(), "b": Categorical()})).frame["a"].tolist() == cells
 
 
+def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
+    """The limit is public; the line names it, and no row."""
+    monkeypatch.setattr("privsyn.table.csv_text.LONGEST_ROW", 2**20)
+    schema = Schema({"a": Categorical(), "b": Categorical()})
+    before, after = "no,no\n" * 1000, "x,y\n" * 1000
+    whole = file_of(tmp_path, f"a,b\n{before}{'s' * (2**20 - 10)},1\n{after}")
+    assert len(read_table(whole, schema).frame) == 2001
+    for cell in ("s" * 2**22, f'"{"secret" * 2**20}"'):
+        text = f"a,b\n{before}{cell},1\n{after}".encode()
+        for packed, ending in ((text, "long.csv"), (gzip.compress(text), "long.csv.gz")):
+            path = file_of(tmp_path, packed, ending)
+            with pytest.raises(InputError) as refused:
+                read_table(path, schema)
+            assert str(refused.value) == (
+                f"{path}: some row is longer than 1 MiB, the most that a row may have:"
+                " leave out the column of long texts"
+            )
+            assert refused.value.__context__ is None
+    assert "none of more than 64 MiB" in WELL_FORMED
+
+
 def test_values_of_several_types_are_matched_by_their_text(tmp_path):
     schema = Schema({"a": Categorical([1, "one", 2.5, False]), "b": Categorical([0.5, 1])})
     frame = read_table(file_of(tmp_path, "a,b\n1,1.0\none,.5\n2.50,2\nFALSE,x\nno,\n"), schema).frame

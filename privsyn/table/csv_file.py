@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from privsyn.answers.arrays import Floats
 from privsyn.table.cells import clock_seconds, moments, number, numbers, span_seconds
 from privsyn.table.csv_format import CsvFormat
-from privsyn.table.csv_text import PLAIN, check_text, read_text, walk_text
+from privsyn.table.csv_text import LONGEST_ROW, PLAIN, check_text, read_text, walk_text
 from privsyn.table.dtypes import TEXT
 from privsyn.table.header import check_header
 from privsyn.table.kinds import Categorical, Column, Identifier, Numerical, Text
@@ -33,7 +33,10 @@ MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "nul
 Guess = Categorical | Numerical | Datetime
 """What is made of the cells where no schema says it."""
 
-WELL_FORMED = "that the file is well-formed CSV in UTF-8: quotes closed, every row as long as the header"
+WELL_FORMED = (
+    "that the file is well-formed CSV in UTF-8: quotes closed, every row as long as the header,"
+    f" none of more than {LONGEST_ROW >> 20} MiB"
+)
 """What every CSV file is taken to be, in the ledger's words."""
 
 _WHOLE = r"^[-+]?(0|[1-9][0-9]{0,14})$"

@@ -27,7 +27,10 @@ PLAIN = CsvFormat()
 """How programs write a CSV."""
 
 LONGEST_ROW = 2**26
-"""Bytes: the reader's block, which no row may exceed."""
+"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_file.WELL_FORMED`).
+
+A row of up to this length is always read. A longer one is refused, unless it ends in the second block.
+"""
 
 
 def read_text(path: Path, spelling: CsvFormat = PLAIN) -> pa.Table:
@@ -65,6 +68,11 @@ def walk_text(path: Path, spelling: CsvFormat) -> Iterator[pa.Table]:
     except Exception as error:  # its text quotes the row
         if "UTF8" in str(error):
             complaint = _misspelt(path, spelling)
+        elif "straddling" in str(error):  # a row goes on beyond the block after the one that it begins in
+            complaint = (
+                f"{path}: some row is longer than {LONGEST_ROW >> 20} MiB, the most that a row may have:"
+                " leave out the column of long texts"
+            )
         else:
             complaint = (
                 f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
