@@ -43,6 +43,12 @@ PUBLIC = (
     "the settings",
 )
 
+# What the bound per person relies on, beside that.
+OF_PERSONS = (
+    "that one person has one identifier in {!r}",
+    "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
+)
+
 
 class PrivSyn:
     """Learn a table under differential privacy and make synthetic ones like it.
@@ -241,7 +247,7 @@ class PrivSyn:
         stream = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(1,))
         learnt = learn(private, rho / self._most_rows**2, np.random.default_rng(stream), self._report)
         source.require_unchanged()
-        one_person = () if self.unit is None else (f"that one person has one identifier in {self.unit!r}",)
+        of_persons = () if self.unit is None else [fact.format(self.unit) for fact in OF_PERSONS]
         ledger = Ledger(
             (*opening.spends, *private.spends),
             promised_epsilon=epsilon,
@@ -249,7 +255,7 @@ class PrivSyn:
             accounting=accounting,
             randomness=noise.name,
             private=noise.private,
-            public_inputs=(*PUBLIC, *one_person, *source.public_inputs),
+            public_inputs=(*PUBLIC, *of_persons, *source.public_inputs),
             version=version("privsyn"),
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,

@@ -103,7 +103,7 @@ def of_parts(*parts):
     ],
 )
 def test_a_part_with_other_columns_or_dtypes_than_announced_is_refused(other):
-    """Else who has an identifier beyond 2^53 would be two people, with as many rows each."""
+    """Else one missing cell would take the identifiers beyond 2^53 from all rows of its part."""
     with dask.config.set(scheduler="sync"):
         schema = Schema({"town": Categorical(["a", "b"])})
         bounded = {"unit": "who", "rows_per_unit": 1}

@@ -79,12 +79,12 @@ def test_a_person_of_a_thousand_rows_moves_no_answer_further_than_the_ledger_say
 
 
 def test_rows_without_an_identifier_are_not_counted(exact_answers):
-    table = VISITS.astype({"who": object})
+    table = VISITS.astype({"who": "Int64"})
     table.loc[table["who"] < 30, "who"] = None
     fitted(table)
     assert exact_answers[0].sum() == 2 * table.groupby("who").size().clip(upper=3).sum()
     exact_answers.clear()
-    assert len(fitted(table.assign(who=None)).sample(4)) == 4
+    assert len(fitted(table.assign(who=pd.array([None] * len(table), "Int64"))).sample(4)) == 4
     assert exact_answers[0].sum() == 0
 
 
@@ -154,6 +154,10 @@ def test_the_ledger_names_the_unit_also_after_saving(method, tmp_path):
         assert (ledger.unit, ledger.rows_per_unit) == ("who", 3)
         assert ledger.neighbours == "add or remove all rows of one person (at most 3 rows each kept)"
         assert "that one person has one identifier in 'who'" in ledger.public_inputs
+        assert (
+            "that two persons never share one in 'who', where 7 and 007 are two identifiers"
+            in ledger.public_inputs
+        )
 
 
 def test_paper_takes_a_unit_too():
@@ -225,6 +229,7 @@ def test_a_person_on_the_command_line(data, capsys):
     assert "(a private estimate of how many rows of the table were kept), 4 columns" in outcome.out
     assert "privacy: epsilon 1 at delta 1e-09 for all rows of one who, at most 2 each kept" in outcome.out
     assert "taken as public: that one person has one identifier in 'who'" in outcome.out
+    assert "taken as public: that two persons never share one in 'who'" in outcome.out
     assert "read off the file" not in outcome.out
     assert list(pd.read_csv(out).columns) == command.COLUMNS
     written = json.loads(ledger.read_text())
@@ -285,13 +290,33 @@ def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):
     assert (missing.code, "no column 'nobody'" in missing.err) == (2, True)
 
 
-def test_identifiers_in_a_csv_are_read_as_the_text_they_are(tmp_path, exact_answers):
+def test_identifiers_in_a_csv_are_compared_as_they_are_written(tmp_path, exact_answers):
     path = tmp_path / "v.csv"
-    path.write_text("who,ill,age\n007,flu,1\n7,flu,2\n7.0,flu,3\n70,well,4\n,cold,5\n-9,cold,6\n")
+    path.write_text("who,ill,age\n007,flu,1\n7,flu,2\n7.0,flu,3\n7,well,4\n,cold,5\n-9,cold,6\n")
     schema = Schema(dict(SCHEMA.columns), missing="-9")
     ledger = PrivSyn(1.0, DELTA, schema, unit="who", rows_per_unit=1).fit(path).ledger_
-    assert exact_answers[0].sum() == 2 * 2
+    assert exact_answers[0].sum() == 2 * 3  # a row of each of three persons, in two columns
     assert not any("read off" in fact for fact in ledger.public_inputs)
+
+
+@both
+def test_one_person_moves_no_answer_further_than_the_ledger_says_whoever_is_spelt_alike(
+    method, exact_answers
+):
+    """7 and 007, who shared three rows: one left and the other's came instead, sqrt 2 times as far."""
+    table = pd.DataFrame(
+        {"ill": ["flu"] * 3 + ["cold"] * 3, "who": ["7"] * 3 + ["007"] * 3, "age": [1] * 3 + [9] * 3}
+    )
+    moves = set()
+    for leaver in ("7", "007"):
+        for rest in (table, table[table["who"] != leaver]):
+            exact_answers.clear()
+            ledger = fitted(rest, method=method, seed=3).ledger_
+            seen = exact_answers[0]
+            moves.add(tuple(seen.tolist()))
+    whole, *others = sorted(moves, key=sum, reverse=True)
+    for other in others:
+        assert np.linalg.norm(np.subtract(whole, other)) == pytest.approx(ledger.spends[0].sensitivity)
 
 
 def test_rows_that_change_their_order_from_walk_to_walk_are_refused():

@@ -145,8 +145,8 @@ def _as_announced(part: pd.DataFrame, announced: pd.DataFrame) -> pd.DataFrame:
     """The part, in cells that can be read; refused if its columns or dtypes are others: Dask does not look.
 
     A cell that is missing or has a fraction makes floats of the integers in its part. Then identifiers beyond
-    2^53 would be other ones than in the next part, and a person would keep as many rows under each; and 1
-    among categories would be 1.0, so that one row moves the votes of all.
+    2^53 would be none there, so one row would drop those of others; and 1 among categories would be 1.0, so
+    that one row moves the votes of all.
     """
     if list(part.columns) != list(announced.columns) or not all(map(_alike, part.dtypes, announced.dtypes)):
         raise InputError("a part of the table has other columns or dtypes than are announced")

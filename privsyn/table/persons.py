@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Decimal
+from functools import partial
 from hashlib import blake2b
-from numbers import Real
-from unicodedata import normalize
-from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -21,67 +17,119 @@ from privsyn.answers.arrays import Ints, Mask
 from privsyn.errors import InputError
 from privsyn.table.checks import check_names
 from privsyn.table.csv_file import MARKS
-from privsyn.table.dtypes import family
+from privsyn.table.dtypes import OBJECT, TEXT, Dtype, family, number_type
 
 ABSENT = {*MARKS, "NaT"}
-"""Texts that are no identifier, as a missing cell is none."""
+"""Texts that are no identifier, with or without blanks around them: several persons may share them."""
 
-MOST_DIGITS = 4000
-"""Of a number that is an identifier: more are refused by Python, after it has worked on them for long."""
+UNDECODED = "\ufffd"
+"""Stands for bytes that are not UTF-8, and so for different ones: a text that holds it is no identifier."""
 
 KEY = secrets.token_bytes(16)
 """Of this process, and of machines that it asks: fingerprints tell nothing to who does not know it. We write
 neither to any disk; an engine may (docs/privacy.md)."""
 
-_WHOLE = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]*+)(?:\.0*+)?")  # + takes all and never tries with fewer
+PRINT = 16
+"""Bytes of a fingerprint."""
+
+NOBODY = -1
+"""The code of a row without an identifier."""
 
 
 def persons_of(table: pd.DataFrame, unit: str) -> Ints:
-    """A code for each row, the same for all rows of one person; -1 where there is no identifier.
+    """Return a code for each row, the same for all rows of one person; -1 where there is no identifier.
 
     Parameters
     ----------
     table : pandas.DataFrame
     unit : str
-        The column of identifiers: text, or whole numbers in whatever type.
+        The column of identifiers: text or whole numbers.
 
     Raises
     ------
     InputError
-        If there is no such column, or its dtype is one of dates, flags or lists; never for a cell.
+        If there is no such column, or its dtype cannot hold identifiers; never for a cell.
 
     Examples
     --------
-    >>> table = pd.DataFrame({"who": ["b", " a", "a", None, "b"], "visits": 1})
+    >>> table = pd.DataFrame({"who": ["b", "7", "007", None, "b"], "visits": 1})
     >>> persons_of(table, "who").tolist()
-    [0, 1, 1, -1, 0]
+    [0, 1, 2, -1, 0]
     """
     check_names(table.columns)
     if unit not in table.columns:
         raise InputError(f"the table has no column {unit!r}, which unit names: mend the one or the other")
-    cells = table[unit]
-    if family(cells.dtype) not in ("text", "integer", "real", "category", "object"):
-        raise InputError(f"column {unit!r}: an identifier is text or a whole number, not {cells.dtype}")
-    names = np.array([identifier(cell) for cell in _objects(cells)], dtype=object)
+    _check_dtype(unit, table[unit].dtype)
+    names = np.array([*identifiers(table[unit]), None], dtype=object)[:-1]
     return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
 
 
-def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
-    """A code for each row that depends on its identifier alone; -1 where there is none.
+def _check_dtype(unit: str, dtype: Dtype) -> None:
+    """Refuse a dtype that does not say how identifiers are written."""
+    if family(_written(dtype)) not in ("text", "integer", "real", "object"):
+        raise InputError(f"column {unit!r}: an identifier is text or a whole number, not {_written(dtype)}")
+    if dtype == OBJECT and dtype != TEXT:
+        raise InputError(
+            f"column {unit!r}: its dtype is object, which does not say what an identifier is:"
+            " convert it with astype('str'), or astype('Int64') for whole numbers"
+        )
 
-    So the rows of a person are known in whatever part of a table, in whatever process. Two people who share a
-    code, by a chance of 2^-63, are taken for one, which is on the safe side (see `identifier`).
+
+def _written(dtype: Dtype) -> Dtype:
+    """The dtype of the identifiers themselves, which a column of categories has only once each."""
+    return dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
+
+
+def identifiers(cells: pd.Series) -> list[bytes | None]:
+    """Return the identifier of each row, None where there is none.
+
+    The promise per person relies on two facts, which the ledger lists: one person has one identifier, and no
+    two persons share one. So two cells are one identifier if they are written alike, and not otherwise:
+
+    - text is compared character by character. ``7`` and ``007`` are two persons, and so are texts that differ
+      in blanks, capitals or Unicode form. To join two spellings would let two persons share k rows: when one
+      leaves, k rows of the other may take the place.
+    - whole numbers are compared by value, and the dtype says that they are numbers.
+    - floating-point numbers are identifiers only if they are whole and their type tells them from their
+      neighbours (below 2^53 in float64): others may stand for several persons.
+    - a column of objects is a column of text in older versions of pandas, and is read as that. What is not
+      text there is no identifier, so that nobody can be 7 in one row and "7" in another.
+
+    A row without an identifier is dropped, by its own cell alone, which is safe in any case: it moves no
+    other row (`kept_rows`).
+
+    >>> identifiers(pd.Series(["7", "007", " 7", "Ann", None, "NA"]))
+    [b'7', b'007', b' 7', b'Ann', None, None]
+    >>> identifiers(pd.Series([7.0, 0.5, 2.0**53]))
+    [b'7', None, None]
     """
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        names = [*identifiers(pd.Series(cells.cat.categories)), None]  # pandas' code of missing is -1
+        return [names[code] for code in cells.cat.codes.tolist()]
+    read: Callable[[object], bytes | None] = _text
+    if family(cells.dtype) == "integer":
+        read = _integer
+    elif family(cells.dtype) == "real":
+        read = partial(_float, below=2.0 ** (np.finfo(number_type(cells.dtype)).nmant + 1))
+    return list(map(read, _objects(cells)))
 
-    def code(cell: object) -> int:
-        name = identifier(cell)
-        if name is None:
-            return -1
-        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
-        return int.from_bytes(digest, "big") >> 1
 
-    cells = _objects(table[unit])
-    return np.fromiter(map(code, cells), np.int64, len(cells))
+def _text(cell: object) -> bytes | None:
+    try:
+        text = str.__str__(cell)  # what a class that derives from str says of itself does not matter
+        return None if UNDECODED in text or text.strip() in ABSENT else text.encode("utf-8", "surrogatepass")
+    except Exception:  # no text, or an object that raises what it likes
+        return None
+
+
+def _integer(cell: object) -> bytes | None:
+    return str(cell).encode() if isinstance(cell, int) else None
+
+
+def _float(cell: object, below: float) -> bytes | None:
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < below:
+        return str(int(cell)).encode()
+    return None
 
 
 def _objects(cells: pd.Series) -> list[object]:
@@ -89,6 +137,35 @@ def _objects(cells: pd.Series) -> list[object]:
     with suppress(Exception):  # no row should raise, and none may speak through what is said of it
         return cells.tolist()
     raise InputError("the identifiers could not be read: please report this, unless memory ran out")
+
+
+def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
+    """Return two numbers for each row that depend on its identifier alone; zeros where there is none.
+
+    So the rows of a person are known in whatever part of a table, in whatever process. A person shares all
+    128 bits with any of n others with a chance of n / 2^128: below 10^-29 for a billion.
+    """
+
+    def digest(name: bytes | None) -> bytes:
+        return bytes(PRINT) if name is None else blake2b(name, digest_size=PRINT, key=key).digest()
+
+    found = b"".join(map(digest, identifiers(table[unit])))
+    return np.frombuffer(found, np.int64).reshape(-1, 2)
+
+
+def codes_of(prints: Ints) -> Ints:
+    """Return a code for each row, the same for equal fingerprints; -1 for zeros.
+
+    >>> codes_of(np.array([[5, 5], [0, 0], [5, 6], [5, 5]])).tolist()
+    [1, -1, 2, 1]
+    """
+    order = np.lexsort(prints.T)
+    begins = np.zeros(len(order), np.bool_)
+    for half in prints.T:
+        begins[1:] |= half[order[1:]] != half[order[:-1]]
+    codes = np.empty(len(order), np.int64)
+    codes[order] = np.cumsum(begins)
+    return np.where(prints.any(axis=1), codes, NOBODY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +184,7 @@ class Bound:
     kept : integer array
         A bit for each row, packed: a cluster sends it to every machine.
     mark : bytes
-        Of all `fingerprints` of the part, in their order.
+        A digest of all `fingerprints` of the part, in their order.
     key : bytes
         With which fingerprints and mark were made.
     """
@@ -119,16 +196,16 @@ class Bound:
     key: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, unit: str, persons: Ints, kept: Mask, key: bytes = KEY) -> Bound:
-        """Which are kept of the rows that have these fingerprints.
+    def of(cls, unit: str, prints: Ints, kept: Mask, key: bytes = KEY) -> Bound:
+        """Return which rows are kept of those that have these fingerprints.
 
         >>> table = pd.DataFrame({"who": ["b", "a", "b"], "visits": [1, 2, 3]})
         >>> bound = Bound.of("who", fingerprints(table, "who"), np.array([True, True, False]))
         >>> [rows["visits"].tolist() for rows in bound.kept_of([table[:2], table[2:]])]
         [[1, 2], []]
         """
-        mark = blake2b(persons.tobytes(), digest_size=32, key=key).digest()
-        return cls(unit, len(persons), np.packbits(kept), mark, key)
+        mark = blake2b(prints.tobytes(), digest_size=32, key=key).digest()
+        return cls(unit, len(prints), np.packbits(kept), mark, key)
 
     def kept_of(self, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """The rows that are kept, of all rows of the part in frames; it fails at their end."""
@@ -144,46 +221,3 @@ class Bound:
             raise InputError(
                 "the rows come in another order each time they are read: write the table to a file first"
             )
-
-
-def identifier(cell: object) -> str | None:
-    """The one form of an identifier, in whatever type or spelling it is given; None where there is none.
-
-    Which forms are one? Taken apart, m forms of one person's identifier would keep k rows each, and no
-    promise would hold. Taken together, two people under one form share k rows: the promise holds for the two
-    at once, and for one of them alone at no worse than twice the distance, for k rows may leave and k of the
-    other's take their place. So in doubt they are one, and what a file, a dtype or a keyboard does to one
-    identifier is undone here: 7, 7.0, "7" and "007" are one, and so are texts that differ in blanks or in how
-    Unicode spells a letter. But capitals differ from small letters: where identifiers are random text they
-    are other people's. Doubles beyond 2^53 lost digits before they came here, so that some people share k
-    rows. What is neither text nor number (a list, a date) is no identifier; nor is anything that raises when
-    it is looked at.
-
-    >>> [identifier(cell) for cell in (7, 7.0, "007", " Ann  Lee", "NA", float("nan"), [7])]
-    ['7', '7', '7', 'Ann Lee', None, None, None]
-    """
-    try:
-        return _one_form(cell)
-    except Exception:  # an object may raise what it likes
-        return None
-
-
-def _one_form(cell: object) -> str | None:
-    if isinstance(cell, bytes):
-        cell = cell.decode("utf-8", "backslashreplace")
-    elif isinstance(cell, Decimal) and cell.adjusted() >= MOST_DIGITS:
-        return None
-    elif isinstance(cell, Real | Decimal):
-        whole = int(cell)  # type: ignore[arg-type]  # the stub of Real lacks it; one that is infinite raises
-        cell = str(whole if cell == whole else cell)
-    elif isinstance(cell, UUID):
-        cell = str(cell)
-    if not isinstance(cell, str):
-        return None
-    text = " ".join(normalize("NFKC", cell).split())
-    if text in ABSENT:
-        return None
-    if number := _WHOLE.fullmatch(text):
-        sign, digits = number[1], number[2] or "0"
-        return f"-{digits}" if sign == "-" and digits != "0" else digits
-    return text

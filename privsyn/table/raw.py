@@ -17,7 +17,7 @@ from privsyn.answers.counting import Ask, Walk, block_of
 from privsyn.errors import InputError
 from privsyn.table.codec import Codec
 from privsyn.table.form import PANDAS, Form
-from privsyn.table.persons import KEY, Bound, fingerprints, persons_of
+from privsyn.table.persons import KEY, Bound, codes_of, fingerprints, persons_of
 from privsyn.table.schema import Schema
 from privsyn.table.unchanged import Stamps, require_unchanged
 
@@ -87,11 +87,12 @@ class RawTable(ABC):
         unit : str
             The column of identifiers.
         choose : callable
-            Of a code for each row, the same for all rows of a person, makes which rows are kept.
+            Returns which rows are kept, from a code for each: the same for all rows of a person, -1 for none.
         """
         persons_of(self.head, unit)  # refuses a column that is not there, or of another kind
-        parts = self.each(partial(_persons, unit, KEY))
-        kept = np.split(choose(np.concatenate(parts)), np.cumsum([len(persons) for persons in parts])[:-1])
+        parts = self.each(partial(_fingerprints, unit, KEY))
+        ends = np.cumsum([len(prints) for prints in parts])[:-1]
+        kept = np.split(choose(codes_of(np.concatenate(parts))), ends)
         return self.keep([Bound.of(unit, *part) for part in zip(parts, kept, strict=True)])
 
     def require_unchanged(self) -> None:
@@ -106,7 +107,7 @@ class RawTable(ABC):
             )
 
 
-def _persons(unit: str, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints:
+def _fingerprints(unit: str, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints:
     return np.concatenate([fingerprints(frame, unit, key) for frame in frames])
 
 
