@@ -40,6 +40,20 @@ class DroppedWarning(UserWarning):
     """The schema calls a column free text, so the synthetic table lacks it."""
 
 
+class ObjectsWarning(UserWarning):
+    """A column of Python objects is not declared, so that most kinds of cell in it are not synthesised."""
+
+
+def warn_objects(names: Sequence[str]) -> None:
+    """Warn the caller of `fit` of columns whose dtype says nothing. It depends on schema and dtypes alone."""
+    text = (
+        f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
+        f"{', '.join(map(repr, names))}. Declare others in the schema: Time(), Duration(), "
+        "Datetime(objects='date'), Numerical(objects='decimal')"
+    )
+    warnings.warn(text, ObjectsWarning, stacklevel=3)
+
+
 def warn_dropped(names: Sequence[str]) -> None:
     """Warn the caller of `fit` of columns that are left out. It depends on the schema alone."""
     text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from privsyn.answers.learnt import Method
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
-from privsyn.errors import InputError, counted, shown, warn_dropped
+from privsyn.errors import InputError, counted, shown, warn_dropped, warn_objects
 from privsyn.methods import default, published
 from privsyn.methods.opening import open_schema, reserved_delta
 from privsyn.private.accounting import Accounting, rho_for
@@ -263,6 +263,8 @@ class PrivSyn:
         self.release_ = Release(codec, learnt, ledger, self.method, rows.form.without(codec.dropped))
         if codec.dropped:
             warn_dropped(codec.dropped)
+        if unknown.objects:
+            warn_objects(unknown.objects)
         return self
 
     def sample(

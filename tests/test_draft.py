@@ -135,6 +135,13 @@ def test_from_dtypes_no_row_is_looked_at(tmp_path):
     assert found["n"] == Numerical()
 
 
+def test_from_dtypes_the_unit_is_left_out(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("who,a\nx,1\n")
+    drafted = run(capsys, "schema", tmp_path / "t.csv", "--from-dtypes", "--unit", "who")
+    assert drafted.code == 0
+    assert "who" not in drafted.out
+
+
 def test_a_damaged_parquet_file_is_one_line(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"secret")
     with pytest.raises(InputError, match=r"not a Parquet file, or a damaged one$"):

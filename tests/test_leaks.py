@@ -13,9 +13,12 @@ import logging
 import os
 import sys
 import traceback
+import warnings
 import zipfile
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date, time
+from decimal import Decimal
 from types import FunctionType
 
 import numpy as np
@@ -35,12 +38,13 @@ from privsyn import (
     PrivSyn,
     Schema,
     Text,
+    Time,
     load,
     synthesizer,
 )
-from privsyn.errors import DroppedWarning
+from privsyn.errors import DroppedWarning, ObjectsWarning
 from privsyn.private.measure import PrivateTable
-from privsyn.table.dtypes import OBJECT
+from privsyn.table.dtypes import OBJECT, TEXT
 from privsyn.table.stream import open_table
 
 EXAMPLES = int(os.environ.get("FUZZ", "40"))  # `make fuzz` says 10,000
@@ -98,21 +102,68 @@ def all_of(error):
 
 
 def end(source, schema, method="published"):
-    """How a run ends: with the text of an `InputError` that has nothing behind it, or well, with none.
+    """How a run ends: with the text of an `InputError` that has nothing behind it, or well.
 
-    Any other exception is a crash.
+    Then what is returned is the warning on columns of objects, or None. Any other exception is a crash.
     """
     complaint = None
-    try:
-        PrivSyn(0.5, 1e-9, schema, method=method).fit(source).sample(5)
-    except InputError as error:
-        complaint = error
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("error")
+        warnings.simplefilter("always", ObjectsWarning)
+        try:
+            PrivSyn(0.5, 1e-9, schema, method=method).fit(source).sample(5)
+        except InputError as error:
+            complaint = error
     if complaint is None:
-        return None
+        return "".join(str(one.message) for one in warned) or None
     assert complaint.__cause__ is None
     assert complaint.__context__ is None
     assert "\n" not in str(complaint)
     return str(complaint)
+
+
+OBJECTS = {
+    "texts": ["a", "b"] * 20,
+    "times": [time(8, 30), time(9, 1)] * 20,
+    "one time": ["a"] * 39 + [time(8, 30)],
+    "dates": [date(2020, 1, 31)] * 40,
+    "decimals": [Decimal("1.5"), None] * 20,
+    "nothing": [None] * 40,
+    "no rows": [],
+}
+
+
+@pytest.mark.skipif(OBJECT == TEXT, reason="this pandas keeps text in columns of objects")
+@pytest.mark.parametrize("schema", [None, Schema({"at": Categorical(), "n": Numerical(0, 1)})])
+def test_that_a_column_of_objects_is_not_read_is_said_whatever_its_cells(schema):
+    """Of times of day without a schema nothing came out, and nobody said so."""
+    tables = [
+        pd.DataFrame({"at": pd.Series(cells, dtype=object), "n": np.arange(len(cells)) % 2})
+        for cells in OBJECTS.values()
+    ]
+    said = {end(table, schema) for table in tables}
+    assert len(said) == 1
+    assert "only text, numbers and booleans are synthesised: 'at'. Declare others" in said.pop()
+
+
+def test_nothing_is_said_of_objects_that_are_declared():
+    table = pd.DataFrame(
+        {
+            "at": pd.Series(OBJECTS["times"], dtype=object),
+            "day": pd.Series(OBJECTS["dates"], dtype=object),
+            "cost": pd.Series(OBJECTS["decimals"], dtype=object),
+            "name": pd.Series(OBJECTS["texts"], dtype=object),
+        }
+    )
+    schema = Schema(
+        {
+            "at": Time(),
+            "day": Datetime("2020-01-01", "2020-12-31", objects="date"),
+            "cost": Numerical(0, 9, decimals=2, objects="decimal"),
+            "name": Categorical(["a", "b"]),
+        }
+    )
+    assert end(table, schema) is None
 
 
 # --- a marker in one row -----------------------------------------------------------------------------------

@@ -26,13 +26,16 @@ from privsyn import (
     CsvFormat,
     Datetime,
     Duration,
+    Forbidden,
     Identifier,
+    Increasing,
     InputError,
     Numerical,
     PrivSyn,
     Schema,
     Text,
     Time,
+    Total,
     load,
 )
 from privsyn.errors import DroppedWarning
@@ -428,6 +431,42 @@ def test_names_that_are_alike_or_no_text_are_refused(names, words):
 def test_types_that_no_column_fits_are_refused(column):
     with pytest.raises(InputError, match="convert it"):
         PrivSyn(1.0).fit(pd.DataFrame({"a": column}))
+
+
+CONSTRAINTS = [
+    (),
+    (Increasing(["low", "high"], strict=True),),
+    (Total("sum", {"low": 1, "high": 2}),),
+    (Forbidden({"low": {"low": 3, "high": 10.5}}),),
+]
+AS_FLOATS = {
+    "float64": lambda table: table,
+    "float32": lambda table: table.astype("float32"),
+    "Float64": lambda table: table.astype("Float64"),
+    "float of Arrow": lambda table: table.astype("double[pyarrow]"),
+    "Arrow": lambda table: pa.Table.from_pandas(table, preserve_index=False),
+    "polars": pl.from_pandas,
+}
+
+
+@pytest.mark.parametrize("made", AS_FLOATS.values(), ids=AS_FLOATS)
+@pytest.mark.parametrize("bounds", [{"low": -9, "high": 99}, {}], ids=["given", "found"])
+def test_whole_numbers_stay_whole_in_a_dtype_of_floats(made, bounds, tmp_path):
+    """A missing cell turns them into floats; the schema says what they are. A CSV shows no point."""
+    low, high = cells([0, 7, 20, None], "float64"), cells([30, 41, 33, 57], "float64")
+    table = made(pd.DataFrame({"low": low, "high": high, "sum": low + 2 * high}))
+    ends = dict.fromkeys(("low", "high"), Numerical(**bounds, integer=True))
+    for constraints in CONSTRAINTS if bounds else CONSTRAINTS[:1]:
+        schema = Schema({**ends, "sum": Numerical(integer=True)}, constraints=constraints)
+        model = PrivSyn.paper(MANY, 1e-9, schema, seed=1).fit(table)
+        assert type(model.sample(2)) is type(table)
+        model.sample_to(tmp_path / "t.csv", ROWS)
+        texts = pd.read_csv(tmp_path / "t.csv", dtype=str).melt()["value"].dropna()
+        assert texts.str.fullmatch("-?[0-9]+").all()
+        model.sample_to(tmp_path / "t.parquet", ROWS)
+        numbers = pd.read_parquet(tmp_path / "t.parquet").astype("float64").melt()["value"].dropna()
+        assert len(texts) == pytest.approx(len(numbers), abs=ROWS / 4)
+        assert (numbers == numbers.round()).all()
 
 
 def test_identifiers_are_made_anew_by_their_dtype():

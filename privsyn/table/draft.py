@@ -16,7 +16,7 @@ from privsyn.table.cells import moments
 from privsyn.table.coders import make_coder
 from privsyn.table.csv_file import marks_in
 from privsyn.table.csv_text import read_header
-from privsyn.table.dtypes import Dtype, family, number_type
+from privsyn.table.dtypes import TEXT, Dtype, family, number_type
 from privsyn.table.header import check_header
 from privsyn.table.kinds import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.naming import can_name, names_rows, with_identifiers
@@ -94,7 +94,7 @@ def _empty(table: object) -> pd.DataFrame:
     if is_csv(table):
         path = Path(cast(str, table))
         check_header(path, names := read_header(path))
-        return pd.DataFrame({name: [] for name in names}, dtype=object)
+        return pd.DataFrame({name: [] for name in names}, dtype=TEXT)
     return read_columns(table)
 
 

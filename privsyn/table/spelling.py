@@ -18,6 +18,11 @@ def spelt(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     >>> frame = pd.DataFrame({"price": [2.5, None]})
     >>> spelt(frame, Schema({"price": Numerical(0, 9, decimals=2)}))["price"].tolist()
     ['2.50', None]
+
+    Whole numbers stay so where a missing cell has made floats of them:
+
+    >>> spelt(pd.DataFrame({"age": [25.0, None]}), Schema({"age": Numerical(integer=True)}))["age"].tolist()
+    ['25', None]
     """
     columns = {name: _spelt(frame[name], name, schema) for name in frame.columns}
     return pd.DataFrame(columns, copy=False)
@@ -29,7 +34,9 @@ def _spelt(cells: pd.Series, name: str, schema: Schema) -> pd.Series:
         return _texts(cells, cells.dt.strftime(column.format))
     if kind not in ("integer", "real"):
         return cells
-    decimals = column.decimals if isinstance(column, Numerical) and kind == "real" else None
+    decimals = None
+    if isinstance(column, Numerical) and kind == "real":
+        decimals = 0 if column.integer else column.decimals
     if decimals is None and schema.csv.spells_plainly:
         return cells
     texts = cells.map(str if decimals is None else f"{{:.{decimals}f}}".format, na_action="ignore")

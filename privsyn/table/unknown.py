@@ -18,7 +18,7 @@ from privsyn.table.checks import LONGEST, check_names
 from privsyn.table.codec import Codec
 from privsyn.table.coders import exact_decimals, largest_decimal, make_coder
 from privsyn.table.columns import Ordered
-from privsyn.table.dtypes import OBJECT, Dtype, family, number_type
+from privsyn.table.dtypes import OBJECT, TEXT, Dtype, family, number_type
 from privsyn.table.held import by_type, hold_cells
 from privsyn.table.kinds import Categorical, Column, Identifier, Numerical
 from privsyn.table.naming import with_identifiers
@@ -92,6 +92,11 @@ class Unknown:
     def bounds(self) -> tuple[str, ...]:
         """The columns whose bounds are to be found."""
         return tuple(name for name in self._open if not isinstance(self.schema.columns[name], Categorical))
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """Those of `values` whose dtype says nothing of their cells; none where text has that dtype too."""
+        return tuple(name for name in self.values if self.dtypes.get(name) == OBJECT != TEXT)
 
     @property
     def _open(self) -> list[str]:
