@@ -81,6 +81,7 @@ def read_parts(path: str | PathLike[str]) -> Parts:
 
 def _unpacked(text: dict[str, Any], arrays: dict[str, Array]) -> Parts:
     """The parts; any exception if they do not fit together."""
+    _mend_keys(text["codec"]["schema"])
     codec = Codec.from_dict(text["codec"])
     original = codec.domain
     merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
@@ -117,3 +118,15 @@ def _check_tables(learnt: Learnt) -> None:
     for table in (*learnt.one_ways, *learnt.marginals):
         if not ((table.counts >= 0).all() and isclose(table.total, learnt.total, rel_tol=SAME_TOTAL)):
             raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")
+
+
+def _mend_keys(schema: dict[str, Any]) -> None:
+    """Give the keys of a mapping from numbers or booleans their type back.
+
+    Version 0.1.0 wrote them as keys of JSON, which are text.
+    """
+    for constraint in schema.get("constraints", ()):
+        if isinstance(mapping := constraint.get("mapping"), dict):
+            values = schema["columns"][constraint["by"]].get("values", ())
+            typed = {json.dumps(value): value for value in values if type(value) in (bool, int, float)}
+            constraint["mapping"] = [[typed.get(key, key), value] for key, value in mapping.items()]

@@ -16,7 +16,7 @@ from privsyn.errors import InputError, shown
 from privsyn.table.constraint_file import constraint_of, plain_constraint
 from privsyn.table.csv_format import CsvFormat
 from privsyn.table.kinds import Categorical, Column, Identifier, Numerical, Text
-from privsyn.table.plain import plain_value
+from privsyn.table.plain import plain_value, read_typed, typed_value
 from privsyn.table.schema import Schema
 from privsyn.table.sources import atomic_path
 from privsyn.table.times import Datetime, Duration, Time
@@ -96,7 +96,8 @@ def to_plain(schema: Schema) -> dict[str, Any]:
     if spelling := _differing("csv", schema.csv):
         top["csv"] = spelling
     columns = {name: _plain_column(name, column) for name, column in schema.columns.items()}
-    constraints = [plain_constraint(constraint) for constraint in schema.constraints]
+    listed = {name for name, column in schema.columns.items() if isinstance(column, Categorical)}
+    constraints = [plain_constraint(constraint, listed) for constraint in schema.constraints]
     return {**top, "columns": columns, **({"constraints": constraints} if constraints else {})}
 
 
@@ -139,7 +140,7 @@ def _column(name: object, said: object) -> Column:
             raise InputError(f"the kind {shown(kind)} is none of {', '.join(_KINDS)}")
         settings = {key: value for key, value in said.items() if key != "kind"}
         _check_keys(settings, tuple(field.name for field in fields(_KINDS[kind])))
-        return _KINDS[kind](**settings)
+        return _KINDS[kind](**{key: _read_setting(key, value) for key, value in settings.items()})
     except InputError as error:
         raise InputError(f"column {name!r}: {error}") from None
 
@@ -176,7 +177,29 @@ def _day(unit: Any) -> dict[str, object]:
 def _differing(what: str, settings: Any) -> dict[str, Any]:
     """The settings that differ from the defaults."""
     said = {field.name: (getattr(settings, field.name), field.default) for field in fields(settings)}
-    return {key: plain_value(what, value) for key, (value, default) in said.items() if value != default}
+    return {
+        key: _plain_setting(what, key, value) for key, (value, default) in said.items() if value != default
+    }
+
+
+def _plain_setting(what: str, key: str, value: Any) -> Any:
+    match key:
+        case "values":
+            return [typed_value(what, listed) for listed in value]
+        case "other":
+            return typed_value(what, value)
+        case _:
+            return plain_value(what, value)
+
+
+def _read_setting(key: str, value: Any) -> Any:
+    match key, value:
+        case "values", list():
+            return [read_typed(listed) for listed in value]
+        case "other", _:
+            return read_typed(value)
+        case _:
+            return value
 
 
 def parse(text: str) -> object:
