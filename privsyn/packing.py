@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from math import isclose
+from collections.abc import Mapping
+from math import isclose, prod
 from os import PathLike
 from typing import Any, get_args
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from privsyn.answers.arrays import Array
 from privsyn.answers.certainty import Certainty
-from privsyn.answers.domain import Attributes, Domain
+from privsyn.answers.domain import Domain
 from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal, Measurement
 from privsyn.answers.merging import Merging
@@ -25,8 +26,16 @@ from privsyn.table.form import Form
 FORMAT = 2  # raised when an older reader would misread it
 SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
 
+LEAST_MEMORY = 2**26  # bytes that any release may take, however small its file is
+MOST_RATIO = 100  # of memory to packed arrays; releases of real tables take 1 to 5 times as much
+A_CODE = 100  # bytes that a codec takes for a code of a number or a time
+
 Parts = tuple[Codec, Learnt, Ledger, Method, Form]
 """What a release is made of."""
+
+
+class TooLargeError(ValueError):
+    """A file would take far more memory than a release of its size does."""
 
 
 def pack(parts: Parts) -> bytes:
@@ -40,8 +49,6 @@ def pack(parts: Parts) -> bytes:
     heard = [certainty.heard for certainty in learnt.certainties]
     arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(heard)}
     arrays |= {f"noise_{j}": table.variance for j, table in enumerate(heard)}
-    packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
     text = {
         "format": FORMAT,
         "method": method,
@@ -60,57 +67,110 @@ def pack(parts: Parts) -> bytes:
     with zipfile.ZipFile(whole, "w") as file:
         # Under a fixed date, which is part of the bytes.
         file.writestr(zipfile.ZipInfo("release.json"), json.dumps(text, indent=1))
-        file.writestr(zipfile.ZipInfo("arrays.npz"), packed.getvalue())
+        file.writestr(zipfile.ZipInfo("arrays.npz"), _packed(arrays, codec))
     return whole.getvalue()
 
 
+def _packed(arrays: Mapping[str, Array], codec: Codec) -> bytes:
+    """The arrays, compressed unless that makes them so small that a reader would suspect them."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
+    if _memory(sum(array.nbytes for array in arrays.values()), codec.to_dict()) > _most(packed.tell()):
+        packed = io.BytesIO()
+        np.savez(packed, **arrays)  # type: ignore[arg-type]
+    return packed.getvalue()
+
+
 def read_parts(path: str | PathLike[str]) -> Parts:
-    """What a file holds that `pack` made; an `InputError` if it is no such file, or not all of it."""
+    """What a file holds that `pack` made; an `InputError` if it is no such file, or not all of it.
+
+    A file may come from anywhere, so nothing is unpacked before its size is known.
+    """
+    complaint = "not a saved release, or cut short; save it again"
     try:
         with zipfile.ZipFile(path) as file:
+            if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
+                raise ValueError("its members are compressed, each many times over perhaps")
             text = json.loads(file.read("release.json"))
             if text["format"] == FORMAT:
-                with np.load(io.BytesIO(file.read("arrays.npz")), allow_pickle=False) as arrays:
-                    return _unpacked(text, dict(arrays))
+                if sorted(file.namelist()) != ["arrays.npz", "release.json"]:
+                    raise ValueError(f"members {file.namelist()}")
+                packed = file.read("arrays.npz")
+                with zipfile.ZipFile(io.BytesIO(packed)) as arrays:
+                    return _unpacked(text, arrays, most=_most(len(packed)))
+            complaint = "a release of another version of privsyn; sample it with that one"
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except Exception:  # zipfile, json, NumPy and our own constructors: each has its own on a damaged file
-        raise InputError(f"{path}: not a saved release, or cut short; save it again") from None
-    raise InputError(f"{path}: a release of another version of privsyn; sample it with that one")
+        complaint = "there is no such file"
+    except TooLargeError as error:
+        complaint = str(error)
+    except Exception:  # noqa: S110  # zipfile, json, NumPy and our constructors: each raises its own errors
+        pass
+    raise InputError(f"{path}: {complaint}")
 
 
-def _unpacked(text: dict[str, Any], arrays: dict[str, Array]) -> Parts:
-    """The parts; any exception if they do not fit together."""
+def _most(packed: int) -> int:
+    """The most memory, in bytes, that a release whose arrays are packed in so many bytes may take."""
+    return LEAST_MEMORY + MOST_RATIO * packed
+
+
+def _memory(arrays: int, codec: Mapping[str, Any]) -> int:
+    """About how much memory a release takes, in bytes: its arrays, and the codes of its columns."""
+    return arrays + A_CODE * Codec.most_codes(codec)
+
+
+def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Parts:
+    """The parts; any exception if they do not fit together, or take more than `most` bytes of memory."""
     _mend_keys(text["codec"]["schema"])
+    memory = _memory(sum(member.file_size for member in file.infolist()), text["codec"])
+    if memory > most:
+        raise TooLargeError(f"would take {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
     codec = Codec.from_dict(text["codec"])
     original = codec.domain
     merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
-    places = range(len(original))
-    total = float(text["total"])
-
-    def table(attributes: Attributes, key: str) -> Marginal:
-        return Marginal(merged.project(attributes), arrays[key])
-
-    if text["method"] not in get_args(Method):
-        raise ValueError(f"method {text['method']}")
-
-    merging = Merging(
-        original,
-        merged,
-        tuple(arrays[f"groups_{j}"] for j in places),
-        tuple(arrays[f"shares_{j}"] for j in places),
-    )
-    one_ways = tuple(table((name,), f"one_way_{j}") for j, name in enumerate(original.names))
-    marginals = tuple(table(tuple(a), f"marginal_{j}") for j, a in enumerate(text["marginals"]))
+    released = {f"one_way_{j}": merged.project((name,)) for j, name in enumerate(merged.names)}
+    released |= {f"marginal_{j}": merged.project(tuple(names)) for j, names in enumerate(text["marginals"])}
+    arrays = _arrays(file, original, released)
+    tables = tuple(Marginal(domain, arrays[name]) for name, domain in released.items())
     certainties = tuple(
         Certainty(
-            Measurement(Marginal(released.domain, arrays[f"heard_{j}"]), arrays[f"noise_{j}"]), float(error)
+            Measurement(Marginal(table.domain, arrays[f"heard_{j}"]), arrays[f"noise_{j}"]), float(error)
         )
-        for j, (released, error) in enumerate(zip((*one_ways, *marginals), text["errors"], strict=True))
+        for j, (table, error) in enumerate(zip(tables, text["errors"], strict=True))
     )
-    learnt = Learnt(merging, one_ways, marginals, total, certainties)
+    groups, shares = (
+        tuple(arrays[f"{name}_{j}"] for j in range(len(original))) for name in ("groups", "shares")
+    )
+    merging = Merging(original, merged, groups, shares)
+    one_ways, marginals = tables[: len(original)], tables[len(original) :]
+    learnt = Learnt(merging, one_ways, marginals, float(text["total"]), certainties)
     _check_tables(learnt)
+    if text["method"] not in get_args(Method):
+        raise ValueError(f"method {text['method']}")
     return codec, learnt, Ledger.from_dict(text["ledger"]), text["method"], Form.from_plain(text["form"])
+
+
+def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Domain]) -> dict[str, Array]:
+    """The arrays of these tables and of the merging, and no others."""
+    shapes = {name: domain.shape for name, domain in released.items()}
+    for j, domain in enumerate(released.values()):
+        shapes |= {f"heard_{j}": domain.shape, f"noise_{j}": domain.shape}
+    for j, size in enumerate(original.sizes):
+        shapes |= {f"groups_{j}": (size,), f"shares_{j}": (size,)}
+    if sorted(file.namelist()) != sorted(f"{name}.npy" for name in shapes):
+        raise ValueError("arrays are missing, or there are others")
+    return {name: _array(file, f"{name}.npy", shape) for name, shape in shapes.items()}
+
+
+def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Array:
+    """An array of this shape; an exception, before its numbers are read, if it is another."""
+    with file.open(name) as member:
+        if np.lib.format.read_magic(member) != (1, 0):
+            raise ValueError(f"{name}: a format that `pack` does not write")
+        found, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
+        size = member.tell() + prod(shape) * dtype.itemsize
+        if found != shape or dtype.kind not in "iuf" or size != file.getinfo(name).file_size:
+            raise ValueError(f"{name}: {dtype} of shape {found}, where {shape} is expected")
+        return np.frombuffer(member.read(), dtype).reshape(shape, order="F" if by_columns else "C")
 
 
 def _check_tables(learnt: Learnt) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from privsyn.table.compiling import rulebook_of
 from privsyn.table.drawn import Cells, Drawn
 from privsyn.table.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.grid import FINE
-from privsyn.table.kinds import Identifier, Text
+from privsyn.table.kinds import Identifier, Ordinal, Text
 from privsyn.table.made import Maker, make_maker
 from privsyn.table.matching import dtypes_of, match_names
 from privsyn.table.rulebook import LookUp, Rulebook, SumOf
@@ -278,6 +278,20 @@ class Codec:
         dtypes = plain["dtypes"]
         return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]))
 
+    @staticmethod
+    def most_codes(plain: Mapping[str, Any]) -> int:
+        """Return how many codes of numbers and times `from_dict` makes at most, without making them.
+
+        Bins of equal width are not counted: no list is made of them.
+        """
+        schema, codes = from_plain(plain["schema"]), 0
+        for name, column in schema.coded.items():
+            dtype = parse_dtype(plain["dtypes"][name])
+            if isinstance(column, Ordinal) and name not in schema.computed and family(dtype) != "nothing":
+                points = cast(Ordered, make_coder(column, dtype)).grid.points
+                codes += min(points, max(FINE, column.bins) if plain["fine"] else 0)
+        return codes
+
     def _column(self, name: str, text: str) -> Coder | Maker | None:
         """What codes a column, or makes it; None for one that is left out."""
         column, dtype = self.schema.columns[name], parse_dtype(text)
@@ -289,7 +303,7 @@ class Codec:
             if isinstance(column, Identifier):
                 return make_maker(column, dtype)
             coder = make_coder(column, dtype)
-            if self.fine and isinstance(coder, Ordered):
+            if self.fine and isinstance(coder, Ordered) and name not in self.schema.computed:
                 return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))  # type: ignore[union-attr]
             return coder
         except InputError as error:
