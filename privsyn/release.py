@@ -16,7 +16,7 @@ from privsyn.answers.domain import Records
 from privsyn.answers.learnt import Learnt, Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.possible import Possible
-from privsyn.answers.synthesis import ENOUGH, synthesise
+from privsyn.answers.synthesis import ENOUGH, synthesise, synthesise_as_published
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, counted
 from privsyn.packing import pack, read_parts
@@ -214,16 +214,11 @@ class Release:
         progress: Progress | None = None,
     ) -> Records:
         """Records, in merged codes, of the one-ways and other tables."""
-        return synthesise(
-            self.learnt.merging.merged,
-            tables[: len(self.codec.domain)],
-            tables[len(self.codec.domain) :],
-            n,
-            rng,
-            method=self.method,
-            progress=progress,
-            possible=self._possible,
-        )
+        domain, one_ways = self.learnt.merging.merged, tables[: len(self.codec.domain)]
+        others = tables[len(one_ways) :]
+        if self.method == "published":
+            return synthesise_as_published(domain, one_ways, others, n, rng, progress)
+        return synthesise(domain, one_ways, others, n, rng, progress=progress, possible=self._possible)
 
     def _decoded(
         self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None

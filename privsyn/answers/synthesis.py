@@ -11,7 +11,6 @@ from privsyn.answers.arrays import Codes
 from privsyn.answers.domain import Attributes, Domain, Records
 from privsyn.answers.finishing import finish
 from privsyn.answers.gum import gradually_update
-from privsyn.answers.learnt import Method
 from privsyn.answers.marginal import Marginal
 from privsyn.answers.possible import NOTHING_KNOWN, Possible
 from privsyn.answers.sampling import draw_given
@@ -31,7 +30,6 @@ def synthesise(
     n: int,
     rng: np.random.Generator,
     *,
-    method: Method = "default",
     sweeps: int | None = None,
     progress: Progress | None = None,
     possible: Possible = NOTHING_KNOWN,
@@ -46,16 +44,12 @@ def synthesise(
         Non-negative and agreeing with each other and with the one-ways.
     n : int
     rng : numpy.random.Generator
-    method : "default" or "published"
-        A tree of the strongest pairs and annealed moves, or as published GUM from independent columns.
     sweeps : int, optional
         Of annealed moves; as many as fit in a usual time, if left out.
     progress : callable, optional
     possible : Possible
-        Public zeros; the published method does not know them.
+        Structural zeros.
     """
-    if method == "published":
-        return synthesise_as_published(domain, one_ways, tables, n, rng, progress)
     if progress is not None:
         progress("synthesising", 0, 1)
     start = tree_start(domain, one_ways, tables, n, rng)

@@ -21,6 +21,7 @@ from privsyn.errors import InputError
 from privsyn.table.coders import make_coder
 from privsyn.table.columns import STRAY, Coder, Listed, Nothing, Ordered, missing_cells
 from privsyn.table.compiling import rulebook_of
+from privsyn.table.contradictions import check_constraints
 from privsyn.table.drawn import Cells, Drawn
 from privsyn.table.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.grid import FINE
@@ -85,6 +86,7 @@ class Codec:
     def __post_init__(self) -> None:
         match_names(self.names, self.schema)
         self.schema.require_public()
+        check_constraints(self.schema.coded, self.schema.constraints)
         coders: dict[str, Coder] = {}
         makers: dict[str, Maker] = {}
         for name, text in zip(self.names, self.dtypes, strict=True):

@@ -20,11 +20,11 @@ from privsyn.table.constraints import (
     Total,
     computed_by,
 )
-from privsyn.table.kinds import Coded, Numerical
+from privsyn.table.kinds import Coded
 from privsyn.table.rulebook import LookUp, Rulebook, SumOf
 from privsyn.table.rules import Listing, Outlaw, Rise, Rule
 from privsyn.table.spans import Span, bounds_of, number_of
-from privsyn.table.times import SECONDS, Datetime, Duration, Time
+from privsyn.table.times import SECONDS
 
 
 def rulebook_of(columns: Mapping[str, Coded], constraints: Sequence[Constraint]) -> Rulebook:
@@ -60,7 +60,6 @@ def rules_of(columns: Mapping[str, Coded], constraint: Constraint) -> list[Rule]
             keys = tuple(dict.fromkeys(row[:-1] for row in constraint.rows))
             return [Listing(tuple(constraint.by), _numbers(columns, constraint.by, keys))]
         case Increasing():
-            check_kinds(columns, constraint)
             names = tuple(constraint.columns)
             return [Rise(names, constraint.strict, scales_of(columns, names))]
         case Total():
@@ -104,13 +103,6 @@ def in_order(makers: Mapping[str, Determined | Total]) -> list[str]:
 def scales_of(columns: Mapping[str, Coded], names: Sequence[str]) -> tuple[float, ...]:
     """What a step of each column is in the unit that they are compared in: seconds, of times."""
     return tuple(float(SECONDS[getattr(columns[name], "unit", None) or "s"]) for name in names)
-
-
-def check_kinds(columns: Mapping[str, Coded], constraint: Increasing) -> None:
-    """Refuse columns that cannot be compared."""
-    kinds = {type(columns[name]) for name in constraint.columns}
-    if kinds not in ({Numerical}, {Datetime}, {Time}, {Duration}):
-        raise InputError("columns that increase are all numerical, or all dates")
 
 
 def _spans(columns: Mapping[str, Coded], when: Mapping[str, Any]) -> dict[str, Span]:

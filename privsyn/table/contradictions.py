@@ -1,32 +1,20 @@
-"""What in constraints contradicts the columns or each other, and is refused when the schema is made."""
+"""What in constraints contradicts the columns or each other, and is refused when a codec is made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from privsyn.errors import InputError, shown
-from privsyn.table.compiling import check_kinds, rulebook_of, rules_of, scales_of
+from privsyn.table.compiling import rulebook_of, rules_of, scales_of
 from privsyn.table.constraints import Constraint, Determined, Increasing
 from privsyn.table.kinds import Categorical, Coded
 from privsyn.table.rulebook import TooManyError
+from privsyn.table.settling import said_of
 from privsyn.table.spans import bounds_of
 
 
-@contextmanager
-def said_of(place: int) -> Iterator[None]:
-    """Begins an `InputError` with the place of the constraint it is about."""
-    complaint = ""
-    try:
-        yield
-    except InputError as error:
-        complaint = str(error)
-    if complaint:
-        about = "" if complaint.startswith("constraint ") else f"constraint {place}: "
-        raise InputError(f"{about}{complaint}")
-
-
-def check_constraints(columns: Mapping[str, Coded], constraints: tuple[Constraint, ...]) -> None:
+def check_constraints(columns: Mapping[str, Coded], constraints: Sequence[Constraint]) -> None:
     """Refuse constraints that name what a column does not have, or that no row can keep."""
     known = {name: column for name, column in columns.items() if column.is_public}
     for place, constraint in enumerate(constraints, 1):
@@ -37,9 +25,6 @@ def check_constraints(columns: Mapping[str, Coded], constraints: tuple[Constrain
                     _check_mapping(known, constraint)
                 if isinstance(constraint, Increasing):
                     _check_bounds(known, constraint)
-        elif isinstance(constraint, Increasing):
-            with said_of(place):
-                check_kinds(columns, constraint)
     decided = tuple(c for c in constraints if set(c.columns) <= set(known))
     book = rulebook_of(known, decided)
     for names, _ in book.parts:

@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from privsyn.answers.arrays import Floats, Integers, keep
-from privsyn.table.grid import Grid
+
+
+class Grid(Protocol):
+    """Which numbers a column can hold; see `privsyn.table.grid`."""
+
+    @property
+    def decimals(self) -> int | None:
+        """How many decimals they have; None if they are real numbers."""
+
+    def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
+        """A number between each two, both included; NaN where there is none."""
+
+    def snap(self, numbers: Floats) -> Floats:
+        """The numbers of the column that these are; NaN where it has none such."""
 
 
 @dataclass(frozen=True, eq=False)

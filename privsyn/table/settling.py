@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from privsyn.table.constraints import (
     Total,
     computed_by,
 )
-from privsyn.table.contradictions import check_constraints, said_of
 from privsyn.table.kinds import Categorical, Coded, Column, Identifier, Numerical, Text
+from privsyn.table.times import Datetime, Duration, Time
 
 
 def settle_columns(
@@ -47,13 +47,14 @@ def settle_columns(
     makers = computed_by(constraints)
     for place, constraint in enumerate(constraints, 1):
         with said_of(place):
+            if isinstance(constraint, Increasing):
+                _check_comparable(settled, constraint)
             _complete(settled, constraint)
     for name in in_order(makers):
         maker = makers[name]
         if isinstance(maker, Total):
             with said_of(constraints.index(maker) + 1):
                 settled[name] = _with_bounds(settled, maker)
-    check_constraints(settled, tuple(constraints))
     return {**columns, **settled}, tuple(constraints)
 
 
@@ -99,6 +100,13 @@ def _complete(columns: dict[str, Coded], constraint: Constraint) -> None:
             raise InputError(f"column {name!r} is to be missing, and the schema says nullable=False")
 
 
+def _check_comparable(columns: Mapping[str, Coded], constraint: Increasing) -> None:
+    """Refuse columns that cannot be compared."""
+    kinds = {type(columns[name]) for name in constraint.columns}
+    if kinds not in ({Numerical}, {Datetime}, {Time}, {Duration}):
+        raise InputError("columns that increase are all numerical, or all dates")
+
+
 def _with_bounds(columns: Mapping[str, Coded], total: Total) -> Coded:
     """The column of a total with the bounds that follow from its parts."""
     column: Any = columns[total.column]
@@ -132,3 +140,16 @@ def _with_bounds(columns: Mapping[str, Coded], total: Total) -> Coded:
             f"{column.high}: widen them, or leave them out"
         )
     return column
+
+
+@contextmanager
+def said_of(place: int) -> Iterator[None]:
+    """Begins an `InputError` with the place of the constraint it is about."""
+    complaint = ""
+    try:
+        yield
+    except InputError as error:
+        complaint = str(error)
+    if complaint:
+        about = "" if complaint.startswith("constraint ") else f"constraint {place}: "
+        raise InputError(f"{about}{complaint}")
