@@ -27,7 +27,14 @@ from privsyn.table.codec import Codec
 from privsyn.table.completing import balanced, completed
 from privsyn.table.form import PANDAS, Form
 from privsyn.table.given import read_given
-from privsyn.table.sources import atomic_path, check_target, ending_of, stacked, write_blocks
+from privsyn.table.sources import (
+    atomic_path,
+    check_excel_safe,
+    check_target,
+    ending_of,
+    stacked,
+    write_blocks,
+)
 from privsyn.table.unfinished import unfinished
 
 if TYPE_CHECKING:
@@ -118,6 +125,7 @@ class Release:
         *,
         seed: int | None = None,
         resume: bool = False,
+        excel_safe: bool = False,
         progress: Progress | None = None,
     ) -> tuple[int, int]:
         """Write the table of `sample` to a file, each block as it is made: all of it or nothing.
@@ -132,6 +140,9 @@ class Release:
             Keep the blocks in a folder beside the file, ``path`` with ``.unfinished``, until it is whole.
             If the run is broken off, however that be, the same call goes on from there, and the file becomes
             what it would have been; without a `seed`, by the one that was drawn.
+        excel_safe : bool, optional
+            In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula (it begins
+            with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line). Off by default: it changes values.
 
         Returns
         -------
@@ -145,7 +156,8 @@ class Release:
         """
         if not resume:
             made = self.sample_blocks(n, seed=seed, progress=progress)
-            return write_blocks(made, path, self.codec.schema, self.form)
+            return write_blocks(made, path, self.codec.schema, self.form, excel_safe=excel_safe)
+        check_excel_safe(path, excel_safe=excel_safe)
         ending_of(path)
         check_target(path)
         rows = self._rows(n)
@@ -154,7 +166,9 @@ class Release:
         with unfinished(path, domain, model=model, rows=rows, seed=seed) as kept:
             blocks = self._blocks(rows, kept.seed, progress, kept.block)
             cast = (self.form.cast(block, self.codec.schema) for block in blocks)
-            return write_blocks(cast, path, self.codec.schema, self.form, within=kept.folder)
+            return write_blocks(
+                cast, path, self.codec.schema, self.form, within=kept.folder, excel_safe=excel_safe
+            )
 
     def _rows(self, n: int | None) -> int:
         return round(self.learnt.total) if n is None else check_whole("n", n)

@@ -299,11 +299,18 @@ class PrivSyn:
         *,
         seed: int | None = None,
         resume: bool = False,
+        excel_safe: bool = False,
         progress: Progress | None = None,
     ) -> tuple[int, int]:
-        """The same table in a file, gone on with if it was broken off; see `Release.sample_to`."""
-        seed = self.seed if seed is None else seed
-        return self._fitted.sample_to(path, n, seed=seed, resume=resume, progress=progress or self.progress)
+        """Write the same table to a file; see `Release.sample_to`."""
+        return self._fitted.sample_to(
+            path,
+            n,
+            seed=self.seed if seed is None else seed,
+            resume=resume,
+            excel_safe=excel_safe,
+            progress=progress or self.progress,
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write what was learnt to one file; see `Release.save`."""

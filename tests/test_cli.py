@@ -404,7 +404,7 @@ def test_outputs_that_are_there_survive_a_failure(folder, capsys, monkeypatch):
 
 
 def test_a_message_names_the_file_asked_for_and_not_its_temporary_place(folder, capsys, monkeypatch):
-    def mixed(blocks: object, path: Path, *_: object) -> None:
+    def mixed(blocks: object, path: Path, *_: object, **__: object) -> None:
         raise privsyn.InputError(f"{path}: mixes types")
 
     monkeypatch.setattr(sources, "write_blocks", mixed)

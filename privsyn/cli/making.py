@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.options import Data, Delta, Epsilon, Force, Out, Rows, RowsPerUnit, Unit
+from privsyn.cli.options import Data, Delta, Epsilon, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit
 
 
 class StoppedError(Exception):
@@ -53,6 +53,7 @@ def synth(
         str, typer.Option(help="For rows and counts; a table that takes more is read several times.")
     ] = "2GB",
     paper: Annotated[bool, typer.Option("--paper", help="The published algorithm, step for step.")] = False,
+    excel_safe: ExcelSafe = False,
     force: Force = False,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
@@ -70,11 +71,12 @@ def synth(
     from privsyn.studies.tracing import trace
     from privsyn.table.naming import called_identifiers
     from privsyn.table.schema_file import read_schema
-    from privsyn.table.sources import ending_of, read_table, write_blocks
+    from privsyn.table.sources import check_excel_safe, ending_of, read_table, write_blocks
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
     check_table(data)
     ending_of(out)
+    check_excel_safe(out, excel_safe=excel_safe)
     check_outputs(outputs | {"--report": report}, inputs=(data, schema))
     check_page("--report", report)
     check_page("--public-report", public_report)
@@ -96,7 +98,8 @@ def synth(
         synthetic = None if report is None else fitted.sample(rows)  # a comparison needs all rows at once
         blocks = fitted.sample_blocks(rows) if synthetic is None else iter([synthetic])
         with staged(outputs) as places:
-            shape = write_blocks(blocks, places["OUT"], fitted.release_.codec.schema, fitted.release_.form)
+            known, form = fitted.release_.codec.schema, fitted.release_.form
+            shape = write_blocks(blocks, places["OUT"], known, form, excel_safe=excel_safe)
             if model is not None:
                 fitted.save(places["--model"])
             if ledger is not None:
@@ -137,10 +140,11 @@ def sample(
         bool,
         typer.Option("--resume", help="If it is broken off, the same command goes on from OUT.unfinished."),
     ] = False,
+    excel_safe: ExcelSafe = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further cost in privacy."""
     with _stopped(out) if resume else nullcontext():
-        _sample(model, out, rows, given, balance, seed, resume=resume)
+        _sample(model, out, rows, given, balance, seed, resume=resume, excel_safe=excel_safe)
 
 
 def folder_kept(out: Path) -> Path:
@@ -170,16 +174,18 @@ def _sample(
     seed: int | None,
     *,
     resume: bool,
+    excel_safe: bool,
 ) -> None:
     from privsyn import load
     from privsyn.cli.files import check_outputs
     from privsyn.cli.given import parse_given
     from privsyn.cli.screen import progress, show_dropped, show_files, show_privacy
     from privsyn.errors import InputError
-    from privsyn.table.sources import ending_of, write_table
+    from privsyn.table.sources import check_excel_safe, ending_of, write_table
 
     plain = not given and balance is None
     ending_of(out)
+    check_excel_safe(out, excel_safe=excel_safe)
     check_outputs({"OUT": out}, inputs=(model,))
     if resume and not plain:
         raise InputError(
@@ -193,10 +199,12 @@ def _sample(
     asked = parse_given(release.codec.schema, given) if given else None
     with progress() as report:
         if plain:
-            shape = release.sample_to(out, rows, seed=seed, resume=resume, progress=report)
+            shape = release.sample_to(
+                out, rows, seed=seed, resume=resume, excel_safe=excel_safe, progress=report
+            )
         else:
             table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
-            shape = write_table(table, out, release.codec.schema, release.form)
+            shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
     show_files(shape, out, release.ledger, estimated=rows is None and plain)
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)

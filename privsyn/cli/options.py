@@ -36,4 +36,12 @@ RowsPerUnit = Annotated[
     int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
 ]
 
+ExcelSafe = Annotated[
+    bool,
+    typer.Option(
+        "--excel-safe",
+        help="In a CSV, put ' before text that a spreadsheet would run as a formula (=, +, -, @).",
+    ),
+]
+
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what may not be made again.")]

@@ -98,10 +98,15 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
 
 
 def write_table(
-    table: Any, path: str | PathLike[str], schema: Schema | None = None, form: Form = PANDAS
+    table: Any,
+    path: str | PathLike[str],
+    schema: Schema | None = None,
+    form: Form = PANDAS,
+    *,
+    excel_safe: bool = False,
 ) -> tuple[int, int]:
     """Write a table to a file, all of it or nothing; see `write_blocks`."""
-    return write_blocks(iter([table]), path, schema, form)
+    return write_blocks(iter([table]), path, schema, form, excel_safe=excel_safe)
 
 
 def write_blocks(
@@ -111,6 +116,7 @@ def write_blocks(
     form: Form = PANDAS,
     *,
     within: Path | None = None,
+    excel_safe: bool = False,
 ) -> tuple[int, int]:
     """Write a table that comes in blocks of rows, each as it comes, to a file: all of it or nothing.
 
@@ -128,12 +134,15 @@ def write_blocks(
         Says the types of a Parquet file.
     within : path, optional
         The folder in which the file is until it is whole, on the same disk; by default that of `path`.
+    excel_safe : bool
+        In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula.
 
     Returns
     -------
     The numbers of rows and of columns.
     """
     ending = ending_of(path)
+    check_excel_safe(path, excel_safe=excel_safe)
     rows, columns = 0, 0
 
     def read() -> Iterator[Source]:
@@ -147,7 +156,8 @@ def write_blocks(
         if ending == ".parquet":
             write_parquet(read(), part, Path(path), schema)
         else:
-            write_csv(read(), part, Path(path), schema, packed=ending == ".csv.gz")
+            packed = ending == ".csv.gz"
+            write_csv(read(), part, Path(path), schema, packed=packed, excel_safe=excel_safe)
     return rows, columns
 
 
@@ -171,6 +181,12 @@ def ending_of(path: str | PathLike[str]) -> str:
             return ending
     where = "" if "\n" in text or len(text) > LONGEST_NAME else f"{text}: "  # else a table, not its path
     raise InputError(f"{where}the ending is none of {', '.join(ENDINGS)}")
+
+
+def check_excel_safe(path: str | PathLike[str], *, excel_safe: bool) -> None:
+    """Refuse to make safe for spreadsheets what is no CSV."""
+    if excel_safe and ending_of(path) == ".parquet":
+        raise InputError(f"{path}: only a CSV can be made safe for spreadsheets: choose .csv or .csv.gz")
 
 
 @contextmanager

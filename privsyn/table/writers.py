@@ -19,6 +19,7 @@ from privsyn.errors import InputError
 from privsyn.table.csv_text import PLAIN
 from privsyn.table.dtypes import family
 from privsyn.table.form import Source
+from privsyn.table.formulas import without_formulas
 from privsyn.table.schema import Schema
 from privsyn.table.spelling import spelt
 
@@ -53,9 +54,15 @@ def _without_nulls(types: pa.Schema) -> pa.Schema:
 
 
 def write_csv(
-    blocks: Iterator[Source], part: Path, path: Path, schema: Schema | None, *, packed: bool
+    blocks: Iterator[Source],
+    part: Path,
+    path: Path,
+    schema: Schema | None,
+    *,
+    packed: bool,
+    excel_safe: bool,
 ) -> None:
-    """Write blocks to `part`, which is to become `path`, as the schema spells a CSV."""
+    """Write blocks to `part`, which is to become `path`, spelt as the schema says; see `without_formulas`."""
     spelling = PLAIN if schema is None else schema.csv
     unwritable = False
     with part.open("wb") as raw, ExitStack() as stack:
@@ -66,6 +73,8 @@ def write_csv(
         try:
             for place, block in enumerate(blocks):
                 frame = block.frame if schema is None else spelt(block.frame, schema)
+                if excel_safe:
+                    frame = without_formulas(frame, block.frame.select_dtypes("number").columns)
                 frame.to_csv(
                     text,
                     index=False,
