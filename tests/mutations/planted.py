@@ -248,8 +248,8 @@ QUESTIONS = (
     bug(
         "a table of counts with half of its sensitivity",
         "privsyn/private/measure.py",
-        "exact, 1.0, rho)",
-        "exact, 0.5, rho)",
+        ", 1.0, rho)",
+        ", 0.5, rho)",
         "tests/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
