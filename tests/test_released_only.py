@@ -25,7 +25,6 @@ from privsyn.private.sampler import os_entropy
 from privsyn.table import raw
 from privsyn.table.engines import DaskParts, _unless_it_fails
 from privsyn.table.form import Form
-from privsyn.table.persons import fingerprints
 from privsyn.table.stream import open_table
 from privsyn.table.unknown import Unknown
 
@@ -204,12 +203,6 @@ def test_what_fails_on_a_part_is_not_quoted():
         _unless_it_fails(fail)
     assert "secret" not in str(raised.value)
     assert raised.value.__context__ is None
-
-
-def test_fingerprints_tell_nothing_without_their_key():
-    one, other = (fingerprints(FEW, "who", key * 16) for key in (b"a", b"b"))
-    assert not set(one.tolist()) & set(other.tolist())
-    assert pd.factorize(one)[0].tolist() == pd.factorize(other)[0].tolist()
 
 
 # --- files -------------------------------------------------------------------------------------------------
