@@ -163,8 +163,8 @@ def resume(model: Path, n: int, out: Path) -> None:
 
 def count(n: int, columns: int) -> None:
     """All pairs of columns: in one pass, and pair by pair with NumPy."""
-    from privsyn.answers.counting import Tables
-    from privsyn.answers.domain import Domain
+    from privsyn.marginals.counting import Tables
+    from privsyn.marginals.domain import Domain
 
     rng = np.random.default_rng(0)
     sizes = [int(size) for size in rng.integers(2, 33, columns)]
@@ -188,7 +188,7 @@ def count(n: int, columns: int) -> None:
 
 def against(peer: Path, table: Path, schema: Path) -> None:
     """Fit and sample of a table in codes, against MST of another package, one after the other."""
-    from privsyn.table.codec import Codec
+    from privsyn.table.encoding.codec import Codec
 
     rows = pd.read_csv(table)
     records = Codec.for_table(read_schema(schema), rows, fine=False).encode(rows)

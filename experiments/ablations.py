@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 from runs import DELTA, Variant, command, markdown, measured, parser
 
-from privsyn.answers.denoising import fit_margins
-from privsyn.answers.domain import Domain
-from privsyn.answers.gum import gradually_update
-from privsyn.answers.marginal import Marginal
-from privsyn.answers.possible import NOTHING_KNOWN
-from privsyn.answers.selection import allocate, dense_marg
-from privsyn.answers.simplex import norm_sub
+from privsyn.inference.consistency import norm_sub
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.ipf import fit_margins
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.structural_zeros import NO_ZEROS
+from privsyn.methods.paper.dense_marg import allocate, dense_marg
+from privsyn.methods.paper.gum import gradually_update
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "ablations.md"
@@ -59,13 +59,13 @@ def no_classes(domain, one_ways, pairs, rng):
     return tuple(np.multiply.outer(a.counts, b.counts) / a.total for a, b in sides)
 
 
-def gum(start, tables, rng, *, sweeps=None, possible=NOTHING_KNOWN, still=()):
+def gum(start, tables, rng, *, sweeps=None, possible=NO_ZEROS, still=()):
     """Gradual updates, in place of annealed moves."""
     del sweeps, possible, still
     return gradually_update(start, tables, rng, rounds=100)
 
 
-def start_alone(start, tables, rng, *, sweeps=None, possible=NOTHING_KNOWN, still=()):
+def start_alone(start, tables, rng, *, sweeps=None, possible=NO_ZEROS, still=()):
     """Nothing after the tree."""
     del tables, rng, sweeps, possible, still
     return start
@@ -73,25 +73,25 @@ def start_alone(start, tables, rng, *, sweeps=None, possible=NOTHING_KNOWN, stil
 
 ABLATIONS = (
     Variant("the default"),
-    Variant("scores with InDif's noise", {"privsyn.methods.split.DEPARTURES": 0.02 / 16}),
+    Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": 0.02 / 16}),
     Variant("DenseMarg and its split", {"privsyn.methods.default.allocate_by_error": densemarg}),
-    Variant("no blocks of cells", {"privsyn.answers.smoothing.RUNS": 10**6}),
-    Variant("norm-sub, no denoising", {"privsyn.answers.pairs.denoise": only_norm_sub}),
-    Variant("no latent classes", {"privsyn.answers.pairs.latent_class_pairs": no_classes}),
-    Variant("dispersions not pooled", {"privsyn.answers.dispersion.USUAL_SCATTER": 10.0}),
+    Variant("no blocks of cells", {"privsyn.inference.smoothing.RUNS": 10**6}),
+    Variant("norm-sub, no denoising", {"privsyn.inference.pairs.denoise": only_norm_sub}),
+    Variant("no latent classes", {"privsyn.inference.pairs.latent_class_pairs": no_classes}),
+    Variant("dispersions not pooled", {"privsyn.inference.dispersion.USUAL_SCATTER": 10.0}),
     Variant(
-        "no second look", {"privsyn.methods.split.SECOND_LOOK": 1e-9, "privsyn.methods.split.SCORES": 1e-9}
+        "no second look", {"privsyn.methods.budget.SECOND_LOOK": 1e-9, "privsyn.methods.budget.SCORES": 1e-9}
     ),
     Variant("no bigger tables", {"privsyn.methods.default.candidates": lambda domain: ()}),
     Variant(
         "one-ways always a tenth",
-        {"privsyn.methods.split.GROWTH": 0.0, "privsyn.methods.split.HOPELESS": 1e9},
+        {"privsyn.methods.budget.GROWTH": 0.0, "privsyn.methods.budget.HOPELESS": 1e9},
     ),
     Variant("large tables as heavy as small", {"privsyn.methods.default.SMALL_FIRST": 0.0}),
     Variant("rare values merged everywhere", {"privsyn.methods.default.MANY_VALUES": 0}),
-    Variant("tree only", {"privsyn.answers.synthesis.finish": start_alone}),
-    Variant("tree and GUM, no annealing", {"privsyn.answers.synthesis.finish": gum}),
-    Variant("nothing moved together", {"privsyn.answers.finishing.TOGETHER": 2.0}),
+    Variant("tree only", {"privsyn.synthesis.synthesise.finish": start_alone}),
+    Variant("tree and GUM, no annealing", {"privsyn.synthesis.synthesise.finish": gum}),
+    Variant("nothing moved together", {"privsyn.synthesis.annealing.TOGETHER": 2.0}),
     Variant("as published", preset="paper"),
 )
 

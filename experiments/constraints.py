@@ -94,8 +94,8 @@ STAY = Increasing(["start", "end"])
 BILL = Total("total", ["a", "b"])
 HOME = Determined("country", "city", COUNTRY)
 
-Kept = Callable[[pd.DataFrame], pd.Series]
-KEPT: dict[str, Kept] = {
+CachedWalk = Callable[[pd.DataFrame], pd.Series]
+KEPT: dict[str, CachedWalk] = {
     "child": lambda f: ~((f.age <= 17) & (f.married == "yes")),
     "spouse": lambda f: f.spouse_age.isna() == (f.married == "no"),
     "stay": lambda f: f.start <= f.end,

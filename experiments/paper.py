@@ -20,15 +20,15 @@ import numpy as np
 import pandas as pd
 from runs import DELTA, Variant, markdown, measured, parser
 
-from privsyn.answers.gum import gradually_update
-from privsyn.answers.marginal import Marginal
-from privsyn.answers.simplex import norm_sub
+from privsyn.inference.consistency import norm_sub
+from privsyn.marginals.marginal import Marginal
+from privsyn.methods.paper.gum import gradually_update
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "paper.md"
 
-PUBLISHED = "privsyn.methods.published."
-GUM = "privsyn.answers.synthesis.gradually_update"
+PUBLISHED = "privsyn.methods.paper.learn."
+GUM = "privsyn.methods.paper.synthesise.gradually_update"
 
 TASKS = {
     "pair_mean": "pair margins, mean total variation",
@@ -101,8 +101,8 @@ STAGES = (
     Variant("GUM: half copied in every round", {GUM: gum(duplication=lambda round_: 0.5)}, "paper"),
     Variant("GUM: a step that never falls", {GUM: gum(step=lambda round_: 1.0)}, "paper"),
     Variant("GUM: a step that falls every round", {GUM: gum(step=exponential)}, "paper"),
-    Variant("GUM: 10 rounds", {"privsyn.answers.synthesis.PAPER_ROUNDS": 10}, "paper"),
-    Variant("GUM: none", {"privsyn.answers.synthesis.PAPER_ROUNDS": 0}, "paper"),
+    Variant("GUM: 10 rounds", {"privsyn.methods.paper.synthesise.PAPER_ROUNDS": 10}, "paper"),
+    Variant("GUM: none", {"privsyn.methods.paper.synthesise.PAPER_ROUNDS": 0}, "paper"),
     Variant("the default"),
 )
 

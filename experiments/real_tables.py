@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from privsyn import Datetime, Numerical, PrivSyn, Schema, read_schema
-from privsyn.table.sources import write_table
+from privsyn.table.io.write import write_table
 
 DATASETS = Path(__file__).parent.parent / "datasets"
 TABLES = ("hmeq", "kc-house", "hotel-bookings")

@@ -21,12 +21,12 @@ import numpy as np
 import pandas as pd
 
 from privsyn import Categorical, PrivSyn, Schema
-from privsyn.answers.consistency import average_one_ways, estimate_total
-from privsyn.answers.domain import Domain, Records
-from privsyn.answers.synthesis import synthesise
+from privsyn.inference.consistency import average_one_ways, estimate_total
+from privsyn.marginals.domain import Domain, Records
 from privsyn.private.accounting import rho_for
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import noise_source
+from privsyn.synthesis.synthesise import synthesise
 
 PAGE = Path(__file__).parent.parent / "docs" / "robustness.md"
 DELTA = 1e-9

@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 from tables import add_data_argument, read
 
-from privsyn.studies.sweeping import Bench, Run
+from privsyn.studies.sweep import Bench, Run
 
 DELTA = 1e-9
 

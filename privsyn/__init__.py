@@ -1,4 +1,4 @@
-"""privsyn: a private table in, a differentially private synthetic table out."""
+"""A private table in, a differentially private synthetic table out."""
 
 from importlib import import_module as _import_module
 from importlib.metadata import version as _version
@@ -6,22 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsyn.errors import InputError
-    from privsyn.evaluation.attacks import attack
-    from privsyn.evaluation.metrics import evaluate
-    from privsyn.evaluation.risks import Risks
+    from privsyn.evaluation.attacks.attack import attack
+    from privsyn.evaluation.attacks.risks import Risks
+    from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
-    from privsyn.release import Release, load
-    from privsyn.studies.planning import Plan, plan
-    from privsyn.studies.reporting import report
-    from privsyn.studies.sweeping import sweep
+    from privsyn.release.accuracy import Accuracy
+    from privsyn.release.release import Release, load
+    from privsyn.studies.plan import Plan, plan
+    from privsyn.studies.release_report import report
+    from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
-    from privsyn.table.accuracy import Accuracy
-    from privsyn.table.constraints import Allowed, Determined, Forbidden, Increasing, MissingWhen, Total
-    from privsyn.table.csv_format import CsvFormat
-    from privsyn.table.kinds import Categorical, Identifier, Numerical, Text
-    from privsyn.table.schema import Schema
-    from privsyn.table.schema_file import read_schema
-    from privsyn.table.times import Datetime, Duration, Time
+    from privsyn.table.schema.columns import Categorical, Identifier, Numerical, Text
+    from privsyn.table.schema.constraints import (
+        Allowed,
+        Determined,
+        Forbidden,
+        Increasing,
+        MissingWhen,
+        Total,
+    )
+    from privsyn.table.schema.csv_dialect import CsvFormat
+    from privsyn.table.schema.schema import Schema
+    from privsyn.table.schema.time_columns import Datetime, Duration, Time
+    from privsyn.table.schema.yaml_file import read_schema
 
 __version__ = _version("privsyn")
 __all__ = [
@@ -59,19 +66,19 @@ __all__ = [
 # Each name is imported when it is first asked for: `privsyn --help` needs neither numba nor pandas.
 _HOMES = {
     "privsyn.errors": ("InputError",),
-    "privsyn.evaluation.attacks": ("attack",),
-    "privsyn.evaluation.metrics": ("evaluate",),
-    "privsyn.evaluation.risks": ("Risks",),
+    "privsyn.evaluation.attacks.attack": ("attack",),
+    "privsyn.evaluation.evaluate": ("evaluate",),
+    "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
-    "privsyn.studies.planning": ("Plan", "plan"),
-    "privsyn.release": ("Release", "load"),
-    "privsyn.studies.reporting": ("report",),
-    "privsyn.studies.sweeping": ("sweep",),
+    "privsyn.studies.plan": ("Plan", "plan"),
+    "privsyn.release.release": ("Release", "load"),
+    "privsyn.studies.release_report": ("report",),
+    "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
-    "privsyn.table.accuracy": ("Accuracy",),
-    "privsyn.table.csv_format": ("CsvFormat",),
-    "privsyn.table.kinds": ("Categorical", "Identifier", "Numerical", "Text"),
-    "privsyn.table.constraints": (
+    "privsyn.release.accuracy": ("Accuracy",),
+    "privsyn.table.schema.csv_dialect": ("CsvFormat",),
+    "privsyn.table.schema.columns": ("Categorical", "Identifier", "Numerical", "Text"),
+    "privsyn.table.schema.constraints": (
         "Allowed",
         "Determined",
         "Forbidden",
@@ -79,9 +86,9 @@ _HOMES = {
         "MissingWhen",
         "Total",
     ),
-    "privsyn.table.schema": ("Schema",),
-    "privsyn.table.schema_file": ("read_schema",),
-    "privsyn.table.times": ("Datetime", "Duration", "Time"),
+    "privsyn.table.schema.schema": ("Schema",),
+    "privsyn.table.schema.yaml_file": ("read_schema",),
+    "privsyn.table.schema.time_columns": ("Datetime", "Duration", "Time"),
 }
 
 

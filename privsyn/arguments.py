@@ -9,7 +9,7 @@ from numbers import Real
 
 import numpy as np
 
-from privsyn.errors import InputError, shown
+from privsyn.errors import InputError, safe_repr
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT]?[bB])")
@@ -22,7 +22,7 @@ def check_whole(name: str, value: object, *, least: int = 0) -> int:
     3
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is a whole number of at least {least}; got {shown(value)}")
+        raise InputError(f"{name} is a whole number of at least {least}; got {safe_repr(value)}")
     return int(value)
 
 
@@ -36,7 +36,7 @@ def check_bytes(name: str, value: object) -> int:
         size, unit = found.groups()
         return int(float(size) * _UNITS[unit.upper()])
     if isinstance(value, str):
-        raise InputError(f'{name} is a number of bytes, or text such as "4GB"; got {shown(value)}')
+        raise InputError(f'{name} is a number of bytes, or text such as "4GB"; got {safe_repr(value)}')
     return check_whole(name, value)
 
 
@@ -51,7 +51,7 @@ def check_finite(name: str, value: object) -> float:
     except OverflowError:
         double = inf
     if not isfinite(double):
-        raise InputError(f"{name} is a finite number; got {shown(value)}")
+        raise InputError(f"{name} is a finite number; got {safe_repr(value)}")
     return double
 
 
@@ -63,7 +63,7 @@ def check_column(what: str, name: object, names: Collection[str]) -> None:
     privsyn.errors.InputError: target 'income': there is no such column among those to be synthesised
     """
     if not isinstance(name, str) or name not in names:
-        raise InputError(f"{what} {shown(name)}: there is no such column among those to be synthesised")
+        raise InputError(f"{what} {safe_repr(name)}: there is no such column among those to be synthesised")
 
 
 def check_unit(unit: object, rows_per_unit: object, names: Collection[str]) -> None:
@@ -75,7 +75,7 @@ def check_unit(unit: object, rows_per_unit: object, names: Collection[str]) -> N
             )
         return
     if not isinstance(unit, str):
-        raise InputError(f"unit is the name of a column; got {shown(unit)}")
+        raise InputError(f"unit is the name of a column; got {safe_repr(unit)}")
     if rows_per_unit is None:
         raise InputError(
             "unit needs rows_per_unit, the most rows kept of one person:"

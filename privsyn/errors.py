@@ -17,19 +17,19 @@ class InputError(ValueError):
     """
 
 
-def shown(value: object) -> str:
+def safe_repr(value: object) -> str:
     """A number or a name as it was given; of anything else only the type, for it may hold the table.
 
-    >>> shown(-1), shown("much"), shown([1, 2])
+    >>> safe_repr(-1), safe_repr("much"), safe_repr([1, 2])
     ('-1', "'much'", 'a list')
     """
     return reprlib.repr(value) if isinstance(value, Real | str) else f"a {type(value).__name__}"
 
 
-def counted(number: float, thing: str) -> str:
+def plural(number: float, thing: str) -> str:
     """So many of a thing, in words.
 
-    >>> counted(1, "row"), counted(48_842, "row"), counted(0, "pair")
+    >>> plural(1, "row"), plural(48_842, "row"), plural(0, "pair")
     ('1 row', '48,842 rows', '0 pairs')
     """
     text = f"{number:,.0f}"

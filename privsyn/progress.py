@@ -11,7 +11,7 @@ Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 
 
-def told(things: Iterable[T], stage: str, total: int, progress: Progress | None) -> Iterator[T]:
+def with_progress(things: Iterable[T], stage: str, total: int, progress: Progress | None) -> Iterator[T]:
     """The things as they come, each being told of."""
     for done, thing in enumerate(things):
         if progress is not None:

@@ -10,28 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.answers.learnt import Method
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
-from privsyn.errors import InputError, counted, shown, warn_dropped, warn_objects
-from privsyn.methods import default, published
-from privsyn.methods.opening import open_schema, reserved_delta
+from privsyn.errors import InputError, plural, safe_repr, warn_dropped, warn_objects
+from privsyn.inference.fitted import Method
+from privsyn.methods import default
+from privsyn.methods.discovery import open_schema, reserved_delta
+from privsyn.methods.paper import learn as published
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, noise_source
-from privsyn.private.rows import Kept, Rows
+from privsyn.private.rows import CachedWalk, Rows
 from privsyn.private.sampler import Bits, os_entropy, seeded_bits
 from privsyn.progress import Progress
-from privsyn.release import Release
-from privsyn.table.codec import Codec
-from privsyn.table.raw import RawTable
-from privsyn.table.schema import Schema
-from privsyn.table.stream import open_table
-from privsyn.table.unknown import Unknown, by_names
+from privsyn.release.release import Release
+from privsyn.table.discovery.open_schema import OpenSchema, by_names
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.io.source import RawTable
+from privsyn.table.io.stream import open_table
+from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from privsyn.table.accuracy import Accuracy
+    from privsyn.release.accuracy import Accuracy
 
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
@@ -128,7 +129,7 @@ class PrivSyn:
         progress: Progress | None = None,
     ) -> None:
         if not isinstance(method, str) or method not in ("default", "published"):
-            raise InputError(f'method is "default" or "published"; got {shown(method)}')
+            raise InputError(f'method is "default" or "published"; got {safe_repr(method)}')
         if schema is not None and not isinstance(schema, Schema):
             raise InputError(f"schema is a Schema; got a {type(schema).__name__}")
         if seed is not None:
@@ -154,13 +155,15 @@ class PrivSyn:
         rho = rho_for(*self._promise, self._accounting(noise_source(noise, seed)))
         if rho / self._most_rows**2 < LEAST_BUDGET:
             lower = "" if unit is None else ", or lower rows_per_unit"
-            raise InputError(f"epsilon {shown(epsilon)} wants noise that drowns any count: raise it{lower}")
+            raise InputError(
+                f"epsilon {safe_repr(epsilon)} wants noise that drowns any count: raise it{lower}"
+            )
 
     def __repr__(self) -> str:
         """The settings that were given, all of them public, and whether anything is learnt."""
         said = [f"epsilon={self.epsilon!r}", f"delta={self.delta!r}"]
         if self.schema is not None:
-            said.append(f"schema of {counted(len(self.schema.columns), 'column')}")
+            said.append(f"schema of {plural(len(self.schema.columns), 'column')}")
         for name, usual in (("method", "default"), ("noise", "exact"), ("memory", "2GB")):
             if (value := getattr(self, name)) != usual:
                 said.append(f"{name}={value!r}")
@@ -215,7 +218,7 @@ class PrivSyn:
         """
         source = open_table(table, self.schema, unit=self.unit)
         rows = self._bounded(source)
-        unknown = Unknown.of(self.schema or by_names(rows.head, source.schema), rows.head)
+        unknown = OpenSchema.of(self.schema or by_names(rows.head, source.schema), rows.head)
         if self.target is not None:
             check_column("target", self.target, unknown.schema.coded)
         noise = noise_source(self.noise, self.seed)
@@ -347,7 +350,7 @@ class PrivSyn:
         room = check_bytes("memory", self.memory)
         walk = rows.walk(codec)
         if rows.near:
-            walk = Kept(walk, np.inf if rows.once else room / 2)
+            walk = CachedWalk(walk, np.inf if rows.once else room / 2)
         return Rows(codec.domain, walk, room / 4)
 
     def _bounded(self, rows: RawTable) -> RawTable:

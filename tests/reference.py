@@ -10,8 +10,8 @@ from math import ceil, exp, floor, fsum, log, pi, sqrt
 import networkx as nx
 import numpy as np
 
-from privsyn.answers.domain import Domain, Records
-from privsyn.answers.marginal import Marginal
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal
 
 
 def cells_of(shape):

@@ -15,12 +15,12 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from privsyn.answers.domain import Domain, Records
+from privsyn.marginals.domain import Domain, Records
 from privsyn.private.accounting import Accounting
-from privsyn.table.dtypes import TEXT, holds_missing
-from privsyn.table.kinds import Categorical, Numerical
-from privsyn.table.schema import Schema
-from privsyn.table.times import SECONDS, Datetime, Duration, Time
+from privsyn.table.encoding.dtypes import TEXT, holds_missing
+from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
 
 settings.register_profile("privsyn", deadline=None)  # a busy machine is no failure
 settings.load_profile("privsyn")

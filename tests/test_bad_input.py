@@ -20,7 +20,7 @@ import pytest
 from command import CANARY, COLUMNS, SCHEMA, fill, run, table
 
 import privsyn
-from privsyn.table.sources import read_table
+from privsyn.table.io.read import read_table
 
 SETTINGS = "--epsilon 1 --schema schema.yaml"
 HEADER = ",".join(COLUMNS)
@@ -243,7 +243,7 @@ def label(case: Case) -> str:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     fill(folder)
-    settings = privsyn.PrivSyn(1.0, 1e-9, privsyn.table.schema_file.read_schema(folder / "schema.yaml"))
+    settings = privsyn.PrivSyn(1.0, 1e-9, privsyn.table.schema.yaml_file.read_schema(folder / "schema.yaml"))
     settings.fit(folder / "data.csv").save(folder / "m.privsyn")
     return folder / "m.privsyn"
 

@@ -21,7 +21,7 @@ def test_a_proof_points_to_code_that_is_there(name, file):
 
 
 def test_a_proof_names_tests_that_are_there():
-    tests = "".join(path.read_text() for path in ROOT.glob("tests/test_*.py"))
+    tests = "".join(path.read_text() for path in ROOT.glob("tests/**/test_*.py"))
     named = re.findall(r"`(test_\w+)`", PROOFS)
     assert named
     assert all(f"def {name}(" in tests for name in named)

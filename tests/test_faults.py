@@ -20,20 +20,20 @@ import pytest
 from command import CANARY, SCHEMA, fill, run, table
 
 from privsyn import InputError, PrivSyn, read_schema
-from privsyn.answers import blocks
-from privsyn.cli.making import folder_kept
-from privsyn.table.unchanged import stamps_of, unchanged
-from privsyn.table.unfinished import folder_of
+from privsyn.cli.sample import folder_kept
+from privsyn.release.checkpoint import folder_of
+from privsyn.synthesis import batches as blocks
+from privsyn.table.io.source import stamps_of, unchanged
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 ROWS = 9000
 
 SMALL = """
-from privsyn.answers import blocks
+from privsyn.synthesis import batches as blocks
 blocks.MOST_ROWS = blocks.LEAST_ROWS = 1000
 """
 SLOW = """
-import time; from privsyn.release import Release
+import time; from privsyn.release.release import Release
 decoded = Release._decoded
 def decode(release, records, rng, start, rows=None):
     if start >= 4000:

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from privsyn import Categorical, Schema, evaluate
 from privsyn.evaluation.chance import influence_on_auc, influence_on_r2, standard_error
-from privsyn.evaluation.coding import code_together
+from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.models import Task, learning
 
 VALUES = 6

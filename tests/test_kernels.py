@@ -13,10 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import binary
 
-from privsyn.answers import _kernels
-from privsyn.answers.domain import Domain, Records
-from privsyn.answers.layout import lay_out
-from privsyn.answers.marginal import Marginal
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.methods.paper import _kernels as paper_kernels
+from privsyn.synthesis import _kernels as synthesis_kernels
+from privsyn.synthesis.layout import lay_out
 
 SHAPE = (3, 4, 2, 3)
 compiled = settings(deadline=None)  # the first call compiles
@@ -42,17 +43,17 @@ class Case:
 
     @property
     def cells(self):
-        return _kernels.cell_of_rows(self.codes, self.columns, self.strides)
+        return paper_kernels.cell_of_rows(self.codes, self.columns, self.strides)
 
     @property
     def counts(self):
-        return _kernels.count_cells(self.cells, len(self.target))
+        return paper_kernels.count_cells(self.cells, len(self.target))
 
     def update(self, alpha, duplicated, seed=0):
         """The case after one update; itself unchanged."""
         codes = self.codes.copy(order="F")
         rng = np.random.default_rng(seed)
-        _kernels.update_table(codes, self.columns, self.strides, self.target, alpha, duplicated, rng)
+        paper_kernels.update_table(codes, self.columns, self.strides, self.target, alpha, duplicated, rng)
         return Case(codes, self.columns, self.target)
 
 
@@ -84,7 +85,7 @@ def test_cells_are_counted(case):
 @compiled
 @given(cases())
 def test_rows_are_sorted_by_their_cells_and_keep_their_order(case):
-    starts, rows = _kernels.rows_by_cell(case.cells, case.counts)
+    starts, rows = paper_kernels.rows_by_cell(case.cells, case.counts)
     for cell in range(len(case.target)):
         assert rows[starts[cell] : starts[cell + 1]].tolist() == np.flatnonzero(case.cells == cell).tolist()
     assert starts[-1] == len(case.codes)
@@ -93,7 +94,7 @@ def test_rows_are_sorted_by_their_cells_and_keep_their_order(case):
 @compiled
 @given(cases(), alphas)
 def test_moves_are_planned_as_published(case, alpha):
-    gain, loss = _kernels.plan_moves(case.counts, case.target, alpha)
+    gain, loss = paper_kernels.plan_moves(case.counts, case.target, alpha)
     slow_gain, slow_loss = reference.plan_moves(case.counts.tolist(), case.target.tolist(), alpha)
     np.testing.assert_allclose(gain, slow_gain, atol=1e-9)
     np.testing.assert_allclose(loss, slow_loss, atol=1e-9)
@@ -104,7 +105,7 @@ def test_moves_are_planned_as_published(case, alpha):
 def test_as_much_is_lost_as_gained_and_never_too_much(case, alpha, scale):
     """Whatever the target sums to."""
     target = case.target * scale
-    gain, loss = _kernels.plan_moves(case.counts, target, alpha)
+    gain, loss = paper_kernels.plan_moves(case.counts, target, alpha)
     gap = target - case.counts
     assert gain.sum() == pytest.approx(loss.sum(), abs=1e-9)
     assert ((gain >= 0) & (gain <= np.maximum(gap, 0) + 1e-9)).all()
@@ -118,7 +119,7 @@ def test_as_much_is_lost_as_gained_and_never_too_much(case, alpha, scale):
 def test_rounding_is_that_of_exact_arithmetic(numerators, offset):
     """Multiples of 1/1024, which floats add up without error."""
     values, offset = np.array(numerators) / 1024, offset / 1024
-    rounded = _kernels.round_with_offset(values, offset)
+    rounded = synthesis_kernels.round_with_offset(values, offset)
     assert rounded.tolist() == reference.round_with_offset(values.tolist(), offset)
     assert rounded.sum() == floor(values.sum() + offset)
 
@@ -128,7 +129,7 @@ def test_rounding_is_that_of_exact_arithmetic(numerators, offset):
 @example([3.0], np.nextafter(1.0, 0.0))
 @example([10_000.0, 3.0, 0.0], 1 - 1e-13)
 def test_no_value_is_rounded_past_the_next_whole_number(values, offset):
-    rounded = _kernels.round_with_offset(np.array(values), offset)
+    rounded = synthesis_kernels.round_with_offset(np.array(values), offset)
     assert all(0 <= r <= ceil(v) for r, v in zip(rounded, values, strict=True))
     assert abs(rounded.sum() - floor(sum(values) + offset)) <= 1
 
@@ -136,7 +137,7 @@ def test_no_value_is_rounded_past_the_next_whole_number(values, offset):
 def test_rounding_is_right_on_average():
     """Over all offsets of a fine grid, so to one part of it: 0.3 is rounded up in 300 cases of 1000."""
     values = np.array([0.3, 1.25, 0.0, 2.0, 0.999, 0.001])
-    grid = [_kernels.round_with_offset(values, (k + 0.5) / 1000) for k in range(1000)]
+    grid = [synthesis_kernels.round_with_offset(values, (k + 0.5) / 1000) for k in range(1000)]
     np.testing.assert_allclose(np.mean(grid, axis=0), values, atol=1.001e-3)
 
 
@@ -147,7 +148,7 @@ def test_a_shuffled_front_is_a_uniform_sample():
     drawn: Counter[tuple[int, ...]] = Counter()
     for _ in range(20_000):
         rows = np.arange(5, dtype=np.int32)
-        _kernels.shuffle_front(rows, 2, rng)
+        paper_kernels.shuffle_front(rows, 2, rng)
         assert sorted(rows) == [0, 1, 2, 3, 4]
         drawn[tuple(rows[:2].tolist())] += 1
     assert len(drawn) == 20
@@ -174,7 +175,7 @@ def test_no_cell_ends_farther_from_its_target(case, alpha, duplicated, seed):
 @compiled
 @given(cases(), alphas, st.floats(0, 1), seeds)
 def test_no_more_rows_move_than_are_planned(case, alpha, duplicated, seed):
-    gain, loss = _kernels.plan_moves(case.counts, case.target, alpha)
+    gain, loss = paper_kernels.plan_moves(case.counts, case.target, alpha)
     moved = case.update(alpha, duplicated, seed).counts - case.counts
     for plan, done in ((gain, np.maximum(moved, 0)), (loss, np.maximum(-moved, 0))):
         assert (done <= np.ceil(plan - 1e-9)).all()
@@ -275,7 +276,7 @@ def test_a_gap_of_less_than_a_row_is_closed_as_often_as_it_is_wide():
 
 def test_an_empty_table_of_rows_is_left_alone():
     codes = np.zeros((0, 2), np.int32, order="F")
-    _kernels.update_table(
+    paper_kernels.update_table(
         codes,
         np.array([0, 1]),
         np.array([2, 1]),
@@ -307,7 +308,7 @@ def test_annealing_is_as_if_every_proposal_were_tried_out(sets, together, seed):
     )
     flat = np.concatenate([target.ravel() for target in targets])
     annealed, gaps = codes.copy(), layout.count_rows(codes, len(flat)) - flat
-    _kernels.anneal(annealed, layout, gaps, 1 / (flat + 1), 3, 0.5, np.random.default_rng(seed))
+    synthesis_kernels.anneal(annealed, layout, gaps, 1 / (flat + 1), 3, 0.5, np.random.default_rng(seed))
     slow = reference.anneal(codes, sets, SHAPE, targets, 3, 0.5, np.random.default_rng(seed), together)
     assert np.array_equal(annealed, slow)
     assert np.array_equal(gaps, layout.count_rows(annealed, len(flat)) - flat)

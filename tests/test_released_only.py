@@ -17,16 +17,17 @@ import pytest
 from strategies import StubNoise
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods import opening
+from privsyn.methods import discovery as opening
 from privsyn.private import discovery, measure
 from privsyn.private.contribution import kept_rows
 from privsyn.private.discovery import count_votes, find_values
 from privsyn.private.sampler import os_entropy
-from privsyn.table import raw
-from privsyn.table.engines import DaskParts, _unless_it_fails
-from privsyn.table.form import Form
-from privsyn.table.stream import open_table
-from privsyn.table.unknown import Unknown
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.io import source as raw
+from privsyn.table.io.dask_source import DaskParts
+from privsyn.table.io.frame_type import FrameType
+from privsyn.table.io.source import _unless_it_fails
+from privsyn.table.io.stream import open_table
 
 SCHEMA = Schema(
     {
@@ -134,15 +135,15 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
     """Each count has the 7 of the noise in it, in whatever is made of it."""
     asked = []
     for name in ("closer", "bounds_of"):
-        method = getattr(Unknown, name)
+        method = getattr(OpenSchema, name)
 
         def spy(unknown, *released, method=method):
             asked.append(released)
             return method(unknown, *released)
 
-        monkeypatch.setattr(Unknown, name, spy)
+        monkeypatch.setattr(OpenSchema, name, spy)
     opening.open_schema(
-        Unknown.of(None, FEW[["year"]]),
+        OpenSchema.of(None, FEW[["year"]]),
         open_table(FEW[["year"]]),
         rho=0.01,
         delta=0.0,
@@ -214,12 +215,12 @@ def test_no_note_beside_the_types_reaches_the_model(tmp_path):
     noted = table.schema.with_metadata({b"rows": b"400", **table.schema.metadata})
     noted = noted.set(0, noted.field(0).with_metadata({b"rows": b"400"}))
     pq.write_table(table.cast(noted), tmp_path / "table.parquet")
-    for form in (Form.of(table.cast(noted)), open_table(tmp_path / "table.parquet").form):
+    for form in (FrameType.of(table.cast(noted)), open_table(tmp_path / "table.parquet").form):
         assert form.types.metadata is None
         assert [field.metadata for field in form.types] == [None]
-        assert form.to_plain() == Form.of(FEW[["year"]].head(3).pipe(pa.Table.from_pandas)).to_plain() | {
-            "kind": form.kind
-        }
+        assert form.to_plain() == FrameType.of(
+            FEW[["year"]].head(3).pipe(pa.Table.from_pandas)
+        ).to_plain() | {"kind": form.kind}
 
 
 @pytest.mark.parametrize("people", [126, 127])

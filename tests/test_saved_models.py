@@ -37,12 +37,12 @@ from privsyn import (
     load,
     read_schema,
 )
-from privsyn.table.dtypes import holds_missing
-from privsyn.table.schema_file import to_plain, write_schema
+from privsyn.table.encoding.dtypes import holds_missing
+from privsyn.table.schema.yaml_file import to_plain, write_schema
 
 ROWS = 24
 SCHEMA_OF_SCHEMAS = json.loads(
-    resources.files("privsyn.table").joinpath("schema.schema.json").read_text("utf-8")
+    resources.files("privsyn.table.schema").joinpath("schema.schema.json").read_text("utf-8")
 )
 OLD = sorted((Path(__file__).parent / "models").glob("0.1.0*.privsyn"))
 

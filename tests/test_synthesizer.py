@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from strategies import tables
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
-from privsyn.answers.domain import Records
+from privsyn.marginals.domain import Records
 from privsyn.private import measure
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import NOT_PRIVATE

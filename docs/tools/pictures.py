@@ -106,10 +106,10 @@ def pair(table: pd.DataFrame) -> Figure:
     release = PrivSyn(0.2, DELTA, schema, seed=0).fit(table).release_
     (heard,) = (one.heard.marginal.counts for one in release.learnt.certainties if len(one.attributes) == 2)
     panels = {
-        "real": counted(release, table),
+        "real": plural(release, table),
         "as heard, with noise": heard,
         "estimate": release.learnt.marginals[0].counts,
-        "synthetic rows": counted(release, release.sample(seed=0)),
+        "synthetic rows": plural(release, release.sample(seed=0)),
     }
     figure = Figure(figsize=(8.2, 2.6), layout="constrained")
     top = panels["real"].max()
@@ -121,7 +121,7 @@ def pair(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def counted(release: Release, table: pd.DataFrame) -> Counts:
+def plural(release: Release, table: pd.DataFrame) -> Counts:
     """The table of both columns, in the groups of the release."""
     merging = release.learnt.merging
     codes = release.codec.encode(table).codes

@@ -1,4 +1,4 @@
-"""The command line: `main` runs one command and turns whatever goes wrong into one line and an exit code."""
+"""The command line: one file a command. `main` turns whatever goes wrong into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -8,20 +8,38 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version as installed_version
 from threading import current_thread, main_thread
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from privsyn.cli.making import StoppedError
-from privsyn.cli.menu import app
+from privsyn.cli.attack import attack
+from privsyn.cli.demo import demo
+from privsyn.cli.evaluate import evaluate
+from privsyn.cli.plan import plan
+from privsyn.cli.report import report
+from privsyn.cli.sample import StoppedError, sample
+from privsyn.cli.schema import schema
+from privsyn.cli.sweep import sweep
+from privsyn.cli.synth import synth
 from privsyn.errors import InputError
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
 # Typer has no public name for the parent of all usage errors.
 UsageError: Any = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    help="A private table in, a differentially private synthetic table out.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+for command in (synth, sample, report, schema, evaluate, attack, plan, sweep, demo):
+    app.command()(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,3 +124,16 @@ def _place(traceback: TracebackType | None) -> str:
             place = f"{module}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place
+
+
+@app.callback(invoke_without_command=True)
+def privsyn(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Say the version, or what there is to say."""
+    if version:
+        typer.echo(f"privsyn {installed_version('privsyn')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,1 +1,1 @@
-"""Two tables side by side: how far a synthetic one is from the real. It reads both and knows no mechanism."""
+"""Two tables side by side; it knows no mechanism."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from privsyn.answers.arrays import Floats, Mask
+from privsyn.marginals.types import Floats, Mask
 
 
 def influence_on_auc(truth: Mask, scores: Floats) -> Floats:

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.evaluation.coding import Coded, View, code_together
-from privsyn.evaluation.margins import SEED
-from privsyn.table.schema import Schema
-from privsyn.table.sources import read_table
+from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.marginals import SEED
+from privsyn.table.io.read import read_table
+from privsyn.table.schema.schema import Schema
 
 TEST_SHARE = 0.2
 """Of the real rows, held out where the caller has no test table, and from the runs of a sweep."""

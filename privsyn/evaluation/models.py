@@ -21,9 +21,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
-from privsyn.answers.arrays import Codes, Floats, Ints
 from privsyn.evaluation.chance import influence_on_auc, influence_on_r2
-from privsyn.evaluation.coding import Coded, View
+from privsyn.evaluation.encoding import Coded, View
+from privsyn.marginals.types import Codes, Floats, Ints
 
 MOST_ROWS = 100_000
 """A model learns from at most so many rows."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsyn.answers.domain import Attributes
-from privsyn.evaluation.margins import PairErrors
+from privsyn.evaluation.marginals import PairErrors
+from privsyn.marginals.domain import Attributes
 
 NOT_PRIVATE = "THIS COMPARISON READS THE REAL TABLE. IT IS NOT PRIVATE: KEEP IT WITH THE REAL TABLE."
 

@@ -1,6 +1,1 @@
-"""From questions to answers: each file is one algorithm, printed as it runs.
-
-A method is a function ``learn(private, rho, rng, report) -> Learnt`` that asks the private table, splits
-the budget once and never spends more than `rho`; how records are made of what it learnt is in
-`privsyn.answers.synthesis`.
-"""
+"""The algorithms as they run: which questions are asked, and with which share of the budget."""

@@ -12,24 +12,36 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.answers.allocation import allocate_by_error
-from privsyn.answers.arrays import Floats
-from privsyn.answers.bigger import Unexplained, candidates, denoise_bigger, expected_by, score_bigger
-from privsyn.answers.binning import Axis
-from privsyn.answers.certainty import one_way_certainty, table_certainty
-from privsyn.answers.consistency import average_looks, average_one_ways, estimate_total, hear_one_ways
-from privsyn.answers.dispersion import pooled_dispersions
-from privsyn.answers.domain import Attributes, Domain
-from privsyn.answers.learnt import Learnt
-from privsyn.answers.marginal import Marginal, Measurement
-from privsyn.answers.merging import Merging, merge_rare
-from privsyn.answers.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
-from privsyn.answers.possible import NOTHING_KNOWN, Possible
-from privsyn.answers.smoothing import in_runs
-from privsyn.answers.synthesis import synthesise
-from privsyn.methods.split import FIRST_LOOK, Split
+from privsyn.inference.allocation import allocate_by_error
+from privsyn.inference.binning import Axis
+from privsyn.inference.consistency import (
+    average_one_ways,
+    combine_measurements,
+    combine_one_ways,
+    estimate_total,
+)
+from privsyn.inference.dispersion import pooled_dispersions
+from privsyn.inference.error_bars import one_way_certainty, table_certainty
+from privsyn.inference.fitted import Fitted
+from privsyn.inference.higher_order import (
+    Unexplained,
+    candidates,
+    denoise_bigger,
+    expected_by,
+    score_bigger,
+)
+from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
+from privsyn.inference.rare_values import merge_rare
+from privsyn.inference.smoothing import in_runs
+from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.types import Floats
+from privsyn.methods.budget import FIRST_LOOK, Split
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
+from privsyn.synthesis.synthesise import synthesise
 
 ANY = 2**31  # values: none are too many
 MANY_VALUES = 500  # an attribute of more has its rare values pooled: pairs of such are too large to count
@@ -53,9 +65,9 @@ def learn(
     *,
     target: str | None = None,
     axes: Mapping[str, Axis] = MappingProxyType({}),
-    possible_after: Callable[[Merging], Possible] = lambda _: NOTHING_KNOWN,
+    possible_after: Callable[[Merging], StructuralZeros] = lambda _: NO_ZEROS,
     doubtful: Collection[str] = (),
-) -> Learnt:
+) -> Fitted:
     """Ask for one-ways, for how far each pair departs from independence, and for the tables that pay.
 
     Parameters
@@ -85,7 +97,7 @@ def learn(
     margins = possible.settle(average_one_ways(private.domain, one_ways, total))
     if not split.pairs:
         report("counting", 4, 4)
-        return Learnt(merging, margins, (), total, tuple(map(one_way_certainty, one_ways)))
+        return Fitted(merging, margins, (), total, tuple(map(one_way_certainty, one_ways)))
     report("counting", 1, 4)
 
     expected = independent_pairs(private.domain, margins, possible)
@@ -106,10 +118,10 @@ def learn(
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
     looks = (*measured, *(m for _, m in bigger))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
-    heard = hear_one_ways(private.domain, (*one_ways, *measured))
+    heard = combine_one_ways(private.domain, (*one_ways, *measured))
     certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
-    return Learnt(merging, pairs.one_ways, tables, pairs.total, (*map(one_way_certainty, heard), *certain))
+    return Fitted(merging, pairs.one_ways, tables, pairs.total, (*map(one_way_certainty, heard), *certain))
 
 
 def _one_ways(
@@ -128,7 +140,7 @@ def _one_ways(
     private = private.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
-        one_ways = average_looks(one_ways, private.one_ways(split.one_ways))
+        one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways))
     spared = MANY_VALUES if split.pairs else ANY
     pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=doubtful)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
@@ -182,7 +194,7 @@ def _unexplained(
     pairs: Pairs,
     rho: float,
     rng: np.random.Generator,
-    possible: Possible,
+    possible: StructuralZeros,
 ) -> tuple[Unexplained, ...]:
     """The sets of attributes of which records made from the pairs tell least."""
     if not sets:
@@ -223,7 +235,9 @@ def _second_look(
     chosen = np.flatnonzero(rhos).tolist()
     looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
     measured = dict(zip(chosen, looks, strict=True))
-    again = tuple(average_looks((m,), (measured[i],))[0] if i in measured else m for i, m in enumerate(pairs))
+    again = tuple(
+        combine_measurements((m,), (measured[i],))[0] if i in measured else m for i, m in enumerate(pairs)
+    )
     bigger = ((s, measured[i]) for i, s in enumerate(sets, start=len(pairs)) if i in measured)
     return again, tuple(bigger)
 

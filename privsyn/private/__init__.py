@@ -1,1 +1,1 @@
-"""The only place that sees rows after the rim; every answer leaves with noise and a line in the ledger."""
+"""The only code that sees coded rows: questions, noise, accounting, ledger."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.answers.arrays import Ints
+from privsyn.marginals.types import Ints
 
 GRID = 16  # steps a record: InDif is released on this grid, for noise is added to integers only
 INDIF_SENSITIVITY = 4 * GRID + 1  # of `indif_on_grid`, in steps; the proof stands there

@@ -4,8 +4,8 @@ Values. Every row has one vote, a vector of L2 length 1 over the values that it 
 yet, in all columns together. A value whose votes, with noise, reach a threshold is found, and in the second
 round each row's vote goes to what is left: a row whose values were all found but one casts all of it there.
 
-Bounds. Every row lies in one cell of a public ruler. The noisy counts of the cells are released; between
-which of them the numbers lie is arithmetic on that (`privsyn.answers.extent`), and so is a second ruler.
+Bounds. Every row lies in one cell of a public grid. The noisy counts of the cells are released. The bounds,
+and a second grid, follow from them alone (`privsyn.table.discovery.bounds`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from privsyn.answers.arrays import Integers, Ints
 from privsyn.errors import InputError
+from privsyn.marginals.types import Integers, Ints
 from privsyn.private.accounting import sigma_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release

@@ -19,10 +19,10 @@ from math import sqrt
 
 import numpy as np
 
-from privsyn.answers.arrays import Floats, Ints
-from privsyn.answers.domain import Attributes, Domain, Records
-from privsyn.answers.marginal import Marginal, Measurement
-from privsyn.answers.merging import Merging
+from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.types import Floats, Ints
 from privsyn.private.accounting import sigma_for
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.noise import Noise, release

@@ -13,9 +13,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from privsyn.answers.arrays import Integers, Ints
 from privsyn.arguments import check_whole
-from privsyn.errors import InputError, shown
+from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.types import Integers, Ints
 from privsyn.private.accounting import Accounting
 from privsyn.private.sampler import Bits, check_sigma, os_entropy, rounded_gaussian, seeded_bits
 
@@ -120,7 +120,7 @@ def noise_source(kind: str, seed: int | None) -> Noise:
     (True, False)
     """
     if not isinstance(kind, str) or kind not in ("exact", "opendp"):
-        raise InputError(f'noise is "exact" or "opendp"; got {shown(kind)}')
+        raise InputError(f'noise is "exact" or "opendp"; got {safe_repr(kind)}')
     if kind == "exact":
         return ExactGaussian() if seed is None else SeededGaussian(seed)
     if seed is not None:

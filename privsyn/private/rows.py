@@ -13,15 +13,15 @@ from math import prod
 
 import numpy as np
 
-from privsyn.answers.arrays import Integers, Ints
-from privsyn.answers.counting import Ask, Block, Tables, Walk, block_of
-from privsyn.answers.domain import Attributes, Domain, Records
-from privsyn.answers.merging import Merging
+from privsyn.marginals.counting import Ask, Block, Tables, Walk, block_of
+from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.types import Integers, Ints
 
 CELL = 8  # bytes of a count
 
 
-class Kept:
+class CachedWalk:
     """A walk that keeps the blocks as they pass and, if all fit, goes over these from then on.
 
     Parameters

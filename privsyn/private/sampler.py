@@ -21,8 +21,8 @@ import numpy.typing as npt
 from mpmath import libmp
 from scipy.special import ndtri
 
-from privsyn.answers.arrays import Ints
-from privsyn.errors import InputError, shown
+from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.types import Ints
 
 Words = npt.NDArray[np.uint64]
 Bits = Callable[[int], Words]
@@ -161,6 +161,6 @@ def _tail_units(edge: float, sigma: float, known: int) -> int:
 def check_sigma(sigma: float) -> None:
     """Refuse a scale that is no scale, or one that would drown any count."""
     if not (isfinite(sigma) and sigma > 0):
-        raise InputError(f"sigma is a finite number above 0; got {shown(sigma)}")
+        raise InputError(f"sigma is a finite number above 0; got {safe_repr(sigma)}")
     if sigma > LARGEST_SIGMA:
         raise InputError(f"noise of sigma {sigma:.3g} drowns any count: epsilon is too small, raise it")

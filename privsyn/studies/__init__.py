@@ -1,1 +1,1 @@
-"""Around the runs: what one would bring, what its release says, where its error comes from, and many runs."""
+"""What a run would bring, many runs on one table, and where errors come from."""

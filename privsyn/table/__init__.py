@@ -1,1 +1,1 @@
-"""The rim: the only place that knows pandas and files."""
+"""Everything about real tables: what is public about them, how cells become codes, how files are read."""

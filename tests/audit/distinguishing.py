@@ -29,14 +29,14 @@ from scipy.stats import beta
 
 from audit.games import Game
 from privsyn import PrivSyn, synthesizer
-from privsyn.methods import opening
-from privsyn.methods.opening import open_schema
+from privsyn.methods import discovery as opening
+from privsyn.methods.discovery import open_schema
 from privsyn.private import discovery, measure
 from privsyn.private.discovery import count_cells
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
-from privsyn.table.raw import RawTable
-from privsyn.table.stream import open_table
+from privsyn.table.io.source import RawTable
+from privsyn.table.io.stream import open_table
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
 

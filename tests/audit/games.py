@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.answers.learnt import Method
+from privsyn.inference.fitted import Method
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 
 MU = 1.5  # claimed in every game: near 1 the fewest runs tell most, and noise is not yet lost in its rounding

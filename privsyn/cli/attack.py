@@ -1,0 +1,43 @@
+"""`privsyn attack`: attack a synthetic table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def attack(
+    real: Annotated[Path, typer.Argument(metavar="REAL", help="The rows SYNTHETIC was made from.")],
+    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table.")],
+    control: Annotated[
+        Path, typer.Argument(metavar="CONTROL", help="Rows of the same kind that it was not made from.")
+    ],
+    schema: Annotated[Path | None, typer.Option(help="The schema it was made with.")] = None,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="A column to infer, any number of times; else all."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Which rows are attacked, by lot.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Keep all the numbers here.")] = None,
+) -> None:
+    """Attack rows of REAL, and rows that SYNTHETIC never saw. It READS REAL: what it says is not private."""
+    import privsyn
+    from privsyn.cli.console import show_numbers
+    from privsyn.cli.outputs import check_outputs, check_table, staged, write_text
+    from privsyn.table.schema.yaml_file import read_schema
+
+    outputs = {"--json": json_file}
+    tables = real, synthetic, control
+    for table in tables:
+        check_table(table)
+    check_outputs(outputs, inputs=(*tables, schema))
+    public = None if schema is None else read_schema(schema)
+    with staged(outputs) as places:
+        risks = privsyn.attack(*tables, public, secrets=secret, seed=seed)
+        if json_file is not None:
+            write_text(places["--json"], risks.to_json())
+    typer.echo(str(risks))
+    if json_file is not None:
+        show_numbers(json_file)

@@ -1,0 +1,45 @@
+"""`privsyn evaluate`: a synthetic table beside the real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privsyn.cli.options import Target
+
+
+def evaluate(
+    real: Annotated[
+        Path, typer.Argument(metavar="REAL", help="The private table: a file, or a folder of Parquet files.")
+    ],
+    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic one.")],
+    schema: Annotated[
+        Path | None, typer.Option(help="The schema it was made with; else bins are read off both tables.")
+    ] = None,
+    target: Target = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Keep all the numbers here.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a web page here, in one file.")] = None,
+) -> None:
+    """Say how far SYNTHETIC is from REAL. It READS REAL: what it says is not private."""
+    import privsyn
+    from privsyn.cli.console import show_numbers, show_report
+    from privsyn.cli.outputs import check_outputs, check_page, check_table, staged, write_text
+    from privsyn.table.schema.yaml_file import read_schema
+
+    outputs = {"--json": json_file, "--report": report}
+    check_table(real)
+    check_table(synthetic)
+    check_outputs(outputs, inputs=(real, synthetic, schema))
+    check_page("--report", report)
+    public = None if schema is None else read_schema(schema)
+    with staged(outputs) as places:
+        scores = privsyn.evaluate(real, synthetic, public, target=target, report=places.get("--report"))
+        if json_file is not None:
+            write_text(places["--json"], scores.to_json())
+    typer.echo(str(scores))
+    if json_file is not None:
+        show_numbers(json_file)
+    if report is not None:
+        show_report(report)

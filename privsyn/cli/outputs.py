@@ -1,0 +1,108 @@
+"""Paths to write to: what can be told of them before any work, and a way to write all files or none."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import typer
+
+from privsyn.errors import InputError, plural
+from privsyn.files import atomic_path
+from privsyn.table.io.parquet_folder import left_out
+from privsyn.table.io.read import ending_of
+
+Outputs = Mapping[str, Path | None]
+"""Where to write, by the name of the argument; None where it was not given."""
+
+
+def check_table(path: Path) -> None:
+    """Refuse what is no table by its name; say which files of a folder are no part of it."""
+    ending_of(path)
+    if others := left_out(path):
+        what = f"{others[0].name!r} is" if len(others) == 1 else f"{plural(len(others), 'file')} are"
+        typer.echo(f"privsyn: {path}: {what} not read, not ending in .parquet", err=True)
+
+
+def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
+    """Refuse a path that cannot be written, and one file in two roles."""
+    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        _check_output(name, path)
+        if (place := path.resolve()) in taken:
+            raise InputError(f"{name} {path}: is {taken[place]} too: give it a name of its own")
+        taken[place] = name
+    _tell_of_leftovers(path for path in outputs.values() if path is not None)
+
+
+def _check_output(name: str, path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{name} {path}: is a folder: give a file name in it")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{name} {path}: is a device or pipe: give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{name} {path}: there is no folder {path.parent}: create it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):  # permissions, mounts, quotas: only a try can tell
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{name} {path}: nothing can be written there ({error.strerror}): choose another folder"
+        ) from None
+
+
+def _tell_of_leftovers(outputs: Iterable[Path]) -> None:
+    """Name what a run that was killed outright was writing: it may be large, and a dot hides it.
+
+    It is not deleted, for another run may be at work on it.
+    """
+    for path in outputs:
+        place = path.resolve()
+        pattern = r"(\.[0-9a-f]{8}-)+" + re.escape(place.name)
+        with suppress(OSError):  # a folder that may be written to and not looked into
+            for name in sorted(file.name for file in place.parent.iterdir()):
+                if re.fullmatch(pattern, name):
+                    typer.echo(
+                        f"privsyn: {name!r}: was left beside {path.name} by a run that was killed,"
+                        " unless one is at work now: delete it",
+                        err=True,
+                    )
+
+
+def check_page(name: str, path: Path | None) -> None:
+    """Refuse a web page that no browser would open."""
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{name} {path}: is a web page: let its name end in .html")
+
+
+def check_new(name: str, path: Path | None, *, force: bool) -> None:
+    """Refuse to overwrite what cannot be made again: a person's review, or what privacy was spent on."""
+    if path is not None and path.exists() and not force:
+        raise InputError(f"{name} {path}: is there already: give another name, or --force to overwrite it")
+
+
+@contextmanager
+def staged(outputs: Outputs) -> Iterator[dict[str, Path]]:
+    """A temporary place for each output; they get their names together when all is well, and else vanish."""
+    with ExitStack() as stack:
+        places = {
+            name: stack.enter_context(atomic_path(path)) for name, path in outputs.items() if path is not None
+        }
+        try:
+            yield places
+        except InputError as error:  # names the temporary place, which nobody has heard of
+            text = str(error)
+            for name, place in places.items():
+                text = text.replace(str(place), str(outputs[name]))
+            raise InputError(text) from None
+
+
+def write_text(place: Path, text: str) -> None:
+    """Write a text; where that fails it is this file that is named, and not another that is staged."""
+    with atomic_path(place) as part:
+        part.write_text(text, encoding="utf-8")

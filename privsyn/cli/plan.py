@@ -1,0 +1,52 @@
+"""`privsyn plan`: what to expect of a run, without reading a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privsyn.cli.options import Delta, Epsilon, RowsPerUnit, Unit
+
+
+def plan(
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="The table, of which no row is read, or a schema (.yaml) alone."),
+    ],
+    epsilon: Epsilon,
+    delta: Delta = 1e-9,
+    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="A rough number of rows, publicly known: do not count them for this."),
+    ] = None,
+    unit: Unit = None,
+    rows_per_unit: RowsPerUnit = None,
+    target: Annotated[str | None, typer.Option(help="A column to be predicted from the others.")] = None,
+) -> None:
+    """Say what error, time and memory to expect, before anything is spent. It reads no row of DATA."""
+    import privsyn
+    from privsyn.cli.outputs import check_table
+    from privsyn.errors import InputError
+    from privsyn.table.schema.yaml_file import read_schema
+
+    alone = data.suffix.lower() in (".yaml", ".yml")
+    if not alone:
+        check_table(data)
+    if alone and schema is not None:
+        raise InputError(f"{data}: is a schema by itself: leave out --schema, or give the table")
+    path = data if alone else schema
+    typer.echo(
+        privsyn.plan(
+            None if alone else data,
+            epsilon,
+            delta,
+            None if path is None else read_schema(path),
+            rows=rows,
+            unit=unit,
+            rows_per_unit=rows_per_unit,
+            target=target,
+        )
+    )

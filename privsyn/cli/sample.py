@@ -1,0 +1,106 @@
+"""`privsyn sample`: draw rows from a saved model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privsyn.cli.options import ExcelSafe, Out, Rows
+
+
+class StoppedError(Exception):
+    """Ctrl-C, where there is more to say than that."""
+
+
+def sample(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `privsyn synth --model` kept.")],
+    out: Out,
+    rows: Rows = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL=VALUE", help="What all rows are to have; may be said of several columns."),
+    ] = None,
+    balance: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column whose values are to come equally often.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Makes the drawing repeatable; costs no privacy.")
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="If it is broken off, the same command goes on from OUT.unfinished."),
+    ] = False,
+    excel_safe: ExcelSafe = False,
+) -> None:
+    """Draw a synthetic table from a model, at no further cost in privacy."""
+    with _stopped(out) if resume else nullcontext():
+        _sample(model, out, rows, given, balance, seed, resume=resume, excel_safe=excel_safe)
+
+
+def folder_kept(out: Path) -> Path:
+    """The folder of `privsyn.release.checkpoint.folder_of`, which takes a second to load: time for Ctrl-C."""
+    return Path(f"{os.path.realpath(out)}.unfinished")
+
+
+@contextmanager
+def _stopped(out: Path) -> Iterator[None]:
+    """Say on Ctrl-C, whenever it comes, that what is kept of a sample is kept, if anything is."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (kept := folder_kept(out)).is_dir():
+            raise
+        raise StoppedError(
+            f"interrupted; what is done is kept in {kept.name}: the same command goes on with it"
+        ) from None
+
+
+def _sample(
+    model: Path,
+    out: Path,
+    rows: int | None,
+    given: list[str] | None,
+    balance: str | None,
+    seed: int | None,
+    *,
+    resume: bool,
+    excel_safe: bool,
+) -> None:
+    from privsyn import load
+    from privsyn.cli.console import progress, show_dropped, show_files, show_privacy
+    from privsyn.cli.given import parse_given
+    from privsyn.cli.outputs import check_outputs
+    from privsyn.errors import InputError
+    from privsyn.table.io.read import check_excel_safe, ending_of
+    from privsyn.table.io.write import write_table
+
+    plain = not given and balance is None
+    ending_of(out)
+    check_excel_safe(out, excel_safe=excel_safe)
+    check_outputs({"OUT": out}, inputs=(model,))
+    if resume and not plain:
+        raise InputError(
+            "--resume: is not for rows that have something given: leave out --given and --balance"
+        )
+    if not resume and (begun := folder_kept(out)).is_dir():
+        typer.echo(
+            f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True
+        )
+    release = load(model)
+    asked = parse_given(release.codec.schema, given) if given else None
+    with progress() as report:
+        if plain:
+            shape = release.sample_to(
+                out, rows, seed=seed, resume=resume, excel_safe=excel_safe, progress=report
+            )
+        else:
+            table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
+            shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
+    show_files(shape, out, release.ledger, estimated=rows is None and plain)
+    show_dropped(release.codec.dropped)
+    show_privacy(release.ledger)

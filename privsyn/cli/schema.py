@@ -1,0 +1,77 @@
+"""`privsyn schema`: draft a schema, or check a table against one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privsyn.cli.options import Force, Unit
+
+
+def schema(
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", help="The private table, as for synth; not with --import."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Draft nothing: tell what this schema would do to the rows.")
+    ] = None,
+    from_dtypes: Annotated[
+        bool, typer.Option("--from-dtypes", help="Look at no row: draft from names and types alone.")
+    ] = False,
+    other: Annotated[
+        Path | None,
+        typer.Option("--import", help="Draft from SDV's metadata (JSON) or a domain (YAML); reads no DATA."),
+    ] = None,
+    unit: Unit = None,
+    force: Force = False,
+) -> None:
+    """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it until reviewed."""
+    from privsyn.cli.outputs import check_new, check_outputs, check_table, staged, write_text
+    from privsyn.errors import InputError
+    from privsyn.table.drafting.import_sdv import import_schema
+    from privsyn.table.drafting.review_comments import IMPORTED, commented, draft_text
+
+    if sum((check is not None, from_dtypes, other is not None)) > 1:
+        raise InputError("--check, --from-dtypes and --import exclude each other: give one of them")
+    if (data is None) == (other is None):
+        raise InputError("give DATA, or else --import FILE")
+    if data is not None:
+        check_table(data)
+    if check is not None:
+        _check(data, check, output, unit)
+        return
+    outputs = {"--output": output}
+    check_outputs(outputs, inputs=(data, other))
+    check_new("--output", output, force=force)
+    if other is not None:
+        draft = commented(import_schema(other), IMPORTED, read=False)
+    else:
+        draft = draft_text(data, unit=unit, read=not from_dtypes)
+    with staged(outputs) as places:
+        for place in places.values():
+            write_text(place, draft)
+    if output is None:
+        typer.echo(draft, nl=False)
+    source = f"{other}" if other else "names and types alone" if from_dtypes else "the private rows"
+    typer.echo(f"privsyn: this draft was read off {source}; review every line before it is used", err=True)
+
+
+def _check(data: Path | None, check: Path, output: Path | None, unit: str | None) -> None:
+    """Tell what a schema would do to the rows."""
+    from privsyn.errors import InputError
+    from privsyn.table.drafting.check import check_schema
+    from privsyn.table.schema.yaml_file import read_schema
+
+    if output is not None:
+        raise InputError("--check writes no file; leave out --output")
+    findings = check_schema(data, read_schema(check), unit=unit)
+    typer.echo(
+        "privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True
+    )
+    typer.echo("\n".join(findings))

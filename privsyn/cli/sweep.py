@@ -1,0 +1,77 @@
+"""`privsyn sweep`: many runs on one public table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privsyn.cli.options import Data, Delta, Target
+
+
+def sweep(
+    data: Data,
+    epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="With commas between: 0.1,0.3,1,3,10.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="CSV",
+            help="A row a run. Runs in it are not repeated; it must be of this table.",
+        ),
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
+    delta: Delta = 1e-9,
+    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    target: Target = None,
+    preset: Annotated[
+        str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
+    ] = "default",
+    models: Annotated[bool, typer.Option(help="Train models on the rows: most of the time.")] = True,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw errors against epsilon here: .png, .svg or .pdf.")
+    ] = None,
+) -> None:
+    """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
+    import pandas as pd
+
+    import privsyn
+    from privsyn.cli.console import countdown
+    from privsyn.cli.outputs import check_outputs, check_table
+    from privsyn.errors import plural
+    from privsyn.studies.sweep_plot import check_plot, draw
+    from privsyn.table.schema.yaml_file import read_schema
+
+    check_table(data)
+    check_outputs({"--out": out, "--plot": plot}, inputs=(data, schema))
+    if plot is not None:
+        check_plot(plot)
+    with countdown() as report:
+        rows = privsyn.sweep(
+            data,
+            _numbers(epsilon),
+            seeds=seeds,
+            presets=preset.split(","),
+            delta=delta,
+            schema=None if schema is None else read_schema(schema),
+            target=target,
+            models=models,
+            out=out,
+            progress=report,
+        )
+    done, others = plural(len(rows), "run"), len(pd.read_csv(out)) - len(rows)
+    typer.echo(f"{out}: {done}, a row each. They READ THE REAL TABLE and are seeded: not private")
+    if others:
+        typer.echo(f"{out}: also keeps {plural(others, 'run')} of other settings or another version")
+    if plot is not None:
+        draw(rows, plot)
+        typer.echo(f"{plot}: errors against epsilon; not private either")
+
+
+def _numbers(text: str) -> list[float]:
+    from privsyn.errors import InputError
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--epsilon {text}: is numbers with commas between, like 0.1,1,10") from None

@@ -1,0 +1,1 @@
+"""Attacks on a synthetic table: singling out, linking, inference."""

@@ -1,0 +1,280 @@
+"""Real and synthetic rows in the same codes: bins and lists of values that fit both tables.
+
+What the schema gives is used as it stands, so that tables are compared on the bins they were made on. What it
+leaves open is read off all tables together: evaluation reads private rows anyway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.types import Codes, Floats, Integers
+from privsyn.table.drafting.draft import draft_schema
+from privsyn.table.encoding.choose_encoder import choose_encoder
+from privsyn.table.encoding.dtypes import OBJECT, family
+from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.identifiers import called_identifiers
+from privsyn.table.encoding.labels import MISSING, as_date, as_number, bin_labels
+from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
+from privsyn.table.encoding.parsing import moments, numbers
+from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import Datetime, Duration, Time
+
+MOST_VALUES = 500
+"""At most so many values or bins of a column are told apart; rarer values count as one."""
+
+OTHER = "(other values)"
+
+Ordinal = Numerical | Datetime
+Kind = Literal["category", "number", "date"]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What all tables of a comparison share.
+
+    Parameters
+    ----------
+    domain : Domain
+    kinds : tuple of "category", "number" or "date"
+    labels : tuple of tuple of str
+        ``labels[j][c]`` is code ``c`` of column ``j`` in words.
+    left_out : tuple of str
+        Columns that are not compared because they are called like identifiers and no schema says otherwise.
+    """
+
+    domain: Domain
+    kinds: tuple[Kind, ...]
+    labels: tuple[tuple[str, ...], ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The code of a missing cell in each column; -1 where no cell is missing."""
+        return tuple(len(labels) - 1 if labels[-1] == MISSING else -1 for labels in self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A table in codes, and its numbers as they are.
+
+    Parameters
+    ----------
+    records : Records
+    numbers : mapping of str to float array
+        The cells of each column of numbers or dates (days since 1970), NaN where there is none.
+    """
+
+    records: Records
+    numbers: Mapping[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def take(self, rows: Integers) -> Coded:
+        """Some of the rows, any of them more than once."""
+        records = Records(self.records.domain, self.records.codes[rows])
+        return Coded(records, {name: cells[rows] for name, cells in self.numbers.items()})
+
+    def resample(self, n: int, rng: np.random.Generator) -> Coded:
+        """As many rows drawn afresh, with replacement: as near as any table of `n` rows can be expected."""
+        return self.take(rng.integers(len(self), size=n))
+
+    def unlink(self, n: int, rng: np.random.Generator) -> Coded:
+        """Every column drawn afresh by itself: right in each, and without any dependence."""
+        rows = rng.integers(len(self), size=(n, len(self.records.domain)))
+        names = self.records.domain.names
+        codes = np.take_along_axis(self.records.codes, rows, axis=0)
+        return Coded(
+            Records(self.records.domain, codes),
+            {name: cells[rows[:, names.index(name)]] for name, cells in self.numbers.items()},
+        )
+
+
+def code_together(
+    tables: Sequence[pd.DataFrame], schema: Schema | None = None, *, most_values: int | None = MOST_VALUES
+) -> tuple[View, tuple[Coded, ...]]:
+    """All tables in the same codes.
+
+    Parameters
+    ----------
+    tables : sequence of pandas.DataFrame
+        The first decides what kind a column is of, where there is no schema.
+    schema : Schema, optional
+        Its columns are compared; without it, all. Identifiers and free text are not.
+    most_values : int, optional
+        Rarer values of a category than so many count as one; None tells all apart.
+
+    Examples
+    --------
+    >>> real, synthetic = pd.DataFrame({"a": ["x", "y", None]}), pd.DataFrame({"a": ["x", "z"]})
+    >>> view, (one, two) = code_together([real, synthetic])
+    >>> view.labels[0], one.records.codes.T.tolist(), two.records.codes.T.tolist()
+    (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
+    """
+    chosen = draft_schema(tables[0]) if schema is None else schema
+    columns = chosen.coded
+    if not columns:
+        raise InputError("there is nothing to compare: all columns are identifiers or free text")
+    done = []
+    for name, column in columns.items():
+        cells = [_column(table, name) for table in tables]
+        if isinstance(column, Time | Duration):
+            cells, column = [_steps(one, column) for one in cells], _in_steps(column)
+        if isinstance(column, Categorical):
+            marks = () if schema is None else schema.markers(name)
+            values = None if schema is None else column.values
+            done.append(_categories(cells, values, marks, most_values))
+        else:
+            done.append(_bins(cells, column, given=schema is not None and column.is_public))
+    sizes, ordered = tuple(len(one.labels) for one in done), tuple(one.ordered for one in done)
+    domain = Domain(tuple(columns), sizes, ordered)
+    coded = tuple(
+        Coded(
+            Records(domain, np.column_stack([one.codes[place] for one in done])),
+            {name: one.numbers[place] for name, one in zip(columns, done, strict=True) if one.numbers},
+        )
+        for place in range(len(tables))
+    )
+    left_out = called_identifiers(chosen) if schema is None else ()
+    kinds, labels = tuple(one.kind for one in done), tuple(one.labels for one in done)
+    return View(domain, kinds, labels, left_out), coded
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """One column of all tables: codes for each table, and numbers where it has them."""
+
+    kind: Kind
+    labels: tuple[str, ...]
+    codes: Sequence[Codes]
+    ordered: int = 0
+    numbers: Sequence[Floats] = ()
+
+
+def _column(table: pd.DataFrame, name: str) -> pd.Series:
+    if name not in table.columns:
+        raise InputError(f"column {name!r} is not in both tables: compare tables of the same columns")
+    return table[name]
+
+
+def _categories(
+    cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str], most: int | None
+) -> _Column:
+    """Codes of values; those beyond the list, or beyond the `most` common, count as one."""
+    factors = [_distinct(one.astype(OBJECT)) for one in cells]
+    counts: Counter[Any] = Counter()
+    for places, distinct in factors:
+        counts.update(dict(zip(distinct, np.bincount(places[places >= 0]).tolist(), strict=True)))
+    for mark in marks:
+        counts.pop(mark, None)
+    listed = [value for value, _ in counts.most_common()] if values is None else list(values)
+    if most is not None and len(listed) > most:
+        listed = sorted(listed, key=lambda value: -counts[value])[:most]
+    code = {value: place for place, value in enumerate(listed)}
+    words = [*map(str, listed), *([OTHER] if counts.keys() - code.keys() else [])]
+    other, missing = len(listed), len(words)
+    found = []
+    for places, distinct in factors:
+        codes = [missing if value in marks else code.get(value, other) for value in distinct]
+        found.append(np.array([*codes, missing], np.int32)[places])
+    if not words or any((one == missing).any() for one in found):
+        words.append(MISSING)
+    return _Column("category", tuple(words), found)
+
+
+def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Column:
+    """Codes of bins of numbers or dates, and one for missing."""
+    dates = isinstance(column, Datetime)
+    read = [_days(one) if dates else _numbers(one) for one in cells]
+    floats = [np.where(np.isfinite(one), one, np.nan) for one in read]
+    column = replace(column, bins=min(column.bins, MOST_VALUES))
+    column = column if given else _closed(column, floats, cells[0].name)
+    grid = _grid(column, cells[0])
+    seconds = isinstance(column, Datetime) and column.unit == "s"
+    points = [one * DAY if seconds else np.floor(one) if dates else one for one in floats]
+    codes = [
+        np.where(np.isnan(one), grid.bins, grid.encode(at)).astype(np.int32)
+        for one, at in zip(floats, points, strict=True)
+    ]
+    words = bin_labels(grid, partial(as_date, in_a_day=DAY if seconds else 1) if dates else as_number)
+    missing = (MISSING,) if any(np.isnan(one).any() for one in floats) else ()
+    return _Column("date" if dates else "number", (*words, *missing), codes, grid.bins, floats)
+
+
+def _in_steps(column: Time | Duration) -> Numerical:
+    """Times of day and lengths of time as whole numbers, with the bounds of the schema, if it gives any."""
+    low, high = column.steps if column.is_public else (None, None)
+    return Numerical(low, high, integer=True, bins=column.bins)
+
+
+def _steps(cells: pd.Series, column: Time | Duration) -> pd.Series:
+    """The cells of such a column in its steps."""
+    wide = column if column.is_public else Duration("0:00", "1 day", unit=column.unit)
+    return pd.Series(cast(OrderedEncoder, choose_encoder(wide, cells.dtype)).read(cells))
+
+
+def _numbers(cells: pd.Series) -> Floats:
+    """The cells as doubles. Each different one is read once."""
+    if family(cells.dtype) in ("integer", "real"):
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    places, distinct = _distinct(cells)
+    return np.append(numbers(distinct), np.nan)[places]
+
+
+def _days(cells: pd.Series) -> Floats:
+    """The cells as days since 1970, on the clock they are written in."""
+    places, distinct = _distinct(cells)
+    seconds = moments(distinct)
+    days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
+    return np.append(days, np.nan)[places]
+
+
+def _distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """The different cells, and the place of each cell among them, -1 where it is missing."""
+    try:
+        places, distinct = pd.factorize(cells)
+        return places, list(distinct)
+    except TypeError:
+        pass
+    raise InputError(f"column {cells.name!r}: holds cells that are neither numbers, dates nor text: drop it")
+
+
+def _closed(column: Ordinal, floats: Sequence[Floats], name: object) -> Ordinal:
+    """The column with the bounds of all the rows."""
+    try:
+        return _around(column, floats)
+    except InputError:  # quotes the bounds, and here they are cells
+        pass
+    raise InputError(f"column {name!r}: its cells lie too far apart to be compared: give bounds in a schema")
+
+
+def _around(column: Ordinal, floats: Sequence[Floats]) -> Ordinal:
+    present = np.concatenate([one[~np.isnan(one)] for one in floats])
+    low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
+    if isinstance(column, Datetime):
+        first, last = np.array([np.floor(low), np.floor(high)]).astype(np.int64).astype("datetime64[D]")
+        return Datetime(first, last, unit="D", bins=column.bins)
+    whole = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
+    return Numerical(low, high, integer=whole, bins=column.bins)
+
+
+def _grid(column: Ordinal, cells: pd.Series) -> Grid:
+    """The grid of the column's coder, in doubles: the tables may hold the same numbers in several dtypes."""
+    if isinstance(column, Datetime):
+        return cast(OrderedEncoder, choose_encoder(column, OBJECT)).grid
+    if column.integer is None and column.decimals is None and family(cells.dtype) == "integer":
+        column = replace(column, integer=True)
+    return cast(OrderedEncoder, choose_encoder(column, np.dtype(np.float64))).grid

@@ -1,0 +1,1 @@
+"""Noisy answers to consistent tables."""

@@ -1,0 +1,148 @@
+"""Stage 3: one set of non-negative tables that agree wherever they overlap.
+
+Several noisy tables tell of the same counts; on what they share they are averaged by their precision,
+and each takes up the difference evenly. Negative cells are then removed by norm-sub, which upsets the
+agreement a little, so the two are repeated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.types import Counts
+
+EXACT = 1e-30  # stands in for a variance of 0, so that precisions stay finite
+
+
+def estimate_total(measurements: tuple[Measurement, ...]) -> float:
+    """Number of records: the mean of the tables' sums, weighted by their precision; at least 1.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> a = Measurement(Marginal(Domain(("a",), (2,)), np.array([6.0, 4.0])), 1.0)
+    >>> b = Measurement(Marginal(Domain(("b",), (4,)), np.array([4.0, 4.0, 4.0, 4.0])), 1.0)
+    >>> estimate_total((a, b))
+    12.0
+    """
+    sums = np.array([m.marginal.total for m in measurements])
+    return max(float(np.average(sums, weights=[_precision(m, ()) for m in measurements])), 1.0)
+
+
+def combine_measurements(
+    first: tuple[Measurement, ...], second: tuple[Measurement, ...]
+) -> tuple[Measurement, ...]:
+    """Two measurements of each table, averaged by their precision.
+
+    Examples
+    --------
+    >>> domain = Domain(("a",), (2,))
+    >>> once = Measurement(Marginal(domain, np.array([8.0, 4.0])), 1.0)
+    >>> again = Measurement(Marginal(domain, np.array([4.0, 4.0])), 3.0)
+    >>> (both,) = combine_measurements((once,), (again,))
+    >>> both.marginal.counts.tolist(), both.variance.tolist()
+    ([7.0, 4.0], [0.75, 0.75])
+    """
+    averaged = []
+    for one, two in zip(first, second, strict=True):
+        # Two exact looks have no precision to compare: they count alike.
+        first_variance, second_variance = (np.maximum(look.variance, EXACT) for look in (one, two))
+        share = second_variance / (first_variance + second_variance)
+        counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
+        averaged.append(Measurement(Marginal(one.marginal.domain, counts), share * one.variance))
+    return tuple(averaged)
+
+
+def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+    """For each attribute the precision-weighted mean of all that was measured about it.
+
+    Parameters
+    ----------
+    domain : Domain
+    measurements : tuple of Measurement
+        Every attribute lies in at least one.
+
+    Returns
+    -------
+    tuple of Measurement, one for each attribute, in the domain's order.
+    """
+    about: dict[str, list[Measurement]] = {name: [] for name in domain.names}
+    for measurement in measurements:
+        for name in measurement.attributes:
+            about[name].append(measurement.project((name,)))
+    heard = []
+    for name, tables in about.items():
+        # Cell by cell: a pool of many values is far less certain than the values that stand alone.
+        precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in tables])
+        mean = np.average([table.marginal.counts for table in tables], axis=0, weights=precisions)
+        heard.append(Measurement(Marginal(domain.project((name,)), mean), 1 / precisions.sum(axis=0)))
+    return tuple(heard)
+
+
+def average_one_ways(
+    domain: Domain, measurements: tuple[Measurement, ...], total: float
+) -> tuple[Marginal, ...]:
+    """What was heard of each attribute, non-negative and of one total.
+
+    Parameters
+    ----------
+    domain : Domain
+    measurements : tuple of Measurement
+        Every attribute lies in at least one.
+    total : float
+        What each one-way table is to sum to.
+
+    Returns
+    -------
+    tuple of Marginal, one for each attribute, in the domain's order.
+    """
+    return tuple(
+        Marginal(heard.marginal.domain, norm_sub(heard.marginal.counts, total))
+        for heard in combine_one_ways(domain, measurements)
+    )
+
+
+def _precision(measurement: Measurement, attributes: Attributes) -> float:
+    """Inverse of the mean variance with which a measurement tells the counts of `attributes`."""
+    return 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)
+
+
+def norm_sub(counts: Counts, total: float) -> Counts:
+    r"""Euclidean projection of `counts` to :math:`\{x \ge 0, \sum x = total\}`.
+
+    All cells lose the same amount and those that would fall below zero stay at zero, so that
+    cutting the negatives off does not add records that nobody counted.
+
+    Parameters
+    ----------
+    counts : array of any shape
+        Noisy counts, in records.
+    total : float
+        Number of records the result sums to, at least 0.
+
+    References
+    ----------
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.3. By sorting, and so exact: Duchi et al.,
+    "Efficient projections onto the l1-ball for learning in high dimensions", ICML 2008, Figure 1.
+
+    Examples
+    --------
+    >>> norm_sub(np.array([5.0, 2.0, -3.0]), 5.0).tolist()
+    [4.0, 1.0, 0.0]
+    >>> norm_sub(np.array([-7.0, -9.0]), 4.0).tolist()
+    [3.0, 1.0]
+    """
+    if not total >= 0:
+        raise ValueError(f"total {total}: a table cannot hold fewer than 0 records")
+    # Moving all cells by one amount does not move the result; with the largest at 0, sums stay small.
+    counts = counts - counts.max()
+    descending = np.sort(counts, axis=None)[::-1]
+    surplus = np.cumsum(descending) - total
+    kept = np.arange(1, len(descending) + 1)
+    # The cells that stay positive are the largest ones: those above what each would have to give up.
+    last = np.flatnonzero(descending * kept > surplus)
+    if not len(last):  # the total is 0
+        return np.zeros(counts.shape)
+    return np.maximum(counts - surplus[last[-1]] / kept[last[-1]], 0.0)

@@ -1,0 +1,166 @@
+r"""What the release knows of its own errors: the noise in each table, and how far off it is expected to be.
+
+Two things are told apart. An *interval* for a count comes from what was heard of that table itself, whose
+noise is known; it holds whatever the table is like. The *expected error* is that of the estimate, for which
+much else was used (the one-ways, the other pairs, the latent classes); it is as good as the model is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+import numpy as np
+from scipy.special import ndtr
+
+from privsyn.inference.consistency import EXACT
+from privsyn.inference.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.marginals.domain import Attributes
+from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.types import Floats
+
+COVERAGE = 0.95
+TWO_SIDED = 1.959963984540054  # standard normal quantile of 0.975
+ONE_SIDED = 1.6448536269514722  # of 0.95
+ROUNDING = (
+    1 / 12
+)  # variance that rounding the noise to whole records adds, but where it is under half a record
+
+LEAST = 1e-4  # standard deviations: a bound nearer to zero than this is not told from it
+STEPS = 2000
+HALVINGS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Certainty:
+    """How well one released table of counts is known.
+
+    Parameters
+    ----------
+    heard : Measurement
+        All that was measured of this very table, averaged by precision.
+    error : float
+        Expected total variation between the released counts and the true ones: the share of records that
+        would have to move.
+    """
+
+    heard: Measurement
+    error: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.error < float("inf"):
+            raise ValueError(f"error {self.error}: expected is a number of at least 0")
+        if not np.isfinite(self.heard.marginal.counts).all():
+            raise ValueError("what was heard is not all finite")
+
+    @property
+    def attributes(self) -> Attributes:
+        """Of the table."""
+        return self.heard.attributes
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise in a cell, in records: the root of the mean variance."""
+        return float(np.sqrt(self.heard.variance.mean()))
+
+    def intervals(self) -> tuple[Floats, Floats]:
+        """Ends of a 95 % interval for the true count of each cell."""
+        return count_intervals(self.heard.marginal.counts, self.heard.variance)
+
+
+def one_way_certainty(heard: Measurement) -> Certainty:
+    """Of a one-way table made of all that was heard of it; its total is known better from all the others."""
+    return Certainty(heard, _expected_variation(_centred(heard.variance), heard.marginal.total))
+
+
+def table_certainty(
+    measured: Measurement, left: Floats, table: Marginal, one_ways: tuple[Measurement, ...]
+) -> Certainty:
+    """Of a table that was measured and then given the margins of the one-ways.
+
+    Parameters
+    ----------
+    measured : Measurement
+    left : array of the table's shape
+        Variance that the measurement left in each cell.
+    table : Marginal
+        What is released of it.
+    one_ways : tuple of Measurement
+        All that was heard of each attribute: what their noise does to the table comes on top.
+    """
+    variance = _centred(left)
+    variance = variance * _misfit(measured, variance, table)
+    for one_way in one_ways:
+        if one_way.attributes[0] in table.attributes:
+            margin = lift(table.project(one_way.attributes), table.domain)
+            share = np.divide(table.counts, margin, out=np.zeros(table.counts.shape), where=margin > 0)
+            noise = lift(Marginal(one_way.marginal.domain, one_way.variance), table.domain)
+            variance = variance + noise * share**2
+    return Certainty(measured, _expected_variation(variance, table.total))
+
+
+def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:
+    """By how much what was heard contradicts the variance that the model expects of its errors; at least 1.
+
+    Were the model right, what was heard would lie about the estimate with the noise's variance less that of
+    the estimate. What is beyond, and beyond chance (one standard deviation), is the model's own error.
+    """
+    energy = np.sum((measured.marginal.counts - table.counts) ** 2)
+    excess = energy - np.sum(measured.variance - variance) - np.sqrt(2 * np.sum(measured.variance**2))
+    return 1.0 + max(float(excess), 0.0) / max(float(variance.sum()), EXACT)
+
+
+def _centred(variance: Floats) -> Floats:
+    """What is left in a cell when the margins are taken off: the share of prod(1 - 1/size)."""
+    return variance * prod(1 - 1 / size for size in variance.shape)
+
+
+def _expected_variation(variance: Floats, total: float) -> float:
+    """Expected total variation, of normal errors; no two distributions lie further apart than 1."""
+    return min(
+        MEAN_OF_ABSOLUTE * float(np.sqrt(np.maximum(variance, EXACT)).sum()) / (2 * max(total, 1.0)), 1.0
+    )
+
+
+def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Lower and upper ends of 95 % intervals for counts, by noisy answers alone.
+
+    Whatever the true counts, from 0 up, each interval holds its own with probability 0.95.
+
+    Parameters
+    ----------
+    seen : array
+        Noisy answers, in records.
+    variance : array of the same shape
+        Of their noise.
+
+    Examples
+    --------
+    >>> low, high = count_intervals(np.array([500.0, 0.0, -300.0]), np.full(3, 100.0**2))
+    >>> low.round().tolist(), high.round().tolist()
+    ([304.0, 0.0, 0.0], [696.0, 196.0, 42.0])
+    """
+    sigma = np.sqrt(variance + ROUNDING)
+    means, lowest, highest = _accepted()
+    places = seen / sigma
+    low = np.where(places < highest[-1], np.interp(places, highest, means, left=0.0), places - TWO_SIDED)
+    high = np.where(places < lowest[-1], np.interp(places, lowest, means), places + TWO_SIDED)
+    return low * sigma, high * sigma
+
+
+@cache
+def _accepted() -> tuple[Floats, Floats, Floats]:
+    r"""Means near zero, and the least and the largest that may be seen of each, in standard deviations.
+
+    The likelihood ratio of :math:`x < 0` is :math:`e^{x\mu - \mu^2/2}` and that of :math:`x \ge 0` is
+    :math:`e^{-(x - \mu)^2/2}`. They are equal at :math:`\mu + t` and at :math:`(\mu^2 - t^2) / 2\mu`, and t
+    is such that 95 % of what is seen lies between. From :math:`\mu = 1.96` on it stays there.
+    """
+    means = np.geomspace(LEAST, TWO_SIDED, STEPS)
+    short, long = np.full(STEPS, ONE_SIDED), np.full(STEPS, TWO_SIDED)
+    for _ in range(HALVINGS):
+        reach = (short + long) / 2
+        enough = ndtr(reach) - ndtr(-(means**2 + reach**2) / (2 * means)) >= COVERAGE
+        short, long = np.where(enough, short, reach), np.where(enough, reach, long)
+    return means, (means**2 - long**2) / (2 * means), means + long

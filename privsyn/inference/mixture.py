@@ -1,0 +1,74 @@
+r"""A better expectation than independence: a mixture of a few products, fitted to all pairs together.
+
+.. math:: P(a, b) = \sum_k \pi_k \theta_{ka} \theta_{kb}
+
+Each pair alone is drowned in noise where the budget is small; the classes are shared by all pairs and
+have too few parameters to follow the noise of each (latent class analysis: Lazarsfeld and Henry, 1968).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsyn.inference import _kernels
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.types import Floats, Ints
+
+CLASSES = 20
+ROUNDS = 100  # of expectation-maximisation; stopping early is part of what keeps it from following noise
+START_SCATTER = 0.5  # standard deviation, in ln(weight), by which the classes differ at first
+KEPT_OPEN = 1e-9  # of a value's overall share, in every class: no value is ruled out for good
+TINY = 1e-12
+
+
+def latent_class_pairs(
+    domain: Domain, one_ways: tuple[Marginal, ...], pairs: tuple[Marginal, ...], rng: np.random.Generator
+) -> tuple[Floats, ...]:
+    """What a mixture of `CLASSES` products, fitted to all `pairs`, expects in each of them.
+
+    Parameters
+    ----------
+    domain : Domain
+    one_ways : tuple of Marginal, one for each attribute, in the domain's order
+    pairs : tuple of Marginal over two attributes
+        Non-negative counts.
+    rng : numpy.random.Generator
+        Draws where the classes start.
+
+    Returns
+    -------
+    tuple of arrays, one a pair and of its shape, in records.
+    """
+    if not pairs:
+        return ()
+    starts = np.cumsum([0, *domain.sizes])
+    edges = np.array([[starts[axis] for axis in domain.axes(pair.attributes)] for pair in pairs], np.int64)
+    shares = np.concatenate([one_way.counts / one_way.total for one_way in one_ways])[:, np.newaxis]
+    factors = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
+    values = _per_attribute((shares + TINY) * factors, starts)
+    classes = np.full(CLASSES, 1 / CLASSES)
+    observed = [pair.counts / pair.total for pair in pairs]
+    for _ in range(ROUNDS if pairs else 0):
+        evidence = np.zeros_like(values)
+        for (row, column), table in zip(edges, observed, strict=True):
+            _kernels.add_class_evidence(values, classes, table, row, column, evidence)
+        classes = evidence.sum(axis=0) / evidence.sum()
+        values = _per_attribute(evidence + KEPT_OPEN * shares + TINY, starts)
+    return tuple(
+        pair.total
+        * (values[row : row + len(pair.counts)] * classes)
+        @ values[column : column + pair.counts.shape[1]].T
+        for (row, column), pair in zip(edges, pairs, strict=True)
+    )
+
+
+def parameters(domain: Domain) -> int:
+    """How many free numbers the mixture has."""
+    return CLASSES * (sum(size - 1 for size in domain.sizes) + 1) - 1
+
+
+def _per_attribute(values: Floats, starts: Ints) -> Floats:
+    """The weights, of shape (values of all attributes, classes), made distributions over each attribute."""
+    sums = np.add.reduceat(values, starts[:-1], axis=0)
+    return values / np.repeat(sums, np.diff(starts), axis=0)

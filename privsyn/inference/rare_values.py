@@ -1,0 +1,120 @@
+"""Merge rare values: which values are pooled before pairs are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from privsyn.inference.binning import Axis, join_cells
+from privsyn.inference.consistency import norm_sub
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.types import Codes, Floats, Mask
+
+THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
+
+
+def merge_rare(
+    one_ways: tuple[Measurement, ...],
+    total: float,
+    *,
+    join_neighbours: bool = True,
+    spared: int = 0,
+    axes: Mapping[str, Axis] = MappingProxyType({}),
+    doubtful: Collection[str] = (),
+) -> Merging:
+    """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
+
+    Parameters
+    ----------
+    one_ways : tuple of Measurement
+        The released one-way table of every attribute, in the domain's order.
+    total : float
+        Estimated number of records.
+    join_neighbours : bool
+        Join ordered values with their neighbours; otherwise, as published, order is not looked at.
+    spared : int
+        Attributes of at most so many values are left as they are, unless they are doubtful.
+    axes : mapping of an attribute to its Axis
+        The ordered values of these are joined to groups, if they are more than those; see `join_cells`.
+    doubtful : collection of attributes
+        Nobody says that each of their values occurs.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> from privsyn.marginals.marginal import Marginal
+    >>> counts = Marginal(Domain(("city",), (4,)), np.array([90.0, 2.0, 40.0, 30.0]))
+    >>> merging = merge_rare((Measurement(counts, 25.0),), 162.0)
+    >>> merging.merged.sizes, merging.groups[0].tolist()
+    ((3,), [0, 0, 1, 2])
+
+    The one rare value is itself too small a pool, so it joins the largest value and is not drawn again:
+
+    >>> merging.shares[0].tolist()
+    [1.0, 0.0, 1.0, 1.0]
+    """
+    groups, shares, sizes, ordered = [], [], [], []
+    for one_way in one_ways:
+        counts, sigma = one_way.marginal.counts, np.sqrt(one_way.variance)
+        # A trace of weight for every value, so that a group is shared out evenly where nothing is known.
+        weights = np.maximum(norm_sub(counts, total), np.finfo(float).tiny)
+        count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
+        thresholds = THRESHOLD * sigma
+        axis = axes.get(one_way.attributes[0])
+        if axis is not None and count > axis.groups:
+            runs, expected = join_cells(counts[:count], float(sigma[:count].max()), axis)
+            weights[:count] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
+            others = np.arange(1, len(counts) - count + 1, dtype=np.int32) + runs.max()
+            group, dropped = np.concatenate([runs, others]), np.zeros(len(counts), np.bool_)
+        elif len(counts) <= spared and one_way.attributes[0] not in doubtful:
+            group, dropped = np.arange(len(counts), dtype=np.int32), np.zeros(len(counts), np.bool_)
+            runs = group[:count]
+        else:
+            runs = _join_runs(counts[:count], thresholds[:count])
+            group, dropped = _pool(counts, thresholds, runs)
+        weights[dropped] = 0.0
+        groups.append(group)
+        shares.append(weights / np.bincount(group, weights)[group])
+        sizes.append(int(group.max()) + 1)
+        ordered.append(int(runs.max(initial=-1)) + 1)
+    original = Domain(
+        tuple(m.attributes[0] for m in one_ways),
+        tuple(m.marginal.domain.sizes[0] for m in one_ways),
+        tuple(m.marginal.domain.ordered[0] for m in one_ways),
+    )
+    return Merging(
+        original, Domain(original.names, tuple(sizes), tuple(ordered)), tuple(groups), tuple(shares)
+    )
+
+
+def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
+    """Neighbours joined from the left until each run reaches its threshold; what is left joins the last."""
+    group = np.zeros(len(counts), np.int32)
+    current, held, needed = 0, 0.0, 0.0
+    for place, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
+        group[place] = current
+        held, needed = held + count, np.hypot(needed, threshold)
+        if held >= needed:
+            current, held, needed = current + 1, 0.0, 0.0
+    return np.minimum(group, max(current - 1, 0)).astype(np.int32)
+
+
+def _pool(counts: Floats, thresholds: Floats, runs: Codes) -> tuple[Codes, Mask]:
+    """The runs, then a group for each other value, the rare ones in one pool, the last; and what is dropped.
+
+    A pool that is still rare joins the largest value and is dropped.
+    """
+    rare = counts < thresholds
+    rare[: len(runs)] = False
+    common = np.cumsum(~rare[len(runs) :]) + runs.max(initial=-1)
+    group = np.concatenate([runs, common]).astype(np.int32)
+    if rare.any() and not rare.all():
+        too_small = counts[rare].sum() < np.sqrt(np.sum(thresholds[rare] ** 2))
+        largest = np.argmax(np.where(rare, -np.inf, counts))
+        group[rare] = group[largest] if too_small else group.max() + 1
+        return group, rare & too_small
+    return np.maximum(group, 0), np.zeros(len(counts), np.bool_)

@@ -1,0 +1,142 @@
+"""Counting rows in many tables at once: exact, so for released or synthetic rows, or with noise to follow.
+
+Counts add up: those of two blocks of rows together are the sum of each's. So rows may come block by block, or
+lie on many machines, and only counts are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from math import ceil
+from os import cpu_count
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.marginals._kernels import add_counts
+from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.types import Integers, Ints
+
+Block = tuple[npt.NDArray[np.unsignedinteger], ...]
+"""Rows in codes, a column an array: each of the smallest type that holds the codes of its attribute."""
+
+Ask = Callable[[Iterable[Block]], list[Ints]]
+"""A question that counts answer: those of several blocks are the sums of each's."""
+
+Walk = Callable[[Ask], list[Ints]]
+"""A way over all rows, as often as need be: what a question says of all of them, wherever they lie."""
+
+FEW = 2**20  # cells to be found: not worth a second thread
+
+
+def count(records: Records, attributes: Attributes) -> Ints:
+    """Counts over `attributes`, in the shape of their domain.
+
+    Examples
+    --------
+    >>> rows = Records(Domain(("a", "b"), (2, 2)), np.array([[0, 1], [1, 1], [0, 1]]))
+    >>> count(rows, ("a", "b")).tolist()
+    [[0, 2], [0, 1]]
+    """
+    return Tables(records.domain, (attributes,)).count([block_of(records)])[0]
+
+
+def code_type(size: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest type that holds the codes of an attribute of so many values.
+
+    >>> code_type(256), code_type(257)
+    (dtype('uint8'), dtype('uint16'))
+    """
+    return np.dtype(np.min_scalar_type(max(size - 1, 0)))
+
+
+def block_of(records: Records) -> Block:
+    """Records as a block."""
+    columns = zip(records.codes.T, records.domain.sizes, strict=True)
+    return tuple(column.astype(code_type(size)) for column, size in columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Some tables of counts, to be filled in one pass over rows.
+
+    Parameters
+    ----------
+    domain : Domain
+        Of the codes as they are counted.
+    sets : sequence of attributes, one a table
+    groups : tuple of integer arrays, optional
+        Where the blocks are in finer codes: ``groups[j][v]`` is what code ``v`` of attribute ``j`` is counted
+        as.
+
+    Examples
+    --------
+    >>> domain = Domain(("a", "b"), (2, 3))
+    >>> block = np.array([0, 0, 1], np.uint8), np.array([2, 1, 2], np.uint8)
+    >>> [table.tolist() for table in Tables(domain, (("a",), ("b", "a"))).count([block, block])]
+    [[4, 2], [[0, 0], [2, 0], [2, 2]]]
+    """
+
+    domain: Domain
+    sets: Sequence[Attributes]
+    groups: tuple[Integers, ...] | None = None
+
+    @cached_property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shape of each table."""
+        sizes = dict(zip(self.domain.names, self.domain.sizes, strict=True))
+        return [tuple(sizes[name] for name in attributes) for attributes in self.sets]
+
+    def count(self, blocks: Iterable[Block]) -> list[Ints]:
+        """The counts of all rows of all blocks, each table in its shape."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        counts = np.zeros(sum(sizes), np.int64)
+        parts = self._parts(sizes)
+        with ThreadPoolExecutor(len(parts)) as pool:
+            for block in blocks:
+                codes = self._codes(block)
+                if len(parts) == 1 or codes.shape[1] * len(self.sets) < FEW:
+                    for part in parts:
+                        add_counts(codes, *part, counts)
+                else:  # no two count in the same cells
+                    for begun in [pool.submit(add_counts, codes, *part, counts) for part in parts]:
+                        begun.result()
+        ends = accumulate(sizes)
+        return [
+            counts[end - size : end].reshape(shape)
+            for end, size, shape in zip(ends, sizes, self.shapes, strict=True)
+        ]
+
+    @cached_property
+    def _used(self) -> list[int]:
+        """Places of the attributes that any table needs."""
+        names = {name for attributes in self.sets for name in attributes}
+        return [place for place, name in enumerate(self.domain.names) if name in names]
+
+    def _codes(self, block: Block) -> npt.NDArray[np.unsignedinteger]:
+        """The columns that are needed, in the codes that are counted, all of one type."""
+        kind = code_type(max((self.domain.sizes[place] for place in self._used), default=1))
+        codes = np.empty((len(self._used), len(block[0]) if block else 0), kind)
+        for row, place in enumerate(self._used):
+            column = block[place]
+            codes[row] = column if self.groups is None else self.groups[place].astype(kind)[column]
+        return codes
+
+    def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints]]:
+        """The tables as the kernel wants them, an equal part for each core."""
+        rows = {self.domain.names[place]: row for row, place in enumerate(self._used)}
+        starts = [0, *accumulate(sizes)]
+        each = max(1, ceil(len(self.sets) / (cpu_count() or 1)))
+        parts = []
+        for begin in range(0, len(self.sets), each):
+            sets, shapes = self.sets[begin : begin + each], self.shapes[begin : begin + each]
+            firsts = [0, *accumulate(map(len, sets))]
+            columns = [rows[name] for attributes in sets for name in attributes]
+            strides = [int(np.prod(shape[q + 1 :])) for shape in shapes for q in range(len(shape))]
+            numbers = firsts, columns, strides, starts[begin : begin + len(sets)]
+            parts.append(tuple(np.array(part, np.int64) for part in numbers))
+        return parts or [(np.zeros(1, np.int64), *(np.zeros(0, np.int64) for _ in range(3)))]  # type: ignore[return-value]

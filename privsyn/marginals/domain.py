@@ -1,0 +1,136 @@
+"""Domain: the names and sizes of coded attributes. Records: rows of codes over a domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from privsyn.marginals.types import Codes
+
+Attributes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Attributes in order, each with the number of values it can take.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Attribute names, no two alike.
+    sizes : tuple of int
+        ``sizes[j]`` is the number of codes of attribute ``j``: ``0 .. sizes[j] - 1``.
+    ordered : tuple of int, optional
+        ``ordered[j]`` says how many leading codes of attribute ``j`` lie in a meaningful order
+        (bins of a number); 0, the default, for a nominal attribute.
+
+    Examples
+    --------
+    >>> domain = Domain(("age", "sex"), (10, 2), ordered=(10, 0))
+    >>> domain.project(("sex",)).shape
+    (2,)
+    >>> domain.cells
+    20
+    """
+
+    names: Attributes
+    sizes: tuple[int, ...]
+    ordered: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
+        object.__setattr__(self, "ordered", tuple(self.ordered) or (0,) * len(self.names))
+        if not len(self.names) == len(self.sizes) == len(self.ordered):
+            raise ValueError(f"{len(self.names)} names, {len(self.sizes)} sizes, {len(self.ordered)} orders")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"two attributes share a name in {self.names}")
+        if any(size < 1 for size in self.sizes):
+            raise ValueError(f"sizes {self.sizes}: every attribute needs at least one value")
+        if any(not 0 <= count <= size for count, size in zip(self.ordered, self.sizes, strict=True)):
+            raise ValueError(f"ordered {self.ordered} does not fit sizes {self.sizes}")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, as the shape of a table of counts."""
+        return self.sizes
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of the full table, an exact Python integer."""
+        return prod(self.sizes)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """By how much the flat place of a cell moves when an attribute grows by 1.
+
+        Examples
+        --------
+        >>> Domain(("a", "b", "c"), (2, 3, 5)).strides
+        (15, 5, 1)
+        """
+        return tuple(prod(self.sizes[axis + 1 :]) for axis in range(len(self.sizes)))
+
+    def axes(self, attributes: Attributes) -> tuple[int, ...]:
+        """Positions of `attributes`; ``KeyError`` names one that is not there."""
+        return tuple(self._places[name] for name in attributes)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def project(self, attributes: Attributes) -> Domain:
+        """The domain of `attributes` alone, in the order given."""
+        axes = self.axes(attributes)
+        return Domain(
+            attributes, tuple(self.sizes[axis] for axis in axes), tuple(self.ordered[axis] for axis in axes)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Rows of codes over a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    codes : integer array of shape (n, d)
+        ``0 <= codes[i, j] < domain.sizes[j]``. Kept as int32, column by column, read-only.
+
+    Examples
+    --------
+    >>> Records(Domain(("a", "b"), (2, 3)), np.array([[0, 2], [1, 1]])).project(("b",)).codes.tolist()
+    [[2], [1]]
+    """
+
+    domain: Domain
+    codes: Codes
+
+    def __post_init__(self) -> None:
+        codes = np.asarray(self.codes)
+        if codes.ndim != 2 or codes.shape[1] != len(self.domain):
+            raise ValueError(f"codes of shape {codes.shape} over {len(self.domain)} attributes")
+        if codes.size and codes.dtype.kind not in "iu":
+            raise ValueError(f"codes are integers, not {codes.dtype}")
+        if codes.size and ((codes.min(axis=0) < 0) | (codes.max(axis=0) >= self.domain.sizes)).any():
+            raise ValueError("a code lies outside its domain")  # which one, and where, is private
+        codes = np.array(codes, dtype=np.int32, order="F")
+        codes.setflags(write=False)
+        object.__setattr__(self, "codes", codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def project(self, attributes: Attributes) -> Records:
+        """The columns of `attributes`, in the order given."""
+        return Records(self.domain.project(attributes), self.codes[:, self.domain.axes(attributes)])

@@ -1,0 +1,120 @@
+"""Marginal: a table of counts over a few attributes. Measurement: one that was released with noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.types import Counts, keep
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """A table of counts over a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    counts : array of shape ``domain.shape``
+        In records. Read-only; may be fractional or negative where noise made it so.
+
+    Examples
+    --------
+    >>> table = Marginal(Domain(("a", "b"), (2, 3)), np.array([[1, 2, 3], [4, 5, 6]]))
+    >>> table.project(("b",)).counts.tolist()
+    [5.0, 7.0, 9.0]
+    >>> table.project(()).counts.tolist()
+    21.0
+    """
+
+    domain: Domain
+    counts: Counts
+
+    def __post_init__(self) -> None:
+        keep(self, "counts", dtype=np.float64)
+        if self.counts.shape != self.domain.shape:
+            raise ValueError(f"counts {self.counts.shape} over a domain of {self.domain.shape}")
+
+    @property
+    def attributes(self) -> Attributes:
+        """Names of the attributes, in the order of the axes."""
+        return self.domain.names
+
+    @property
+    def total(self) -> float:
+        """Sum of all cells, in records."""
+        return float(self.counts.sum())
+
+    def project(self, attributes: Attributes) -> Marginal:
+        """Counts over `attributes` alone, in the order given, all others summed out."""
+        if attributes == self.attributes:
+            return self
+        axes = self.domain.axes(attributes)
+        others = tuple(axis for axis in range(len(self.domain)) if axis not in axes)
+        summed = self.counts.sum(axis=others)
+        ranks = tuple(sorted(axes).index(axis) for axis in axes)
+        return Marginal(self.domain.project(attributes), np.transpose(summed, ranks))
+
+    def spread(self, delta: Marginal) -> Marginal:
+        """Add a correction over some of the attributes, evenly over the cells that share them.
+
+        The mirror of `project`: ``m.spread(delta).project(delta.attributes)`` is
+        ``m.project(delta.attributes) + delta``.
+
+        Examples
+        --------
+        >>> flat = Marginal(Domain(("a", "b"), (2, 2)), np.zeros((2, 2)))
+        >>> flat.spread(Marginal(Domain(("a",), (2,)), np.array([4.0, -2.0]))).counts.tolist()
+        [[2.0, 2.0], [-1.0, -1.0]]
+        """
+        share = delta.domain.cells / self.domain.cells
+        return Marginal(self.domain, self.counts + lift(delta, self.domain) * share)
+
+
+def lift(table: Marginal, domain: Domain) -> Counts:
+    """The counts of `table`, shaped to broadcast over the bigger `domain`.
+
+    Examples
+    --------
+    >>> lift(Marginal(Domain(("b",), (3,)), np.arange(3)), Domain(("a", "b"), (2, 3))).shape
+    (1, 3)
+    """
+    kept = tuple(name for name in domain.names if name in table.attributes)
+    shape = tuple(
+        size if name in table.attributes else 1 for name, size in zip(domain.names, domain.sizes, strict=True)
+    )
+    return table.project(kept).counts.reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A marginal released with noise.
+
+    Parameters
+    ----------
+    marginal : Marginal
+        Noisy counts.
+    variance : float or array that broadcasts to the counts
+        Variance of the noise in each cell, in records squared; 0 for a count that is exact.
+    """
+
+    marginal: Marginal
+    variance: Counts
+
+    def __post_init__(self) -> None:
+        variance = np.broadcast_to(np.array(self.variance, dtype=np.float64), self.marginal.domain.shape)
+        if not (np.isfinite(variance) & (variance >= 0)).all():
+            raise ValueError("a variance is a finite number of at least 0")
+        object.__setattr__(self, "variance", variance)
+
+    @property
+    def attributes(self) -> Attributes:
+        """Names of the attributes, in the order of the axes."""
+        return self.marginal.attributes
+
+    def project(self, attributes: Attributes) -> Measurement:
+        """The sum over the other attributes: counts add up, and so do their variances."""
+        variance = Marginal(self.marginal.domain, self.variance).project(attributes).counts
+        return Measurement(self.marginal.project(attributes), variance)

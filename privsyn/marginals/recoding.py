@@ -1,0 +1,109 @@
+"""Stage 1: values too rare to tell from noise are pooled, and shared out again at the end.
+
+A value whose noisy count lies under three standard deviations says nothing by itself, yet would cost
+a row of cells in every later table. Categorical values are pooled into one; bins of a number are
+joined with their neighbours, so that fine bins become as wide as the noise demands. Everything here
+looks at released counts only and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.types import Codes, Floats, keep
+
+
+@dataclass(frozen=True, eq=False)
+class Merging:
+    """Which merged code each original code goes to, and how a merged code is shared out.
+
+    Parameters
+    ----------
+    original, merged : Domain
+        The same attributes before and after.
+    groups : tuple of integer arrays, one an attribute, of shape (original size,)
+        ``groups[j][v]`` is the merged code of the original code ``v``.
+    shares : tuple of float arrays of the same shapes
+        Relative weight of an original code within its merged code; the weights of each merged
+        code sum to 1.
+    """
+
+    original: Domain
+    merged: Domain
+    groups: tuple[Codes, ...]
+    shares: tuple[Floats, ...]
+
+    def __post_init__(self) -> None:
+        keep(self, "groups", "shares")
+        if self.original.names != self.merged.names:
+            raise ValueError(f"attributes {self.original.names} merged to {self.merged.names}")
+        for name, before, size, group, share in zip(
+            self.merged.names, self.original.sizes, self.merged.sizes, self.groups, self.shares, strict=True
+        ):
+            if not group.shape == share.shape == (before,):
+                raise ValueError(f"attribute {name!r}: groups and shares are not of shape {(before,)}")
+            if set(group.tolist()) != set(range(size)):
+                raise ValueError(f"attribute {name!r}: its groups are not 0 to {size - 1}")
+            if (share < 0).any() or not np.allclose(np.bincount(group, share), 1.0):
+                raise ValueError(f"attribute {name!r}: the shares of a merged value do not sum to 1")
+
+    def merge(self, records: Records) -> Records:
+        """The records in merged codes, each row by itself: neighbouring tables stay neighbours."""
+        columns = [group[records.codes[:, j]] for j, group in enumerate(self.groups)]
+        return Records(self.merged, np.stack(columns, axis=1) if columns else records.codes)
+
+    def then(self, other: Merging) -> Merging:
+        """Both mergings in one: the other is of what this one leaves."""
+        groups = tuple(second[first] for first, second in zip(self.groups, other.groups, strict=True))
+        shares = tuple(
+            share * further[group]
+            for share, further, group in zip(self.shares, other.shares, self.groups, strict=True)
+        )
+        return Merging(self.original, other.merged, groups, shares)
+
+    def merge_counts(self, table: Measurement) -> Measurement:
+        """A measured table in merged codes; counts of joined values add up, and so do their variances."""
+        return Measurement(self.merge_table(table.marginal), self.join(table.attributes, table.variance))
+
+    def merge_table(self, table: Marginal) -> Marginal:
+        """A table in merged codes; counts of joined values add up."""
+        return Marginal(self.merged.project(table.attributes), self.join(table.attributes, table.counts))
+
+    def join(self, attributes: Attributes, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What stands in the cells of a table over `attributes`, summed over those that are joined."""
+        for axis, group in enumerate(self.groups_of(attributes)):
+            if not np.array_equal(group, np.arange(len(group))):
+                order = np.argsort(group, kind="stable")
+                starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+                cells = np.add.reduceat(cells.take(order, axis), starts, axis=axis)
+        return cells
+
+    def groups_of(self, attributes: Attributes) -> list[Codes]:
+        """For each of `attributes` the merged code of each original one."""
+        return [self.groups[axis] for axis in self.original.axes(attributes)]
+
+    def restore(self, records: Records, rng: np.random.Generator) -> Records:
+        """The records in original codes, each pooled value drawn by its share."""
+        columns = np.empty((len(records), len(self.original)), np.int32)
+        for j, (group, share) in enumerate(zip(self.groups, self.shares, strict=True)):
+            # Original codes laid out group by group, each group a stretch of length 1 of cumulated shares.
+            order = np.argsort(group, kind="stable")
+            edges = np.cumsum(share[order])
+            places = np.searchsorted(edges, records.codes[:, j] + rng.random(len(records)), side="right")
+            columns[:, j] = _nearest_in_group(order, group, places, records.codes[:, j])
+        return Records(self.original, columns)
+
+
+def _nearest_in_group(
+    order: npt.NDArray[np.intp], group: Codes, places: npt.NDArray[np.intp], wanted: Codes
+) -> Codes:
+    """The drawn original codes; a draw that rounding pushed over its group's edge comes back in."""
+    sizes = np.bincount(group)
+    first = np.cumsum(sizes) - sizes
+    return order[np.clip(places, first[wanted], first[wanted] + sizes[wanted] - 1)].astype(np.int32)

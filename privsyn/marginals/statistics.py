@@ -1,0 +1,65 @@
+"""How much the two attributes of a table tell of each other."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from privsyn.marginals.domain import Attributes
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.types import Floats
+
+
+def mutual_information(pair: Marginal) -> float:
+    """In nats, of a table of two attributes with non-negative counts.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> coins = Domain(("left", "right"), (2, 2))
+    >>> round(mutual_information(Marginal(coins, np.array([[5, 0], [0, 5]]))), 6)  # ln 2
+    0.693147
+    >>> mutual_information(Marginal(coins, np.array([[1, 1], [1, 1]])))
+    0.0
+    """
+    a, b = pair.counts.sum(axis=1), pair.counts.sum(axis=0)
+    return max(_entropy(a) + _entropy(b) - _entropy(pair.counts.ravel()), 0.0)
+
+
+def coupling(pair: Marginal) -> float:
+    """Share, from 0 to 1, of what there is to know of one attribute that the other tells of it.
+
+    Of the attribute of which it tells the greater share: 1 if that is a function of the other.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> places = Domain(("city", "country"), (3, 2))
+    >>> round(coupling(Marginal(places, np.array([[5, 0], [3, 0], [0, 9]]))), 6)
+    1.0
+    """
+    least = min(_entropy(pair.counts.sum(axis=1)), _entropy(pair.counts.sum(axis=0)))
+    return min(mutual_information(pair) / least, 1.0) if least > 0 else 0.0
+
+
+def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
+    """Every pair of attributes that lies in a table, with its counts; of several tables the last."""
+    return {pair: table.project(pair) for table in tables for pair in combinations(table.attributes, 2)}
+
+
+def _entropy(counts: Floats) -> float:
+    """In nats."""
+    shares = counts[counts > 0] / counts.sum()
+    return -float(np.sum(shares * np.log(shares)))
+
+
+def total_variation(one: Floats, other: Floats) -> float:
+    """Half the summed difference of the shares: the share of rows that would have to move.
+
+    Examples
+    --------
+    >>> total_variation(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25]))
+    0.25
+    """
+    return float(np.abs(one - other).sum() / 2)

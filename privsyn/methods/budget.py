@@ -1,0 +1,119 @@
+"""The default's budget, split once."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+from math import fsum, sqrt
+
+import numpy as np
+
+from privsyn.marginals.domain import Domain
+
+# Of the whole. experiments/ablations.py says what each is worth on the tables of the bench, epsilon 0.2 to 5,
+# experiments/robustness.py what the one-ways want where there is little to be known.
+FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values are rare
+LEAST = 0.1  # share of the one-ways
+USUAL_NOISE = 0.002  # at which they get the least
+GROWTH = 0.3  # of their share with the noise, in logarithms
+HOPELESS = 0.5  # noise at which they get all
+MOST_BESIDE_TARGET = 0.5
+
+# Of what the one-ways leave; the pairs get the rest.
+DEPARTURES = 0.025  # of pairs from independence
+SCORES = 0.02  # of sets of three to five attributes
+SECOND_LOOK = 0.15  # at pairs and bigger tables
+
+
+@dataclass(frozen=True)
+class Split:
+    """The parts of the budget, in rho, in the order in which they are spent.
+
+    Examples
+    --------
+    >>> split = Split.of(1.0, one_ways=0.5)
+    >>> [round(part, 4) for part in (split.first_look, split.one_ways, split.departures, split.pairs)]
+    [0.05, 0.45, 0.0125, 0.4025]
+    >>> round(split.scores, 4), round(split.second_look, 4), round(split.total, 12)
+    (0.01, 0.075, 1.0)
+    """
+
+    first_look: float
+    one_ways: float
+    departures: float
+    pairs: float
+    scores: float
+    second_look: float
+
+    @classmethod
+    def of(cls, rho: float, *, one_ways: float, attributes: int = 3) -> Split:
+        """Split `rho`.
+
+        Parameters
+        ----------
+        rho : float
+        one_ways : float
+            Share of the one-ways, the first look at them included; 1 where no pairs are asked.
+        attributes : int
+            Of one there is nothing else to ask: the first look is the only one.
+        """
+        first = rho if attributes < 2 else FIRST_LOOK * rho
+        if one_ways >= 1:
+            return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
+        rest, left = one_ways * rho - first, rho - one_ways * rho
+        departures, scores, second = DEPARTURES * left, SCORES * left, SECOND_LOOK * left
+        return cls(
+            first, rest, departures, rho - fsum((first, rest, departures, scores, second)), scores, second
+        )
+
+    @classmethod
+    def for_domain(cls, rho: float, domain: Domain, total: float, *, predict: bool = False) -> Split:
+        """The split for about `total` records over `domain`, by how noisy its one-ways would be."""
+        share = one_way_share(one_way_noise(domain, rho, total), predict=predict)
+        return cls.of(rho, one_ways=share if len(domain) > 1 else 1.0, attributes=len(domain))
+
+    def without_scores(self) -> Split:
+        """The same where there are no sets to score: the pairs get what that would cost.
+
+        >>> Split.of(1.0, one_ways=0.5).without_scores().total
+        1.0
+        """
+        return replace(self, pairs=self.pairs + self.scores, scores=0.0)
+
+    @property
+    def total(self) -> float:
+        """The budget that was split."""
+        return fsum(astuple(self))
+
+
+def one_way_noise(domain: Domain, rho: float, total: float) -> float:
+    """Standard deviation of a one-way count, had they the whole budget, in parts of the mean count.
+
+    >>> one_way_noise(Domain(("a", "b"), (4, 6)), 0.01, 500.0)
+    0.1
+    """
+    return sqrt(len(domain) / (2 * rho)) * float(np.mean(domain.sizes)) / total
+
+
+def one_way_share(noise: float, *, predict: bool = False) -> float:
+    """Share of the budget for the one-ways.
+
+    The noisier the counts, the more of what can be known of the table at all lies in its one-ways: first
+    by a power, chosen for the errors of pairs and of models over five tables, epsilon 0.2 to 5; in the end
+    in proportion, up to the noise at which pairs would only tell of the noise.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of a one-way count, had they the whole budget, in parts of the mean count.
+    predict : bool
+        Whether one column is to be predicted from the others: then pairs get half of the budget at least.
+
+    Examples
+    --------
+    >>> [round(one_way_share(noise), 2) for noise in (0.001, 0.01, 0.05, 0.4, 0.5)]
+    [0.1, 0.16, 0.26, 0.8, 1.0]
+    """
+    if noise >= HOPELESS:
+        return 1.0
+    share = max(LEAST, LEAST * (noise / USUAL_NOISE) ** GROWTH, noise / HOPELESS)
+    return min(share, MOST_BESIDE_TARGET) if predict else share

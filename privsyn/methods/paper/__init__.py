@@ -1,0 +1,1 @@
+"""PrivSyn as published by Zhang et al. (USENIX Security 2021)."""

@@ -1,0 +1,1 @@
+"""What `fit` leaves and may be published: sample, save, load, error bars."""

@@ -1,0 +1,110 @@
+"""Accuracy: error bars of a release, as tables. Made of released answers alone, they cost no privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.inference.error_bars import Certainty
+from privsyn.inference.fitted import Fitted
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.labels import labels
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Accuracy:
+    """How far what was learnt may be from the private table: expected errors, and intervals for counts.
+
+    Of the one-way table of every column and every table of two or more columns that was measured. What a
+    synthetic table adds by the chance of its rows is not in it.
+
+    Parameters
+    ----------
+    codec : Codec
+    learnt : Fitted
+
+    Examples
+    --------
+    >>> from privsyn import Categorical, PrivSyn, Schema
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 500, "smokes": ["no", "no", "no", "yes"] * 250})
+    >>> schema = Schema({"sex": Categorical(["F", "M"]), "smokes": Categorical(["no", "yes"])})
+    >>> accuracy = PrivSyn(1.0, 1e-6, schema, seed=0).fit(people).accuracy_
+    >>> accuracy.tables["columns"].tolist()
+    [('sex',), ('smokes',), ('sex', 'smokes')]
+    >>> bool((accuracy.counts("smokes")["low"] <= [750, 250, 0]).all())
+    True
+    """
+
+    codec: Codec
+    learnt: Fitted
+
+    @cached_property
+    def tables(self) -> pd.DataFrame:
+        """A row for each table of counts: which columns, how many, how large, how noisy.
+
+        ``sigma`` is the standard deviation of the noise in a cell as it was heard, in rows, and
+        ``expected_error`` the total variation that is expected of the estimate, made of all that was heard:
+        the share of rows that would have to move.
+        """
+        certainties = self.learnt.certainties
+        return pd.DataFrame(
+            {
+                "columns": [certainty.attributes for certainty in certainties],
+                "order": [len(certainty.attributes) for certainty in certainties],
+                "cells": [certainty.heard.marginal.domain.cells for certainty in certainties],
+                "sigma": [certainty.sigma for certainty in certainties],
+                "expected_error": [certainty.error for certainty in certainties],
+            }
+        )
+
+    def counts(self, *columns: str) -> pd.DataFrame:
+        """A row for each cell of one table: its values, the estimated count, and a 95 % interval.
+
+        The interval, from ``low`` to ``high``, holds the true count with probability 0.95. It is made of what
+        was heard of this table alone, by its noise alone; ``estimate`` draws on all else that was heard, so
+        it errs less as a rule, and may lie outside.
+
+        Parameters
+        ----------
+        *columns : str
+            Of one table, in any order; `tables` lists them all.
+
+        Raises
+        ------
+        InputError
+            If no table of these columns was measured.
+        """
+        estimates = (*self.learnt.one_ways, *self.learnt.marginals)
+        for certainty, estimate in zip(self.learnt.certainties, estimates, strict=True):
+            if len(columns) == len(certainty.attributes) and all(n in columns for n in certainty.attributes):
+                return self._counts(certainty, np.asarray(estimate.counts))
+        names = ", ".join(map(safe_repr, columns)) or "no column"
+        raise InputError(f"no table of {names} was measured: see accuracy_.tables for those that were")
+
+    def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
+        places = np.indices(estimate.shape).reshape(estimate.ndim, -1)
+        values = {
+            name: np.array(self._labels[name], dtype=object)[place]
+            for name, place in zip(certainty.attributes, places, strict=True)
+        }
+        low, high = certainty.intervals()
+        return pd.DataFrame(values).assign(estimate=estimate.ravel(), low=low.ravel(), high=high.ravel())
+
+    @cached_property
+    def _labels(self) -> dict[str, tuple[str, ...]]:
+        """Of the values as they were counted: rare ones and neighbours may be one."""
+        words = labels(self.codec, self.learnt.merging.groups)
+        return dict(zip(self.codec.domain.names, words, strict=True))
+
+    def __repr__(self) -> str:
+        means = self.tables.groupby("order")["expected_error"].agg(["size", "mean"])
+        parts = (f"{row['size']:.0f} of {order} columns {row['mean']:.2%}" for order, row in means.iterrows())
+        return f"<Accuracy: expected error of tables: {', '.join(parts)}>"
+
+    def __str__(self) -> str:
+        named = self.tables.assign(columns=self.tables["columns"].map(" x ".join))
+        return named.to_string(index=False, float_format="{:.4f}".format)

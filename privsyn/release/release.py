@@ -1,0 +1,269 @@
+"""What `fit` leaves: everything that may be published and nothing that may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsyn.arguments import check_column, check_whole
+from privsyn.errors import InputError, plural
+from privsyn.files import atomic_path, check_target
+from privsyn.inference.fitted import Fitted, Method
+from privsyn.marginals.domain import Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.methods.paper.synthesise import synthesise_as_published
+from privsyn.private.ledger import Ledger
+from privsyn.progress import Progress, with_progress
+from privsyn.release.accuracy import Accuracy
+from privsyn.release.checkpoint import unfinished
+from privsyn.release.conditional import balanced, completed, read_given
+from privsyn.release.file_format import pack, read_parts
+from privsyn.synthesis.batches import Keep, block_ends, in_blocks, make_block
+from privsyn.synthesis.synthesise import ENOUGH, synthesise
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.io.frame_type import PANDAS, FrameType
+from privsyn.table.io.read import check_excel_safe, ending_of
+from privsyn.table.io.write import stacked, write_blocks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+POOL = 50_000  # rows among which those are looked for that have what is given
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A fitted model: noisy answers made consistent, and the ledger of what they cost.
+
+    Parameters
+    ----------
+    codec : Codec
+        Public: names, kinds and dtypes of the columns.
+    learnt : Fitted
+        The tables of counts that records are made from.
+    ledger : Ledger
+    method : "default" or "published"
+        How records are made of the tables.
+    form : Form
+        Public: which kind of table it was, and comes out again.
+    """
+
+    codec: Codec
+    learnt: Fitted
+    ledger: Ledger
+    method: Method
+    form: FrameType = PANDAS
+
+    def __repr__(self) -> str:
+        promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
+        kept = promise if self.ledger.private else "NOT PRIVATE"
+        shape = f"{plural(len(self.codec.domain), 'column')}, about {plural(self.learnt.total, 'row')}"
+        return f"<Release: {shape}, {kept}>"
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        given: Any = None,
+        balance: str | None = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> Any:
+        """A synthetic table of the kind that was learnt from, at no further cost in privacy.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of rows, from 0 up; the private estimate of the table's own if left out.
+        given : mapping of a column to a value, or pandas.DataFrame, optional
+            What all rows are to have; or partial rows to be completed, where empty cells are filled in.
+        balance : str, optional
+            A column of listed values, each of which is to come equally often.
+        seed : int, optional
+            Makes the drawing repeatable. It draws no noise, so the privacy is the same.
+        progress : callable, optional
+            Called as ``progress(stage, done, total)``.
+
+        Raises
+        ------
+        InputError
+            If `n` or `seed` is not a whole number of at least 0, or no row can have what is given.
+        """
+        if balance is not None:
+            check_column("balance", balance, self.codec.schema.coded)
+        if given is None and balance is None:
+            frame = stacked(self._blocks(n, seed, progress))
+        else:
+            frame = self._completed(n, given, balance, seed, progress)
+        return self.form.cast(frame, self.codec.schema)
+
+    def sample_blocks(
+        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> Iterator[Any]:
+        """The table of `sample` in blocks of some 100,000 rows, so that it is never in memory as a whole.
+
+        Over all blocks together counts are about as near to what was learnt as if all had been made at once.
+        """
+        return (self.form.cast(block, self.codec.schema) for block in self._blocks(n, seed, progress))
+
+    def sample_to(
+        self,
+        path: str | PathLike[str],
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        resume: bool = False,
+        excel_safe: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[int, int]:
+        """Write the table of `sample` to a file, each block as it is made: all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or path
+            Ends in .csv, .csv.gz or .parquet.
+        n, seed, progress : optional
+            See `sample`.
+        resume : bool, optional
+            Keep the blocks in a folder beside the file, ``path`` with ``.unfinished``, until it is whole.
+            If the run is broken off, however that be, the same call goes on from there, and the file becomes
+            what it would have been; without a `seed`, by the one that was drawn.
+        excel_safe : bool, optional
+            In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula (it begins
+            with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line). Off by default: it changes values.
+
+        Returns
+        -------
+        The numbers of rows and of columns.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written, or the folder belongs to another model, number of rows, seed or
+            version of privsyn.
+        """
+        if not resume:
+            made = self.sample_blocks(n, seed=seed, progress=progress)
+            return write_blocks(made, path, self.codec.schema, self.form, excel_safe=excel_safe)
+        check_excel_safe(path, excel_safe=excel_safe)
+        ending_of(path)
+        check_target(path)
+        rows = self._rows(n)
+        domain, model = self.learnt.merging.merged, sha256(self._packed()).hexdigest()
+        seed = None if seed is None else check_whole("seed", seed)
+        with unfinished(path, domain, model=model, rows=rows, seed=seed) as kept:
+            blocks = self._blocks(rows, kept.seed, progress, kept.block)
+            cast = (self.form.cast(block, self.codec.schema) for block in blocks)
+            return write_blocks(
+                cast, path, self.codec.schema, self.form, within=kept.folder, excel_safe=excel_safe
+            )
+
+    def _rows(self, n: int | None) -> int:
+        return round(self.learnt.total) if n is None else check_whole("n", n)
+
+    def _blocks(
+        self, n: int | None, seed: int | None, progress: Progress | None, keep: Keep = make_block
+    ) -> Iterator[pd.DataFrame]:
+        rows = self._rows(n)
+        seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
+        tables = self.learnt.one_ways + self._tables
+        ends = block_ends(rows, len(self.codec.domain))
+        rng = np.random.default_rng(seeds)
+        if len(ends) == 1:
+            drawn = max(rows, min(round(self.learnt.total), ENOUGH))
+            yield self._decoded(self._records(tables, drawn, rng, progress), rng, 0, rows)
+            return
+        blocks = with_progress(
+            in_blocks(tables, ends, self._records, seeds, keep), "synthesising", len(ends), progress
+        )
+        for start, block in zip((0, *ends), blocks, strict=False):
+            yield self._decoded(block, rng, start)
+
+    def _completed(
+        self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
+    ) -> pd.DataFrame:
+        """Rows that have what is given."""
+        rows = self._rows(n)
+        rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
+        asked = {} if given is None else read_given(self.codec, given, n, rows)
+        rows = next((len(numbers) for numbers in asked.values()), rows)
+        if balance is not None:
+            if balance in asked:
+                raise InputError(f"balance {balance!r}: this column is given")
+            asked[balance] = balanced(self.codec, self.learnt, balance, rows, rng)
+        if not rows or not asked:
+            return stacked(self._blocks(rows, seed, progress))
+        enough = max(min(round(self.learnt.total), POOL), ENOUGH)
+        pool = self._records(self.learnt.one_ways + self._tables, enough, rng, progress)
+        return completed(self.codec, self.learnt, self._tables, pool, asked, rng)
+
+    @cached_property
+    def _possible(self) -> StructuralZeros:
+        """The public zeros among merged codes, by the constraints."""
+        return self.codec.possible(self.learnt.merging)
+
+    @property
+    def _tables(self) -> tuple[Marginal, ...]:
+        """What was learnt, and tables of the public zeros that were not asked for."""
+        learnt = self.learnt
+        return (*learnt.marginals, *self._possible.missing_from(learnt.marginals, learnt.one_ways))
+
+    def _records(
+        self,
+        tables: tuple[Marginal, ...],
+        n: int,
+        rng: np.random.Generator,
+        progress: Progress | None = None,
+    ) -> Records:
+        """Records, in merged codes, of the one-ways and other tables."""
+        domain, one_ways = self.learnt.merging.merged, tables[: len(self.codec.domain)]
+        others = tables[len(one_ways) :]
+        if self.method == "published":
+            return synthesise_as_published(domain, one_ways, others, n, rng, progress)
+        return synthesise(domain, one_ways, others, n, rng, progress=progress, possible=self._possible)
+
+    def _decoded(
+        self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None
+    ) -> pd.DataFrame:
+        """Some records, or all, in random order, as a table; `start` others came before."""
+        chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
+        restored = self.learnt.merging.restore(chosen, rng)
+        return self.codec.decode(restored, rng, self.learnt.merging, start)
+
+    @cached_property
+    def accuracy(self) -> Accuracy:
+        """Expected errors, and intervals for counts, of all that was measured. It costs no privacy."""
+        return Accuracy(self.codec, self.learnt)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release to one file, whole or not at all; see `packing`.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        packed = self._packed()
+        with atomic_path(path) as part:
+            part.write_bytes(packed)
+
+    def _packed(self) -> bytes:
+        return pack((self.codec, self.learnt, self.ledger, self.method, self.form))
+
+
+def load(path: str | PathLike[str]) -> Release:
+    """Read a release that `Release.save` wrote.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it is not a whole release of a version this reader knows.
+    """
+    return Release(*read_parts(path))

@@ -1,0 +1,1 @@
+"""Consistent tables to records."""

@@ -1,0 +1,51 @@
+"""Stage 4 as a whole: from agreeing tables to records, in two ways."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.progress import Progress
+from privsyn.synthesis.annealing import finish
+from privsyn.synthesis.tree import tree_start
+
+ENOUGH = 10_000
+"""Records that are made together at least: few cannot hold many tables."""
+
+
+def synthesise(
+    domain: Domain,
+    one_ways: tuple[Marginal, ...],
+    tables: tuple[Marginal, ...],
+    n: int,
+    rng: np.random.Generator,
+    *,
+    sweeps: int | None = None,
+    progress: Progress | None = None,
+    possible: StructuralZeros = NO_ZEROS,
+) -> Records:
+    """`n` records that have the tables' counts, scaled to `n`, as nearly as may be.
+
+    Parameters
+    ----------
+    domain : Domain
+    one_ways : tuple of Marginal, one for each attribute, in the domain's order
+    tables : tuple of Marginal
+        Non-negative and agreeing with each other and with the one-ways.
+    n : int
+    rng : numpy.random.Generator
+    sweeps : int, optional
+        Of annealed moves; as many as fit in a usual time, if left out.
+    progress : callable, optional
+    possible : Possible
+        Structural zeros.
+    """
+    if progress is not None:
+        progress("synthesising", 0, 1)
+    start = tree_start(domain, one_ways, tables, n, rng)
+    records = finish(start, tables, rng, sweeps=sweeps, possible=possible)
+    if progress is not None:
+        progress("synthesising", 1, 1)
+    return records

@@ -1,0 +1,129 @@
+"""Stage 4, the start: records drawn attribute by attribute along a tree of strong pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import networkx as nx
+import numpy as np
+
+from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.statistics import mutual_information, pairs_within
+from privsyn.marginals.types import Codes, Floats
+from privsyn.synthesis._kernels import round_with_offset
+
+
+def tree_start(
+    domain: Domain,
+    one_ways: tuple[Marginal, ...],
+    tables: tuple[Marginal, ...],
+    n: int,
+    rng: np.random.Generator,
+) -> Records:
+    """`n` records along a maximum spanning tree of the pairs that the tables hold.
+
+    Every attribute keeps its one-way counts and every pair on the tree its pair counts, to within
+    rounding, so only the other pairs are left to mend. An attribute in no table is drawn alone.
+
+    Parameters
+    ----------
+    domain : Domain
+    one_ways : tuple of Marginal, one for each attribute of the domain, in its order
+    tables : tuple of Marginal
+        Non-negative, agreeing counts.
+    """
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(domain.names)
+    for (a, b), table in pairs_within(tables).items():
+        graph.add_edge(a, b, weight=mutual_information(table), table=table)
+    tree = nx.maximum_spanning_tree(graph)
+    columns: dict[str, Codes] = {}
+    for parent, child in _walk(tree, domain.names):
+        if parent is None:
+            columns[child] = draw_by_quota(one_ways[domain.axes((child,))[0]].counts, n, rng)
+        else:
+            table = tree.edges[parent, child]["table"].project((parent, child))
+            columns[child] = draw_given(table, columns[parent], rng)
+    return stack(domain, columns, n)
+
+
+def independent_start(
+    domain: Domain, one_ways: tuple[Marginal, ...], n: int, rng: np.random.Generator
+) -> Records:
+    """`n` records, each attribute by its own counts and in random order: the published start."""
+    columns = {name: draw_by_quota(m.counts, n, rng) for name, m in zip(domain.names, one_ways, strict=True)}
+    return stack(domain, columns, n)
+
+
+def stack(domain: Domain, columns: dict[str, Codes], n: int) -> Records:
+    """The columns side by side in the domain's order; `n` rows even where there is no column."""
+    codes = np.empty((n, len(domain)), np.int32, order="F")
+    for place, name in enumerate(domain.names):
+        codes[:, place] = columns[name]
+    return Records(domain, codes)
+
+
+def _walk(tree: nx.Graph[str], names: Attributes) -> Iterator[tuple[str | None, str]]:
+    """(parent, child) along the tree, parents first; a root of each component comes as (None, root)."""
+    seen: set[str] = set()
+    for root in names:
+        if root not in seen:
+            seen.add(root)
+            yield None, root
+            for parent, child in nx.bfs_edges(tree, root):
+                seen.add(child)
+                yield parent, child
+
+
+def draw_by_quota(weights: Floats, n: int, rng: np.random.Generator) -> Codes:
+    """`n` codes in random order, each as often as its weight says, to within one.
+
+    Parameters
+    ----------
+    weights : array of shape (size,)
+        Not negative; equal ones if all are 0.
+
+    Examples
+    --------
+    >>> codes = draw_by_quota(np.array([3.0, 1.0]), 8, np.random.default_rng(0))
+    >>> np.bincount(codes).tolist()
+    [6, 2]
+    """
+    weights = weights if weights.sum() > 0 else np.ones(len(weights))
+    quota = round_with_offset(weights * (n / weights.sum()), rng.random())
+    codes = np.repeat(np.arange(len(weights), dtype=np.int32), quota)
+    # In floating point the quotas can miss n by one row.
+    codes = np.resize(codes, n) if len(codes) else np.full(n, int(np.argmax(weights)), np.int32)
+    rng.shuffle(codes)
+    return codes
+
+
+def draw_given(table: Marginal, given: Codes, rng: np.random.Generator) -> Codes:
+    """A second attribute for rows whose first is known, by quota within each value of the first.
+
+    Parameters
+    ----------
+    table : Marginal over two attributes, the known one first
+        Counts, not negative.
+    given : array of shape (n,)
+        Codes of the known attribute.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> same = Marginal(Domain(("a", "b"), (2, 2)), np.array([[5.0, 0.0], [0.0, 5.0]]))
+    >>> draw_given(same, np.array([0, 1, 1, 0], np.int32), np.random.default_rng(0)).tolist()
+    [0, 1, 1, 0]
+    """
+    drawn = np.empty(len(given), np.int32)
+    overall = table.counts.sum(axis=0)
+    rows = np.argsort(given, kind="stable")
+    ends = np.cumsum(np.bincount(given, minlength=len(table.counts)))
+    for value, (start, end) in enumerate(zip(np.r_[0, ends[:-1]], ends, strict=True)):
+        if end > start:
+            weights = table.counts[value]
+            drawn[rows[start:end]] = draw_by_quota(
+                weights if weights.sum() > 0 else overall, end - start, rng
+            )
+    return drawn

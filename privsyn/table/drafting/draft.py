@@ -1,0 +1,232 @@
+"""A draft schema for a person to review, made by looking at the rows, or at names and dtypes alone."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from os import PathLike
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.table.discovery.open_schema import column_of
+from privsyn.table.encoding.choose_encoder import choose_encoder
+from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
+from privsyn.table.encoding.identifiers import can_name, names_rows, with_identifiers
+from privsyn.table.encoding.parsing import moments
+from privsyn.table.io.csv_columns import marks_in
+from privsyn.table.io.csv_text import check_header, read_header
+from privsyn.table.io.persons import persons_of
+from privsyn.table.io.read import ending_of, read_columns, read_table
+from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import Datetime, Duration, Time
+
+FEW_NUMBERS = 20
+"""A column of at most so many different numbers is listed."""
+
+FEW_TEXTS = 200
+"""A column of at most so many different texts is listed, unless most of them come once."""
+
+FEW_WHOLE = 100
+"""Bounds of whole numbers between which so many lie, at most, are not rounded: of days, weeks, ages."""
+
+MOST_DECIMALS = 6
+
+
+def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
+    """A schema that fits a table. It reads the rows: nothing in it is private until a person has reviewed it.
+
+    Few values are listed; numbers and dates get bounds rounded outwards, but for whole numbers of a short
+    range, as of days in a month; text of many values is left without
+    a list. A column whose name is that of an identifier is taken for one, and is not looked at.
+
+    Parameters
+    ----------
+    table : data frame or path, as for `read_table`
+    unit : str, optional
+        The column of identifiers, which has no place in a schema.
+    read : bool
+        If false, no row is looked at: kinds follow from the dtypes, and of a CSV only the names are known.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"id": range(76), "age": range(17, 93), "sex": ["F", "M"] * 38})
+    >>> draft = draft_schema(people)
+    >>> age = draft.columns["age"]
+    >>> age.low, age.high, age.integer, age.nullable
+    (17, 92, True, False)
+    >>> draft.columns["sex"].values, draft.columns["id"]
+    (('F', 'M'), Identifier(format=None))
+    >>> draft_schema(people, read=False).columns["age"].low is None
+    True
+    """
+    if not read:
+        return _by_dtype(without(unit, _empty(table)))
+    frame = without(unit, read_table(table, unit=unit).frame)
+    columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
+    return Schema(columns, missing=_marks(table))
+
+
+def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns that a schema tells of."""
+    if unit is None:
+        return frame
+    persons_of(frame, unit)  # refuses what `fit` will refuse
+    return frame.drop(columns=unit)
+
+
+def is_csv(table: object) -> bool:
+    """Whether a table is a CSV file."""
+    return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
+
+
+def _marks(table: object) -> tuple[str, ...]:
+    return marks_in(Path(cast(str, table))) if is_csv(table) else ()
+
+
+def _empty(table: object) -> pd.DataFrame:
+    """The names and dtypes of a table, without a row; of a CSV, which has no dtypes, the names."""
+    if is_csv(table):
+        path = Path(cast(str, table))
+        check_header(path, names := read_header(path))
+        return pd.DataFrame({name: [] for name in names}, dtype=TEXT)
+    return read_columns(table)
+
+
+def _by_dtype(frame: pd.DataFrame) -> Schema:
+    dtypes = {cast(str, name): dtype for name, dtype in frame.dtypes.items()}
+    return with_identifiers(Schema({name: column_of(dtype) for name, dtype in dtypes.items()}), dtypes)
+
+
+def _draft_column(name: str, cells: pd.Series) -> Column:
+    if names_rows(name) and can_name(cells.dtype):
+        return Identifier()
+    present = cells.dropna()
+    nullable = len(present) < len(cells)
+    for propose in (_number, _moment, _clock, _span, _listed):
+        column: Coded | None = propose(present, nullable)
+        if column is not None and _works(column, cells.dtype):
+            return column
+    return Categorical(nullable=nullable)
+
+
+def _works(column: Coded, dtype: Dtype) -> bool:
+    try:
+        choose_encoder(column, dtype)
+    except InputError:
+        return False
+    return True
+
+
+def _number(present: pd.Series, nullable: bool) -> Coded | None:
+    """A column of many different numbers, with bounds rounded outwards unless their range is short."""
+    kind = family(present.dtype)
+    if kind == "object":
+        present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
+    elif kind not in ("integer", "real", "decimal"):
+        return None
+    numbers = present.astype(np.float64).to_numpy()
+    numbers = numbers[np.isfinite(numbers)]
+    if (len(np.unique(numbers)) <= FEW_NUMBERS and kind != "decimal") or not len(numbers):
+        return None
+    decimals = next((d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None)
+    low, high = float(numbers.min()), float(numbers.max())
+    if not math.isfinite(high - low):
+        return None  # no bounds lie so far apart
+    if decimals != 0 or kind == "decimal" or not is_short(low, high):
+        low, high = _outwards(low, high)
+    if kind == "integer":
+        limits = np.iinfo(number_type(present.dtype))
+        low, high = max(low, limits.min), min(high, limits.max)
+    try:
+        if decimals == 0 and kind != "decimal":
+            return Numerical(int(low), int(high), integer=True, nullable=nullable)
+        if kind == "decimal":
+            return Numerical(low, high, decimals=decimals, nullable=nullable)
+        return Numerical(low, high, integer=False, decimals=decimals, nullable=nullable)
+    except InputError:
+        return None  # too many digits to be a quantity
+
+
+def is_short(low: float, high: float) -> bool:
+    """Whether so few whole numbers lie between two that these are not rounded.
+
+    >>> is_short(1, 31), is_short(0, 100)
+    (True, False)
+    """
+    return high - low < FEW_WHOLE
+
+
+def _outwards(low: float, high: float) -> tuple[float, float]:
+    """Round numbers around two numbers, no wider apart than needed to be round.
+
+    >>> _outwards(17, 90), _outwards(0, 4356), _outwards(47.1559, 47.7776), _outwards(7, 7)
+    ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8), (7, 7))
+    """
+    if low == high:
+        return low, high
+    magnitude = math.floor(math.log10(high - low))
+    leading = (high - low) / 10.0**magnitude
+    step = 10.0**magnitude / (5 if leading < 2 else 2 if leading < 5 else 1)
+    digits = max(0, 1 - magnitude)
+    return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
+
+
+def _moment(present: pd.Series, nullable: bool) -> Coded | None:
+    """A column of dates or times, with bounds at the ends of years."""
+    kind = family(present.dtype)
+    if present.empty or kind not in ("datetime", "text", "object"):
+        return None
+    try:
+        read = moments(present.drop_duplicates().tolist())
+    except TypeError:
+        return None  # cells that are lists
+    if np.isnat(read).any():
+        return None
+    first, last = read.min().item().year, read.max().item().year
+    if (read == read.astype("datetime64[D]")).all():
+        return Datetime(datetime(first, 1, 1), datetime(last, 12, 31), nullable=nullable)
+    return Datetime(datetime(first, 1, 1), datetime(last, 12, 31, 23, 59, 59), nullable=nullable)
+
+
+def _clock(present: pd.Series, nullable: bool) -> Coded | None:
+    """A column of times of day, by its dtype."""
+    return Time(nullable=nullable) if family(present.dtype) == "time" else None
+
+
+def _span(present: pd.Series, nullable: bool) -> Coded | None:
+    """A column of lengths of time, with bounds rounded outwards to days, or to hours of a day."""
+    if family(present.dtype) != "duration" or present.empty:
+        return None
+    lengths = present.astype("timedelta64[s]")
+    low, high = lengths.min().to_pytimedelta(), lengths.max().to_pytimedelta()
+    step = timedelta(days=1) if max(high, -low) > timedelta(days=1) else timedelta(hours=1)
+    try:
+        return Duration(low // step * step, -(-high // step) * step, nullable=nullable)
+    except InputError:
+        return None  # longer than anybody counts
+
+
+def _listed(present: pd.Series, nullable: bool) -> Coded | None:
+    """A column of few values, sorted, or in the order of its categories."""
+    kind = family(present.dtype)
+    if kind == "boolean":
+        return Categorical([False, True], nullable=nullable)
+    try:
+        values = present.cat.categories.tolist() if kind == "category" else present.drop_duplicates().tolist()
+    except TypeError:
+        return None  # cells that are lists
+    values = [value for value in values if not isinstance(value, float) or math.isfinite(value)]
+    if not values or not {type(value) for value in values} <= {str, bool, int, float}:
+        return None
+    if len(values) > FEW_TEXTS or (len(values) > FEW_NUMBERS and 10 * len(values) > len(present)):
+        return None
+    if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
+        values = [int(value) for value in values]
+    if kind != "category":
+        values.sort(key=lambda value: (type(value).__name__, value))
+    return Categorical(values, nullable=nullable)

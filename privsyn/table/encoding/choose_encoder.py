@@ -1,0 +1,231 @@
+"""Which coder a column of the schema gets for a dtype, and which dtypes it cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.table.encoding.dtypes import Dtype, Family, decimals_of, dtype_text, family, number_type, tick
+from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, NumericalEncoder
+from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
+from privsyn.table.schema.columns import Categorical, Coded, Numerical, Text
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
+from privsyn.table.schema.validation import check_decimals, check_names, holds, spacing
+
+MOST_SCALE = 4
+"""A decimal dtype of more decimals, often a program's default, says little of the numbers."""
+
+
+_HINTS: dict[Family, str] = {
+    "datetime": "Datetime(low, high)",
+    "time": "Time()",
+    "duration": "Duration(low, high)",
+}
+
+
+def choose_encoder(column: Coded, dtype: Dtype) -> Encoder:
+    """The coder of one column; an `InputError` where the dtype cannot hold what the schema says.
+
+    >>> choose_encoder(Numerical(0, 300), np.dtype("uint8"))
+    Traceback (most recent call last):
+    privsyn.errors.InputError: its dtype is uint8, which cannot hold the bounds 0 to 300
+    """
+    kind = family(dtype)
+    if kind is None or dtype_text(dtype) is None:
+        raise InputError(f"{_its(dtype)}: convert it to numbers, text, dates or categories")
+    match column:
+        case Categorical():
+            values = tuple(cast(Any, column.values))
+            other = None if column.other is None else values.index(column.other)
+            return CategoricalEncoder(_listed(values, dtype, kind), other)
+        case Numerical():
+            decimal = kind == "object" and column.objects == "decimal"
+            return NumericalEncoder(_number_grid(column, dtype, kind), dtype, decimal)
+        case Datetime():
+            return _moment(column, dtype, kind)
+        case Time():
+            return _clock(column, dtype, kind)
+        case Duration():
+            return _length(column, dtype, kind)
+
+
+def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
+    """The listed values in the dtype of the column, if that holds them all and keeps them apart."""
+    if kind in _HINTS:
+        raise InputError(f"{_its(dtype)}: use {_HINTS[kind]}")
+    if kind == "real" and number_type(dtype) == np.float16:  # in which pandas finds nothing
+        raise InputError(f"{_its(dtype)}: convert it to float32")
+    for value in values:
+        if not _held(value, dtype, kind):
+            raise InputError(f"{_its(dtype)}, which cannot hold the listed value {safe_repr(value)}")
+    if kind == "category":
+        categories = pd.Index(values, tupleize_cols=False)
+        return pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered))
+    if kind in ("integer", "real"):  # or a dtype may refuse 1.0 for 1, or 2**63 for a float
+        values = tuple(map(int if kind == "integer" else float, values))
+    if kind == "decimal":
+        values = tuple(Decimal(str(value)) for value in values)
+    pool = pd.Series(values, dtype=dtype)
+    if kind != "object" and not pd.Index(pool).is_unique:
+        raise InputError(f"{_its(dtype)}, which cannot tell all listed values apart")
+    return pool
+
+
+def _held(value: Any, dtype: Dtype, kind: Family) -> bool:
+    match kind:
+        case "text":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            whole = np.iinfo(number_type(dtype))
+            return _is_number(value) and value == round(value) and whole.min <= value <= whole.max
+        case "decimal":
+            return _is_number(value) and value == round(value, decimals_of(dtype)) and _within(value, dtype)
+        case "real":
+            return _is_number(value) and abs(value) <= float(np.finfo(number_type(dtype)).max)
+        case _:
+            return True
+
+
+def _within(number: float, dtype: Dtype) -> bool:
+    return abs(number) <= largest_decimal(dtype)
+
+
+def largest_decimal(dtype: Dtype) -> float:
+    """The largest number of a decimal dtype, in as many decimals as are made use of.
+
+    >>> import pyarrow
+    >>> largest_decimal(pd.ArrowDtype(pyarrow.decimal128(5, 2)))
+    999.99
+    """
+    kind, decimals = dtype.pyarrow_dtype, cast(int, exact_decimals(Numerical(), dtype))
+    return round(10.0 ** (kind.precision - kind.scale) - 10.0**-decimals, decimals)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
+def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
+    low, high = cast(float, column.low), cast(float, column.high)
+    if kind not in ("integer", "real", "decimal", "object"):
+        hint = _HINTS.get(kind, "Categorical([...]), or convert it to numbers")
+        raise InputError(f"{_its(dtype)}, not numbers: use {hint}")
+    floats = np.dtype(np.float64)
+    if kind == "integer":
+        if column.integer is False or column.decimals:
+            raise InputError(f"{_its(dtype)}: its numbers are whole, so say integer=True")
+        whole = np.iinfo(number_type(dtype))
+        if low < whole.min or high > whole.max:
+            raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
+    elif kind == "real":
+        floats = number_type(dtype)
+    elif kind == "decimal" and not (_within(low, dtype) and _within(high, dtype)):
+        raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
+    if kind == "decimal" and dtype.pyarrow_dtype.scale < 0:  # its numbers are tens or hundreds
+        raise InputError(f"{_its(dtype)}, of a negative scale: convert it to integers")
+    decimals = exact_decimals(column, dtype)
+    if decimals is not None:
+        return _exact_grid(column, decimals, floats, dtype)
+    if np.isnan(spacing(low, high, floats)):
+        raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
+    low, high = (float(floats.type(bound)) for bound in (low, high))  # as its cells would hold them
+    return Grid.real(low, high, bins=column.bins, dtype=floats)
+
+
+def exact_decimals(column: Numerical, dtype: Dtype) -> int | None:
+    """The decimals of every number, by the schema or else by the dtype; None for reals.
+
+    >>> exact_decimals(Numerical(), np.dtype("int8")), exact_decimals(Numerical(), np.dtype("float64"))
+    (0, None)
+    """
+    if family(dtype) == "integer" or column.integer:
+        return 0
+    scale = decimals_of(dtype)
+    if column.decimals is None or scale is None:
+        return column.decimals if scale is None else min(scale, MOST_SCALE)
+    return min(column.decimals, scale)
+
+
+def _exact_grid(column: Numerical, decimals: int, floats: np.dtype, dtype: Dtype) -> Grid:
+    low, high = cast(float, column.low), cast(float, column.high)
+    check_decimals(low, high, decimals)
+    if not holds(floats, low, high, decimals):
+        raise InputError(f"{_its(dtype)}, too coarse for {decimals} decimals from {low} to {high}")
+    return Grid.exact(low, high, decimals=decimals, bins=column.bins)
+
+
+def _moment(column: Datetime, dtype: Dtype, kind: Family) -> DatetimeEncoder:
+    if kind not in ("datetime", "text", "object"):
+        raise InputError(f"{_its(dtype)}, not dates: convert it with pandas.to_datetime")
+    bounds = np.array([column.low, column.high], dtype="datetime64[s]")
+    ticks = {"ns": 10**9, "us": 10**6}.get(tick(dtype), 1) if kind == "datetime" else 1  # in a second
+    if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
+        raise InputError(f"{_its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
+    low, high = bounds.astype(f"datetime64[{column.unit}]").astype(np.int64).tolist()
+    grid = Grid.exact(low, high, decimals=0, bins=column.bins)
+    return DatetimeEncoder(grid, dtype, str(column.unit), column.format, column.objects)
+
+
+def _clock(column: Time, dtype: Dtype, kind: Family) -> TimeEncoder:
+    if kind not in ("time", "text", "object"):
+        raise InputError(f"{_its(dtype)}, not times of day: convert it to text such as 08:30")
+    low, high = column.steps
+    grid = Grid.exact(low, high, decimals=0, bins=column.bins)
+    return TimeEncoder(grid, dtype, SECONDS[column.unit], column.objects)
+
+
+def _length(column: Duration, dtype: Dtype, kind: Family) -> DurationEncoder:
+    if kind not in ("duration", "object"):
+        raise InputError(f"{_its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
+    low, high = column.steps
+    return DurationEncoder(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, SECONDS[column.unit])
+
+
+def _its(dtype: Dtype) -> str:
+    # The categories are left out: as a rule they were read off the rows.
+    return f"its dtype is {'category' if isinstance(dtype, pd.CategoricalDtype) else dtype}"
+
+
+def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
+    """The dtype of each column as text; a table that does not fit is refused."""
+    match_names(tuple(table.columns), schema)
+    texts = []
+    for name, dtype in table.dtypes.items():
+        text = "object" if isinstance(schema.columns[str(name)], Text) else dtype_text(dtype)
+        if text is None:
+            raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
+        texts.append(text)
+    return tuple(texts)
+
+
+def match_names(names: tuple[object, ...], schema: Schema) -> None:
+    """Refuse a table whose columns are not those of the schema.
+
+    What the schema knows is public and named; of the table's own names, which may be a row where the header
+    is missing, only the place is said.
+    """
+    check_names(names)
+    strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]
+    absent = [name for name in schema.columns if name not in names]
+    complaints = []
+    if absent:
+        complaints.append(f"the table has no {_some(absent)}")
+    if strange:
+        complaints.append(f"the schema does not know {_some(strange)} of the table")
+    if complaints:
+        raise InputError(f"{' and '.join(complaints)}: mend the schema or the table's header")
+
+
+def _some(names: Sequence[str | int]) -> str:
+    listed = ", ".join(map(repr, names[:5]))
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"column{'s' if len(names) > 1 else ''} {listed}{rest}"

@@ -1,0 +1,195 @@
+"""Grid: evenly spaced public points, cut into bins. Whatever has an order is coded on one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from privsyn.marginals.types import Floats, Integers, Ints
+from privsyn.table.schema.validation import GUARD, spacing
+
+REAL_POINTS = 2**40
+"""A real number is put on about so many points: finer than any count can tell, exact in a double."""
+
+ROUNDING = 1e-6
+"""Points: a number so near to one counts as lying on it."""
+
+FINE = 512
+"""Cells of a fine grid."""
+
+FINEST = 2.0**-20
+"""Where the cells of a fine grid of reals begin to widen, in parts of the larger bound."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points ``low + k / scale`` for ``k = 0 .. points - 1``, cut into bins.
+
+    Made by `exact` or `real` with bins of near-equal size, from public bounds alone; `fine` cuts anew.
+
+    Parameters
+    ----------
+    low, high : float
+        The bounds.
+    scale : float
+        Points in one unit.
+    points, bins : int
+        Bin ``b`` holds the points ``b * points // bins`` up to, not including, ``(b + 1) * points // bins``,
+        unless `cuts` says otherwise.
+    decimals : int or None
+        Decimals of every point; None for a real number.
+    cuts : tuple of int
+        The first point of each bin, and one more; empty for bins of near-equal size.
+
+    Examples
+    --------
+    >>> ages = Grid.exact(17, 90, decimals=0, bins=5)
+    >>> ages.points, ages.edges.tolist()
+    (74, [0, 14, 29, 44, 59, 74])
+    >>> ages.encode(np.array([-np.inf, 17, 30, 31, 90, 200])).tolist()
+    [0, 0, 0, 1, 4, 4]
+
+    Every point drawn from a bin falls into that bin again:
+
+    >>> ages.encode(ages.draw(np.arange(5), np.random.default_rng(0))).tolist()
+    [0, 1, 2, 3, 4]
+    """
+
+    low: float
+    high: float
+    scale: float
+    points: int
+    bins: int
+    decimals: int | None
+    cuts: tuple[int, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def exact(cls, low: float, high: float, *, decimals: int, bins: int) -> Grid:
+        """Every number of `decimals` decimals from `low` to `high`, both included."""
+        scale = 10.0**decimals
+        points = round((high - low) * scale) + 1
+        return cls(float(low), float(high), scale, points, min(bins, points), decimals)
+
+    @classmethod
+    def real(cls, low: float, high: float, *, bins: int, dtype: np.dtype) -> Grid:
+        """Points so fine that they pass for all reals from `low` to `high` that `dtype` can tell apart.
+
+        The bins are equal intervals, each with its lower end, the last with both.
+        """
+        low, high = float(low), float(high)
+        width = high - low
+        gap = max(GUARD * spacing(low, high, dtype), 1e-300)
+        steps = int(min(REAL_POINTS, width / gap))
+        if steps < 1:
+            return cls(low, high, 1.0, 1, 1, None)
+        bins = min(bins, steps)
+        points = bins * (steps // bins)
+        return cls(low, high, points / width, points, bins, None)
+
+    def fine(self, cells: int = FINE) -> Grid:
+        """The same points in at most about `cells` bins: each by itself, if they are so few.
+
+        Otherwise half of the edges are evenly spaced and half at numbers in geometric progression, away from
+        zero on both sides; and zero is by itself, if it lies within the bounds, and so are both bounds, where
+        all lands that is clipped. So spikes and small numbers are told apart as well as a long tail's parts.
+
+        Examples
+        --------
+        >>> gains = Grid.exact(0, 99_999, decimals=0, bins=32).fine(20)
+        >>> gains.edges.tolist()[:9], gains.edges.tolist()[-4:]
+        ([0, 1, 4, 13, 46, 167, 599, 2154, 7743], [80000, 90000, 99999, 100000])
+        """
+        if self.points <= cells:
+            cuts = np.arange(self.points + 1)
+        else:
+            even = np.arange(cells // 2 + 1) * (self.points / (cells // 2))
+            cuts = np.unique(np.concatenate([even, self._widening(cells // 2)]).astype(np.int64))
+        return replace(self, bins=len(cuts) - 1, cuts=tuple(cuts.tolist()))
+
+    def _widening(self, cells: int) -> Floats:
+        """Points at numbers in geometric progression, of either sign, and those next to zero."""
+        largest = max(abs(self.low), abs(self.high))
+        unit = max(1 / self.scale, 0.0 if self.decimals is not None else FINEST * largest)
+        sides = [(max(self.low, unit), self.high), (max(-self.high, unit), -self.low)]
+        parts = [np.geomspace(*side, cells) if side[0] < side[1] else np.empty(0) for side in sides]
+        if all(part.size for part in parts):
+            parts = [part[::2] for part in parts]
+        points = (np.concatenate([parts[0], -parts[1]]) - self.low) * self.scale
+        alone = [0, self.points - 1, *([] if self.zero is None else [self.zero])]
+        points = np.rint(np.concatenate([points, alone, np.add(alone, 1)]))
+        return points[(points >= 0) & (points <= self.points)]
+
+    @property
+    def zero(self) -> int | None:
+        """The point nearest to zero, if that lies within the bounds."""
+        return round(-self.low * self.scale) if self.low <= 0 <= self.high else None
+
+    @property
+    def edges(self) -> Ints:
+        """The first point of each bin, and one more: the number of points."""
+        if self.cuts:
+            return np.array(self.cuts, np.int64)
+        bins = np.arange(self.bins + 1, dtype=np.int64)
+        width, left = divmod(self.points, self.bins)
+        return bins * width + bins * left // self.bins  # bins * points // bins, without its overflow
+
+    def encode(self, numbers: Floats) -> Ints:
+        """The bin of the point nearest to each number; what lies outside goes to that end, NaN to bin 0."""
+        inside = np.clip(
+            np.nan_to_num(numbers, nan=self.low, posinf=np.inf, neginf=-np.inf), self.low, self.high
+        )
+        nearest = np.rint((inside - self.low) * self.scale).astype(np.int64)
+        return np.searchsorted(self.edges[1:-1], nearest, side="right")
+
+    def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
+        """A point of each bin in `codes`, uniformly."""
+        edges = self.edges
+        return self._numbers(rng.integers(edges[codes], edges[codes + 1]))
+
+    def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
+        """A point from each low to each high, both included, uniformly; NaN where there is none.
+
+        Examples
+        --------
+        >>> tens = Grid.exact(0, 1, decimals=1, bins=2)
+        >>> tens.between(np.array([0.3, 0.61]), np.array([0.3, 0.69]), np.random.default_rng(0)).tolist()
+        [0.3, nan]
+        """
+        first = np.clip(np.ceil((lows - self.low) * self.scale - ROUNDING), 0, self.points)
+        last = np.clip(np.floor((highs - self.low) * self.scale + ROUNDING), -1, self.points - 1)
+        some = first <= last  # not where one of them is NaN
+        points = np.zeros(len(first), np.int64)
+        points[some] = rng.integers(first[some].astype(np.int64), last[some].astype(np.int64) + 1)
+        return np.where(some, self._numbers(points), np.nan)
+
+    def snap(self, numbers: Floats) -> Floats:
+        """The point that each number lies on, of a real number the nearest; NaN where there is none.
+
+        Examples
+        --------
+        >>> Grid.exact(0, 1, decimals=1, bins=2).snap(np.array([0.3, 0.61, 1.1])).tolist()
+        [0.3, nan, nan]
+        """
+        places = (numbers - self.low) * self.scale
+        points = np.clip(np.rint(places), 0, self.points - 1)
+        some = np.abs(places - points) <= (
+            ROUNDING if self.decimals is not None else 1
+        )  # not where it is NaN
+        return np.where(some, self._numbers(np.where(some, points, 0).astype(np.int64)), np.nan)
+
+    @property
+    def step(self) -> float:
+        """From one point to the next."""
+        return 1 / self.scale
+
+    @property
+    def extents(self) -> tuple[Floats, Floats]:
+        """The first and the last point of each bin."""
+        return self._numbers(self.edges[:-1]), self._numbers(self.edges[1:] - 1)
+
+    def _numbers(self, points: Ints) -> Floats:
+        numbers = self.low + points / self.scale
+        if self.decimals is not None:
+            return np.round(numbers, self.decimals)
+        return np.where(points == self.zero, 0.0, np.where(points == self.points - 1, self.high, numbers))

@@ -1,0 +1,120 @@
+"""Columns that are made without the data: identifiers."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.table.encoding.dtypes import Dtype, family, number_type
+from privsyn.table.schema.columns import Identifier
+from privsyn.table.schema.schema import Schema
+
+_NAMES = (
+    r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
+    r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
+)
+_NAMING = re.compile(rf"(?:^| )(?:{'|'.join(_NAMES)})(?:$| )")
+
+
+class IdentifierMaker(ABC):
+    """A column whose cells depend on no cell of the table."""
+
+    @abstractmethod
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """The column of `n` rows, before which `start` others have been made."""
+
+
+@dataclass(frozen=True)
+class NumberMaker(IdentifierMaker):
+    """Whole numbers from 1."""
+
+    dtype: Dtype
+
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """The numbers; an `InputError` if the dtype does not reach so far."""
+        floats = family(self.dtype) == "real"
+        kind = number_type(self.dtype)
+        most = 2 ** (np.finfo(kind).nmant + 1) if floats else np.iinfo(kind).max
+        if start + n > most:
+            rows = start + n
+            raise InputError(
+                f"its dtype is {self.dtype}, which cannot number {rows} rows: give it a wider one"
+            )
+        return pd.Series(np.arange(start + 1, start + n + 1)).astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class TextMaker(IdentifierMaker):
+    """Text around whole numbers from 1, or random UUIDs."""
+
+    dtype: Dtype
+    format: str | None
+
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """The names."""
+        if self.format is not None:
+            numbers = range(start + 1, start + n + 1)
+            return pd.Series([self.format.format(number) for number in numbers], dtype=self.dtype)
+        bits = rng.bytes(16 * n)
+        names = [str(UUID(bytes=bits[16 * row : 16 * row + 16], version=4)) for row in range(n)]
+        return pd.Series(names, dtype=self.dtype)
+
+
+def make_maker(column: Identifier, dtype: Dtype) -> IdentifierMaker:
+    """The maker of identifiers of a dtype; an `InputError` where it can hold none.
+
+    >>> make_maker(Identifier(), np.dtype("int64")).make(3, np.random.default_rng(0)).tolist()
+    [1, 2, 3]
+    >>> make_maker(Identifier("N{}"), np.dtype("int64"))
+    Traceback (most recent call last):
+    privsyn.errors.InputError: its dtype is int64: leave out the format, or make it text
+    """
+    kind = family(dtype)
+    if kind in ("integer", "real"):
+        if column.format is not None:
+            raise InputError(f"its dtype is {dtype}: leave out the format, or make it text")
+        return NumberMaker(dtype)
+    if kind in ("text", "object"):
+        return TextMaker(dtype, column.format)
+    raise InputError(f"an identifier is text or a whole number, not {kind or dtype}: convert it")
+
+
+def names_rows(name: str) -> bool:
+    """Whether a column is called what identifiers are called.
+
+    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "width")]
+    [True, True, True, True, False, False]
+    """
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
+    return _NAMING.search(re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()) is not None
+
+
+def can_name(dtype: Dtype) -> bool:
+    """Whether identifiers are of such a dtype."""
+    return family(dtype) in ("text", "object", "integer", "real")
+
+
+def with_identifiers(schema: Schema, dtypes: Mapping[str, Dtype]) -> Schema:
+    """A schema that nobody wrote, with the columns that are called like identifiers taken for such.
+
+    No cell has a say: neither names nor dtypes are private.
+    """
+    columns = {
+        name: Identifier() if name in dtypes and names_rows(name) and can_name(dtypes[name]) else column
+        for name, column in schema.columns.items()
+    }
+    return replace(schema, columns=columns)
+
+
+def called_identifiers(schema: Schema) -> tuple[str, ...]:
+    """The columns made anew that are called like identifiers."""
+    return tuple(
+        name for name, column in schema.columns.items() if isinstance(column, Identifier) and names_rows(name)
+    )

@@ -1,0 +1,146 @@
+"""Single cells of text, or of any object, read as numbers and times.
+
+Each cell is read alone and none raises: what cannot be read is missing. So one odd row never changes what
+becomes of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Real
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.marginals.types import Floats, Mask
+
+_LETTERS = re.compile("[A-Za-z]+")
+
+_UNITS = {
+    "d": "D",
+    "w": "W",
+    "H": "h",
+    "S": "s",
+    **dict.fromkeys(["MIN", "T", "t"], "min"),
+    **dict.fromkeys(["MS", "L", "l"], "ms"),
+    **dict.fromkeys(["US", "U", "u"], "us"),
+    **dict.fromkeys(["NS", "N", "n"], "ns"),
+}
+"""Units of time that one pandas or another warns of, as it wants them written. A warning would tell of a
+cell, and cannot be kept back: Python's filters are those of all threads of a process."""
+
+
+def numbers(cells: Sequence[object]) -> Floats:
+    """Each cell as a double, NaN where it is no number.
+
+    >>> numbers(["39", " 4e2", "n/a", None, [1], 10**400, True]).tolist()
+    [39.0, 400.0, nan, nan, nan, inf, 1.0]
+    """
+    return np.fromiter(map(number, cells), dtype=np.float64, count=len(cells))
+
+
+def number(cell: object) -> float:
+    """One cell as a double, NaN if it is no number, infinite if it is too big."""
+    try:
+        return _double(cell) if isinstance(cell, str | float | int | Real | Decimal) else np.nan
+    except Exception:  # an object may raise what it likes, even when asked for its class
+        return np.nan
+
+
+def _double(cell: str | float | Real | Decimal) -> float:
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
+
+
+def missing_among(cells: Sequence[object]) -> Mask:
+    """Which cells are missing; one that is asked and raises is not.
+
+    >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()
+    [True, True, True, False, False, False, False]
+    """
+    return np.fromiter(map(_is_missing, cells), dtype=np.bool_, count=len(cells))
+
+
+def _is_missing(cell: object) -> bool:
+    try:
+        return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
+    except Exception:  # a number that cannot be compared, or an object that raises what it likes
+        return False
+
+
+def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[np.datetime64]:
+    """Each cell as a time in whole seconds on its own clock, NaT where it is none.
+
+    Text is read as `pattern` says, as `datetime.strptime` does, or in ISO form.
+
+    >>> moments(["2015-01-31", "2015-01-31 10:20:30.5+01:00", "31.1.2015", 7]).astype(str).tolist()
+    ['2015-01-31T00:00:00', '2015-01-31T10:20:30', 'NaT', 'NaT']
+    """
+    return np.array([moment(cell, pattern) for cell in cells], dtype="datetime64[s]")
+
+
+def moment(cell: object, pattern: str | None = None) -> datetime | None:
+    """One cell as a time: a date, a time, or text that says one; None if it is none of these."""
+    try:
+        return _clock(cell, pattern)
+    except Exception:  # no text in ISO form, a time outside the years 1 to 9999, or an object that raises
+        return None
+
+
+def _clock(cell: object, pattern: str | None) -> datetime | None:
+    if isinstance(cell, str):
+        cell = datetime.fromisoformat(cell) if pattern is None else datetime.strptime(cell.strip(), pattern)
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[s]").item()
+    if cell is pd.NaT:
+        return None
+    if isinstance(cell, datetime):
+        return datetime(*cell.timetuple()[:6])
+    return datetime.combine(cell, time()) if isinstance(cell, date) else None
+
+
+def clock_seconds(cells: Sequence[object]) -> Floats:
+    """Each cell as seconds since midnight, NaN where it is no time of day.
+
+    >>> clock_seconds(["8:30", "08:30:15.9", time(0, 1), "25:00", 7]).tolist()
+    [30600.0, 30615.0, 60.0, nan, nan]
+    """
+    return np.array([_alone(_since_midnight, cell) for cell in cells], dtype=np.float64)
+
+
+def span_seconds(cells: Sequence[object]) -> Floats:
+    """Each cell as a length of time in seconds, NaN where it is none.
+
+    >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
+    [86430.0, 120.0, nan, nan]
+    """
+    return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
+
+
+def _alone(read: Callable[[object], float], cell: object) -> float:
+    try:
+        return read(cell)
+    except Exception:  # text that says no time, or an object that raises what it likes
+        return np.nan
+
+
+def _since_midnight(cell: object) -> float:
+    if isinstance(cell, str):
+        cell = time.fromisoformat(f"0{cell}" if cell[1:2] == ":" else cell)
+    if not isinstance(cell, time):
+        return np.nan
+    return float(3600 * cell.hour + 60 * cell.minute + cell.second)
+
+
+def _length(cell: object) -> float:
+    if isinstance(cell, str) and not cell.startswith(("P", "-P")):  # which is ISO's form, and all capitals
+        cell = _LETTERS.sub(lambda unit: _UNITS.get(unit[0], unit[0]), cell)
+    return (
+        pd.Timedelta(cell).total_seconds() if isinstance(cell, str | timedelta | np.timedelta64) else np.nan
+    )

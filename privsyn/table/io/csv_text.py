@@ -1,0 +1,192 @@
+"""The rows of a CSV file, each cell as text.
+
+Which bytes are a row is for the CSV grammar to say: a quoted cell may hold commas and ends of lines, so a
+quote that is not closed takes the rows after it with it. That the file is well-formed is therefore taken as
+public, and said; what is seen not to be is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, cast
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from privsyn.errors import InputError
+from privsyn.table.schema.csv_dialect import DELIMITERS, CsvFormat
+from privsyn.table.schema.validation import check_names
+
+PLAIN = CsvFormat()
+"""How programs write a CSV."""
+
+LONGEST_ROW = 2**26
+"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_file.WELL_FORMED`).
+
+A row of up to this length is always read. A longer one is refused, unless it ends in the second block.
+"""
+
+_NUMBER = re.compile(r"\s*[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?\s*")
+
+_SPELT = {"\t": r"\t"}
+
+
+def read_text(path: Path, spelling: CsvFormat = PLAIN) -> pa.Table:
+    """Every cell of a CSV file as text, an empty one as empty text. A blank line is no record."""
+    empty = pa.table({name: pa.array([], pa.string()) for name in check_text(path, spelling)})
+    return pa.concat_tables([empty, *walk_text(path, spelling)])
+
+
+def check_text(path: Path, spelling: CsvFormat) -> list[str]:
+    """The names in the header of a CSV file.
+
+    A file that is seen not to be well-formed is refused, in words that quote none of it.
+    """
+    _check_quotes(path)
+    return _header(path, spelling)[0]
+
+
+def walk_text(path: Path, spelling: CsvFormat) -> Iterator[pa.Table]:
+    """The cells of a CSV file as text, some rows at a time."""
+    names, has_rows = _header(path, spelling)
+    complaint = f"{path}: its header cannot be read: write one name for each column, with commas between"
+    try:
+        with ExitStack() as stack:
+            packing = "gzip" if _is_gzip(path) else None
+            batches: Iterable[pa.RecordBatch] = ()
+            if has_rows:
+                stream = stack.enter_context(pa.input_stream(str(path), compression=packing))
+                batches = stack.enter_context(_reader(stream, names, spelling))
+            for batch in batches:
+                if batch.schema.names != names:
+                    break
+                yield pa.Table.from_batches([batch])
+            else:
+                complaint = ""
+    except Exception as error:  # its text quotes the row
+        if "UTF8" in str(error):
+            complaint = _misspelt(path, spelling)
+        elif "straddling" in str(error):  # a row goes on beyond the block after the one that it begins in
+            complaint = (
+                f"{path}: some row is longer than {LONGEST_ROW >> 20} MiB, the most that a row may have:"
+                " leave out the column of long texts"
+            )
+        else:
+            complaint = (
+                f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
+            )
+    if complaint:
+        raise InputError(complaint)
+
+
+def _reader(stream: pa.NativeFile, names: Sequence[str], spelling: CsvFormat) -> arrow_csv.CSVStreamingReader:
+    return arrow_csv.open_csv(
+        stream,
+        read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW, encoding=spelling.encoding),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=spelling.delimiter),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types={name: pa.string() for name in names}, strings_can_be_null=False
+        ),
+    )
+
+
+def read_header(path: Path, spelling: CsvFormat = PLAIN) -> list[str]:
+    """The names of the columns of a CSV file; no row is looked at."""
+    return _header(path, spelling)[0]
+
+
+def _check_quotes(path: Path) -> None:
+    """Refuse a file in which some quote must be open: closed ones and doubled ones come in pairs."""
+    quotes, complaint = 0, ""
+    try:
+        with _open(path) as file:
+            while block := file.read(2**20):
+                quotes += block.count(b'"')
+    except (OSError, EOFError, zlib.error) as error:
+        complaint = f"{path}: cannot be read as CSV ({_reason(error)})"
+    if quotes % 2:
+        complaint = f"{path}: some quote is not closed: a quote within a cell is doubled, and the cell quoted"
+    if complaint:
+        raise InputError(complaint)
+
+
+def _misspelt(path: Path, spelling: CsvFormat) -> str:
+    return f"{path}: not text in {spelling.encoding.upper()}: save it so, or say its encoding in the schema"
+
+
+def _header(path: Path, spelling: CsvFormat) -> tuple[list[str], bool]:
+    """The names of the columns, and whether anything follows them."""
+    complaint = f"{path}: is empty: its first line is to hold the names of the columns"
+    names, has_rows = [], False
+    try:
+        with _open(path) as file:
+            encoding = "utf-8-sig" if spelling.encoding == "utf-8" else spelling.encoding
+            lines = io.TextIOWrapper(file, encoding=encoding, newline="")
+            names = next((row for row in csv.reader(lines, delimiter=spelling.delimiter) if row), [])
+            has_rows = any(line.strip("\r\n") for line in lines)
+    except UnicodeDecodeError:
+        names, complaint = [], _misspelt(path, spelling)
+    except csv.Error as error:
+        names, complaint = [], f"{path}: cannot be read as CSV ({_reason(error)})"
+    if not names:
+        raise InputError(complaint)
+    if any("\n" in name or "\r" in name for name in names):  # as a rule rows, after a quote left open
+        raise InputError(
+            f"{path}: its header does not end with its line: close its quotes, or rename a column"
+        )
+    check_names(names, f"{path}: ")
+    return names, has_rows
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path) if _is_gzip(path) else path.open("rb"))
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or "it is damaged or no text"
+
+
+def _is_gzip(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+def check_header(path: Path, names: Sequence[str], known: Collection[str] = ()) -> None:
+    """Refuse a first line that looks like a row, or that is cut at another sign than the file's.
+
+    The names of columns are public: they are printed, and head the synthetic table. So the complaint quotes
+    none of them, for they may be somebody's row.
+
+    Parameters
+    ----------
+    path : path
+    names : sequence of str
+    known : names that somebody said are names: in a schema, as identifiers
+
+    Examples
+    --------
+    >>> check_header(Path("people.csv"), ["age", "sex"])
+    >>> check_header(Path("years.csv"), ["2019", "2020"], known=["2019", "2020"])
+    """
+    unknown = [name for name in names if name not in known]
+    if len(names) == 1 and unknown and (sign := next((s for s in DELIMITERS if s in names[0]), None)):
+        raise InputError(
+            f"{path}: is taken for one column, but its first line has another delimiter:"
+            f' say csv: {{delimiter: "{_SPELT.get(sign, sign)}"}} in the schema'
+        )
+    if any(_NUMBER.fullmatch(name) for name in unknown):
+        raise InputError(
+            f"{path}: its first line looks like a row, not like the names of columns:"
+            " add a header, or name the columns in a schema"
+        )
+    if any(not name.strip() for name in unknown):
+        raise InputError(
+            f"{path}: its first line leaves a column without a name, or is a row: add the name, or a header"
+            " (pandas leaves out its index by to_csv(..., index=False))"
+        )

@@ -1,0 +1,157 @@
+"""Form: which kind of table was given, with its own types, so that the same kind comes out."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError
+from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.schema import Schema
+
+
+@dataclass(frozen=True)
+class FrameType:
+    """What a data frame of pandas cannot say of the table that it was made from. Public: types say it all.
+
+    Parameters
+    ----------
+    kind : "pandas", "polars" or "pyarrow"
+    types : pyarrow.Schema, optional
+        The types of an Arrow table, bare: what programs note beside them (an index, a list of values) is
+        left out, for it was read off the rows. A column whose type has room for such notes is left out too:
+        what comes out is what Arrow makes of its cells.
+    enums : tuple of str
+        The columns that are polars' Enum. Their values are those of the schema.
+
+    Examples
+    --------
+    >>> form = FrameType.of(pa.table({"a": pa.array([1], pa.uint8())}))
+    >>> form.cast(pd.DataFrame({"a": [2, 3]}, dtype="UInt8"), Schema({"a": Categorical([2, 3])})).schema
+    a: uint8
+    """
+
+    kind: Literal["pandas", "polars", "pyarrow"] = "pandas"
+    types: pa.Schema | None = None
+    enums: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, table: pa.Table, polars: Any = None) -> FrameType:
+        """The form of an Arrow table, or of the polars frame that it was made from."""
+        fields = [field for field in table.schema if _is_bare(field.type)]
+        bare = pa.schema([pa.field(field.name, field.type, field.nullable) for field in fields])
+        if polars is None:
+            return cls("pyarrow", bare)
+        enums = (name for name, dtype in polars.schema.items() if str(dtype).startswith("Enum"))
+        return cls("polars", bare, tuple(enums))
+
+    def without(self, names: Collection[str]) -> FrameType:
+        """The form without some columns, which do not come out: of free text not even the type is kept."""
+        types = None if self.types is None else pa.schema([f for f in self.types if f.name not in names])
+        return FrameType(self.kind, types, tuple(name for name in self.enums if name not in names))
+
+    def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
+        """A synthetic table in this form."""
+        if self.kind == "pandas":
+            return frame
+        table = self.arrow(frame, schema)
+        return table if self.kind == "pyarrow" else self._polars(table, schema)
+
+    def arrow(self, frame: pd.DataFrame, schema: Schema) -> pa.Table:
+        """A synthetic table in Arrow, each column in its own type.
+
+        A column that could not be missing still cannot, if the schema says so too.
+        """
+        if self.types is None:
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        columns, fields = [], []
+        for name in frame.columns:
+            if name not in self.types.names:
+                columns.append(pa.Array.from_pandas(frame[name]))
+                fields.append(pa.field(name, columns[-1].type))
+                continue
+            field = self.types.field(name)
+            nullable = field.nullable or getattr(schema.columns[name], "nullable", False)
+            fields.append(field.with_nullable(nullable))
+            columns.append(_as_type(frame[name], field.type))
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def _polars(self, table: pa.Table, schema: Schema) -> Any:
+        try:
+            import polars as pl
+        except ImportError:
+            raise InputError("the model was made from a polars table: run pip install polars") from None
+        frame: Any = pl.from_arrow(table)
+        listed = {name: schema.columns[name] for name in self.enums if name in frame.columns}
+        enums = {
+            name: pl.Enum([str(value) for value in column.values])
+            for name, column in listed.items()
+            if isinstance(column, Categorical) and column.values is not None
+        }
+        return frame.with_columns(pl.col(name).cast(enum) for name, enum in enums.items())
+
+    def to_plain(self) -> dict[str, Any]:
+        """The form as plain data for JSON."""
+        packed = None if self.types is None else base64.b64encode(self.types.serialize()).decode("ascii")
+        return {"kind": self.kind, "types": packed, "enums": list(self.enums)}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> FrameType:
+        """The form that `to_plain` wrote."""
+        packed = plain["types"]
+        types = None if packed is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(packed)))
+        return cls(plain["kind"], types, tuple(plain["enums"]))
+
+
+PANDAS = FrameType()
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table that was read.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    public_inputs : tuple of str
+        Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
+        each, for the ledger.
+    schema : Schema, optional
+        What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
+    form : Form
+        Which kind of table it was.
+    """
+
+    frame: pd.DataFrame
+    public_inputs: tuple[str, ...] = ()
+    schema: Schema | None = None
+    form: FrameType = PANDAS
+
+
+def _is_bare(kind: pa.DataType) -> bool:
+    """Whether a type is itself and nothing else: what lies in lists and records, and the types that programs
+    add to Arrow's own, carry notes of their own, such as all values of polars' Enum.
+    """
+    if pa.types.is_dictionary(kind):
+        return _is_bare(kind.value_type)
+    return not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType))
+
+
+def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
+    """The cells as Arrow's own; in doubt, a type as near as Arrow makes of them."""
+    if pa.types.is_dictionary(kind):
+        found = pa.Array.from_pandas(cells.array)
+        if not isinstance(cells.dtype, pd.CategoricalDtype):
+            found = found.cast(kind.value_type).dictionary_encode()
+        with suppress(pa.ArrowException):  # more values than the indices can count
+            indices = found.indices.cast(kind.index_type)
+            values = found.dictionary.cast(kind.value_type)
+            return pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)
+        return found
+    return pa.Array.from_pandas(cells).cast(kind)

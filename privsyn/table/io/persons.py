@@ -1,0 +1,223 @@
+"""Which rows are one person's, by the column of identifiers that `unit` names."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.marginals.types import Ints, Mask
+from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type
+from privsyn.table.io.csv_columns import MARKS
+from privsyn.table.schema.validation import check_names
+
+ABSENT = {*MARKS, "NaT"}
+"""Texts that are no identifier, with or without blanks around them: several persons may share them."""
+
+UNDECODED = "\ufffd"
+"""Stands for bytes that are not UTF-8, and so for different ones: a text that holds it is no identifier."""
+
+KEY = secrets.token_bytes(16)
+"""Of this process, and of machines that it asks: fingerprints tell nothing to who does not know it. We write
+neither to any disk; an engine may (docs/privacy.md)."""
+
+PRINT = 16
+"""Bytes of a fingerprint."""
+
+NOBODY = -1
+"""The code of a row without an identifier."""
+
+
+def persons_of(table: pd.DataFrame, unit: str) -> Ints:
+    """Return a code for each row, the same for all rows of one person; -1 where there is no identifier.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+    unit : str
+        The column of identifiers: text or whole numbers.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or its dtype cannot hold identifiers; never for a cell.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"who": ["b", "7", "007", None, "b"], "visits": 1})
+    >>> persons_of(table, "who").tolist()
+    [0, 1, 2, -1, 0]
+    """
+    check_names(table.columns)
+    if unit not in table.columns:
+        raise InputError(f"the table has no column {unit!r}, which unit names: mend the one or the other")
+    _check_dtype(unit, table[unit].dtype)
+    names = np.array([*identifiers(table[unit]), None], dtype=object)[:-1]
+    return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
+
+
+def _check_dtype(unit: str, dtype: Dtype) -> None:
+    """Refuse a dtype that does not say how identifiers are written."""
+    if family(_written(dtype)) not in ("text", "integer", "real", "object"):
+        raise InputError(f"column {unit!r}: an identifier is text or a whole number, not {_written(dtype)}")
+    if dtype == OBJECT and dtype != TEXT:
+        raise InputError(
+            f"column {unit!r}: its dtype is object, which does not say what an identifier is:"
+            " convert it with astype('str'), or astype('Int64') for whole numbers"
+        )
+
+
+def _written(dtype: Dtype) -> Dtype:
+    """The dtype of the identifiers themselves, which a column of categories has only once each."""
+    return dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
+
+
+def identifiers(cells: pd.Series) -> list[bytes | None]:
+    """Return the identifier of each row, None where there is none.
+
+    The promise per person relies on two facts, which the ledger lists: one person has one identifier, and no
+    two persons share one. So two cells are one identifier if they are written alike, and not otherwise:
+
+    - text is compared character by character. ``7`` and ``007`` are two persons, and so are texts that differ
+      in blanks, capitals or Unicode form. To join two spellings would let two persons share k rows: when one
+      leaves, k rows of the other may take the place.
+    - whole numbers are compared by value, and the dtype says that they are numbers.
+    - floating-point numbers are identifiers only if they are whole and their type tells them from their
+      neighbours (below 2^53 in float64): others may stand for several persons.
+    - a column of objects is a column of text in older versions of pandas, and is read as that. What is not
+      text there is no identifier, so that nobody can be 7 in one row and "7" in another.
+
+    A row without an identifier is dropped, by its own cell alone, which is safe in any case: it moves no
+    other row (`kept_rows`).
+
+    >>> identifiers(pd.Series(["7", "007", " 7", "Ann", None, "NA"]))
+    [b'7', b'007', b' 7', b'Ann', None, None]
+    >>> identifiers(pd.Series([7.0, 0.5, 2.0**53]))
+    [b'7', None, None]
+    """
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        names = [*identifiers(pd.Series(cells.cat.categories)), None]  # pandas' code of missing is -1
+        return [names[code] for code in cells.cat.codes.tolist()]
+    read: Callable[[object], bytes | None] = _text
+    if family(cells.dtype) == "integer":
+        read = _integer
+    elif family(cells.dtype) == "real":
+        read = partial(_float, below=2.0 ** (np.finfo(number_type(cells.dtype)).nmant + 1))
+    return list(map(read, _objects(cells)))
+
+
+def _text(cell: object) -> bytes | None:
+    try:
+        text = str.__str__(cell)  # what a class that derives from str says of itself does not matter
+        return None if UNDECODED in text or text.strip() in ABSENT else text.encode("utf-8", "surrogatepass")
+    except Exception:  # no text, or an object that raises what it likes
+        return None
+
+
+def _integer(cell: object) -> bytes | None:
+    return str(cell).encode() if isinstance(cell, int) else None
+
+
+def _float(cell: object, below: float) -> bytes | None:
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < below:
+        return str(int(cell)).encode()
+    return None
+
+
+def _objects(cells: pd.Series) -> list[object]:
+    """The cells as Python's objects."""
+    with suppress(Exception):  # no row should raise, and none may speak through what is said of it
+        return cells.tolist()
+    raise InputError("the identifiers could not be read: please report this, unless memory ran out")
+
+
+def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
+    """Return two numbers for each row that depend on its identifier alone; zeros where there is none.
+
+    So the rows of a person are known in whatever part of a table, in whatever process. A person shares all
+    128 bits with any of n others with a chance of n / 2^128: below 10^-29 for a billion.
+    """
+
+    def digest(name: bytes | None) -> bytes:
+        return bytes(PRINT) if name is None else blake2b(name, digest_size=PRINT, key=key).digest()
+
+    found = b"".join(map(digest, identifiers(table[unit])))
+    return np.frombuffer(found, np.int64).reshape(-1, 2)
+
+
+def codes_of(prints: Ints) -> Ints:
+    """Return a code for each row, the same for equal fingerprints; -1 for zeros.
+
+    >>> codes_of(np.array([[5, 5], [0, 0], [5, 6], [5, 5]])).tolist()
+    [1, -1, 2, 1]
+    """
+    order = np.lexsort(prints.T)
+    begins = np.zeros(len(order), np.bool_)
+    for half in prints.T:
+        begins[1:] |= half[order[1:]] != half[order[:-1]]
+    codes = np.empty(len(order), np.int64)
+    codes[order] = np.cumsum(begins)
+    return np.where(prints.any(axis=1), codes, NOBODY)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRows:
+    """Which rows of a part of a table are kept, so that nobody has more of them than may be.
+
+    That was decided on an earlier walk over the table. If the rows came in another order now, some person
+    might keep more than the promise is for: then the walk fails, and nothing that was counted is answered.
+
+    Parameters
+    ----------
+    unit : str
+        The column of identifiers, which is left out: it is never synthesised.
+    rows : int
+        Of the part.
+    kept : integer array
+        A bit for each row, packed: a cluster sends it to every machine.
+    mark : bytes
+        A digest of all `fingerprints` of the part, in their order.
+    key : bytes
+        With which fingerprints and mark were made.
+    """
+
+    unit: str
+    rows: int = field(repr=False)
+    kept: npt.NDArray[np.uint8] = field(repr=False)
+    mark: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, unit: str, prints: Ints, kept: Mask, key: bytes = KEY) -> KeptRows:
+        """Return which rows are kept of those that have these fingerprints.
+
+        >>> table = pd.DataFrame({"who": ["b", "a", "b"], "visits": [1, 2, 3]})
+        >>> bound = KeptRows.of("who", fingerprints(table, "who"), np.array([True, True, False]))
+        >>> [rows["visits"].tolist() for rows in bound.kept_of([table[:2], table[2:]])]
+        [[1, 2], []]
+        """
+        mark = blake2b(prints.tobytes(), digest_size=32, key=key).digest()
+        return cls(unit, len(prints), np.packbits(kept), mark, key)
+
+    def kept_of(self, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """The rows that are kept, of all rows of the part in frames; it fails at their end."""
+        kept = np.unpackbits(self.kept, count=self.rows).astype(np.bool_)
+        mark, start = blake2b(digest_size=32, key=self.key), 0
+        for frame in frames:
+            mark.update(fingerprints(frame, self.unit, self.key).tobytes())
+            these = slice(start, start + len(frame))
+            start = these.stop
+            if start <= self.rows:
+                yield frame.loc[kept[these]].drop(columns=self.unit)
+        if start != self.rows or mark.digest() != self.mark:
+            raise InputError(
+                "the rows come in another order each time they are read: write the table to a file first"
+            )

@@ -1,0 +1,1 @@
+"""What the owner declares public: columns, constraints, and their YAML form."""

@@ -1,0 +1,108 @@
+"""Schema: what is public about the columns of a table, each of a kind, and about all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.table.schema.columns import Categorical, Coded, Column
+from privsyn.table.schema.constraints import Constraint, computed_by
+from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.derived import derive_columns
+from privsyn.table.schema.validation import marks
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The public facts about a table: its columns by name.
+
+    Parameters
+    ----------
+    columns : mapping of str to Categorical, Numerical, Datetime, Time, Duration, Identifier or Text
+    missing : str or list of str
+        Texts that stand for a missing cell in a file, in every column, beside the empty cell.
+    csv : CsvFormat, optional
+        How a CSV file is written.
+    constraints : list of Forbidden, Allowed, Determined, Increasing, Total or MissingWhen
+        What holds in every row, and is public; see `privsyn.table.schema.constraints`.
+
+    Examples
+    --------
+    >>> from privsyn import Categorical, Numerical
+    >>> schema = Schema({"age": Numerical(17, 90), "job": Categorical(["a", "b"])}, missing="?")
+    >>> list(schema.columns), schema.markers("job")
+    (['age', 'job'], ('', '?'))
+    """
+
+    columns: Mapping[str, Column]
+    missing: str | Sequence[str] = field(default=(), kw_only=True)
+    csv: CsvFormat = field(default=CsvFormat(), kw_only=True)
+    constraints: Sequence[Constraint] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.csv, CsvFormat):
+            raise InputError(f"csv is a CsvFormat, not {safe_repr(self.csv)}")
+        if not isinstance(self.columns, Mapping) or not self.columns:
+            raise InputError('a schema maps names to columns, as in Schema({"age": Numerical(0, 100)})')
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        object.__setattr__(self, "missing", marks(self.missing))
+        for name, column in self.columns.items():
+            if not isinstance(name, str):
+                raise InputError(f"the column name {safe_repr(name)} is not text: rename the column")
+            if not isinstance(column, Column):
+                raise InputError(
+                    f"column {name!r}: {safe_repr(column)} is not a Categorical, Numerical, Datetime, ..."
+                )
+            if isinstance(column, Categorical):
+                known = column.values or (() if column.other is None else (column.other,))
+                both = {str(value) for value in known} & {*self.missing, *column.missing}
+                if both:
+                    raise InputError(
+                        f"column {name!r}: {safe_repr(min(both))} is both a value and a mark for missing"
+                    )
+        columns, constraints = derive_columns(self.columns, self.constraints)
+        object.__setattr__(self, "columns", MappingProxyType(columns))
+        object.__setattr__(self, "constraints", constraints)
+
+    def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
+        # A read-only mapping cannot be copied or pickled; a plain one can.
+        return _rebuild, (dict(self.columns), self.missing, self.csv, self.constraints)
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """The columns that constraints compute from others: nothing is asked about them."""
+        return tuple(computed_by(self.constraints))
+
+    def markers(self, name: str) -> tuple[str, ...]:
+        """The texts that stand for a missing cell of this column in a file."""
+        column = self.columns[name]
+        listed = column.values if isinstance(column, Categorical) else None
+        empty = () if "" in (listed or ()) else ("",)
+        return (*empty, *self.missing, *getattr(column, "missing", ()))
+
+    @property
+    def coded(self) -> dict[str, Coded]:
+        """The columns that are counted: all but identifiers and free text."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
+
+    def require_public(self) -> None:
+        """Refuse a schema in which a list of values or the bounds of a column are still to be found."""
+        for name, column in self.columns.items():
+            if column.is_public:
+                continue
+            if isinstance(column, Categorical):
+                what, how = "list its values", "Categorical([...])"
+            else:
+                what, how = "give its bounds", f"{type(column).__name__}(low, high)"
+            raise InputError(f"column {name!r}: {what}: {how}; only `fit` finds them under privacy")
+
+
+def _rebuild(
+    columns: dict[str, Column],
+    missing: tuple[str, ...],
+    csv: CsvFormat,
+    constraints: tuple[Constraint, ...],
+) -> Schema:
+    return Schema(columns, missing=missing, csv=csv, constraints=constraints)

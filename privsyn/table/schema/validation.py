@@ -1,0 +1,250 @@
+"""What a column of a schema may be told: each check returns the value in its one form, or refuses it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, safe_repr
+
+LONGEST = timedelta(days=100_000)
+"""A length of time that every dtype can hold."""
+
+MAX_BINS = 2**20
+
+GUARD = 8
+"""Points lie at least so many spacings of the floating-point type apart: rounding cannot mix them up."""
+
+
+def flag(name: str, value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} is true or false, not {safe_repr(value)}")
+    return bool(value)
+
+
+def whole_number(name: str, value: object, low: int, high: int) -> int:
+    """A whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+        raise InputError(f"{name} is a whole number from {low} to {high}, not {safe_repr(value)}")
+    return int(value)
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse what is none of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} {safe_repr(value)} is none of {', '.join(allowed)}")
+
+
+def normalise(column: object, **settings: object) -> None:
+    """Put settings of a frozen column in their one form, while it is made."""
+    for name, value in settings.items():
+        object.__setattr__(column, name, value)
+
+
+def normalise_shared(column: Any) -> None:
+    """Check the settings that all counted kinds have, and `bins` of those that have it."""
+    normalise(column, nullable=flag("nullable", column.nullable), missing=marks(column.missing))
+    if hasattr(column, "bins"):
+        normalise(column, bins=whole_number("bins", column.bins, 1, MAX_BINS))
+
+
+def marks(missing: object) -> tuple[str, ...]:
+    """The texts that stand for a missing cell; one text may stand alone."""
+    texts = (missing,) if isinstance(missing, str) else missing
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"missing is a text or a list of texts, not {safe_repr(missing)}")
+    return tuple(texts)
+
+
+def distinct_values(values: object) -> tuple[Any, ...]:
+    """Values in a fixed order, hashable, none of them missing, no two equal."""
+    if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable):
+        raise InputError(f"values are a list in a fixed order, not a {type(values).__name__}")
+    listed = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    if not listed:
+        raise InputError("the list of values is empty: list them, or leave the list out")
+    places: dict[Any, int] = {}
+    for place, value in enumerate(listed, 1):  # named by place: the list may have been made from the data
+        if not _is_hashable(value):
+            raise InputError(f"value {place} of the list is not hashable: it is a {type(value).__name__}")
+        if pd.api.types.is_scalar(value) and pd.isna(value):
+            raise InputError("a missing value is not listed: say nullable=True")
+        if value in places:
+            raise InputError(
+                f"values {places[value]} and {place} are alike (1, 1.0 and True are one value): drop one"
+            )
+        places[value] = place
+    return listed
+
+
+def both_or_neither(low: Any, high: Any) -> tuple[Any, Any]:
+    """Two bounds, or two of None."""
+    if (low is None) != (high is None):
+        raise InputError("give both bounds, low and high, or neither")
+    return low, high
+
+
+def number_bounds(low: object, high: object) -> tuple[float, float]:
+    """Two finite numbers in order, a finite distance apart."""
+    first, last = _number(low), _number(high)
+    if first > last:
+        raise InputError(f"low {safe_repr(first)} is above high {safe_repr(last)}")
+    if not math.isfinite(float(last) - float(first)):
+        raise InputError(f"the bounds {safe_repr(first)} and {safe_repr(last)} lie too far apart")
+    return first, last
+
+
+def time_bounds(low: object, high: object) -> tuple[datetime, datetime]:
+    """Two times in order, in whole seconds and without a zone."""
+    first, last = _moment(low), _moment(high)
+    if first > last:
+        raise InputError(f"low {first} is above high {last}")
+    return first, last
+
+
+def clock_time(at: object) -> time:
+    """A time of day in whole seconds and without a zone.
+
+    >>> clock_time("8:30"), clock_time("08:30:15")
+    (datetime.time(8, 30), datetime.time(8, 30, 15))
+    """
+    read = at
+    if isinstance(at, str):
+        with suppress(ValueError):
+            read = time.fromisoformat(f"0{at}" if at[1:2] == ":" else at)
+    if not isinstance(read, time) or read.tzinfo is not None or read.microsecond:
+        raise InputError(f"a bound is a time of day such as 08:30 or 08:30:15, not {safe_repr(at)}")
+    return read
+
+
+def length_of_time(length: object) -> timedelta:
+    """A length of time in whole seconds.
+
+    >>> length_of_time("1 day 02:00"), length_of_time(np.timedelta64(90, "m"))
+    (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(seconds=5400))
+    """
+    read: object = None
+    if isinstance(length, str | timedelta | np.timedelta64):
+        text = (
+            re.sub(r"(?<![:0-9])([0-9]+:[0-9]{2})$", r"\1:00", length) if isinstance(length, str) else length
+        )
+        with suppress(ValueError, OverflowError):
+            read = pd.Timedelta(text).to_pytimedelta()
+    if not isinstance(read, timedelta) or pd.isna(read) or read.microseconds:
+        raise InputError(f"a bound is a length of time such as '2 days 03:00:00', not {safe_repr(length)}")
+    if abs(read) > LONGEST:
+        raise InputError(f"a length of time is of at most {LONGEST.days} days, not {safe_repr(length)}")
+    return read
+
+
+def time_format(text: object) -> str:
+    """A format of dates, as `datetime.strftime` knows it, from which the date can be read back.
+
+    >>> time_format("%d.%m.%Y")
+    '%d.%m.%Y'
+    """
+    example = datetime(2001, 2, 3)
+    with suppress(Exception):  # a strange directive raises what it likes
+        if isinstance(text, str) and datetime.strptime(example.strftime(text), text).date() == example.date():
+            return text
+    raise InputError(f"format {safe_repr(text)} tells no day, month and year: write it such as '%d.%m.%Y'")
+
+
+def all_whole(low: float, high: float) -> bool:
+    """Whether two bounds could be those of whole numbers."""
+    return low == round(low) and high == round(high) and holds(np.dtype(np.float64), low, high, 0)
+
+
+def check_decimals(low: float, high: float, decimals: int) -> None:
+    """Refuse bounds that have more decimals than the column, or too many digits for a double."""
+    what = "whole numbers" if decimals == 0 else f"numbers of {decimals} decimals"
+    for bound in (low, high):
+        if round(bound, decimals) != bound:
+            raise InputError(f"the bounds of {what} are {what}, not {safe_repr(bound)}")
+    if not holds(np.dtype(np.float64), low, high, decimals):
+        raise InputError(
+            f"{what} from {safe_repr(low)} to {safe_repr(high)} have too many digits for a double"
+        )
+
+
+def check_names(names: Iterable[object], where: str = "") -> None:
+    """Refuse names of a table's columns that are not text, or two alike; `where` begins the complaint.
+
+    They are named by place: what stands in a header's stead may be a row.
+    """
+    places: dict[str, int] = {}
+    for place, name in enumerate(names, 1):
+        if not isinstance(name, str):
+            raise InputError(f"{where}the name of column {place} is not text: rename it")
+        if name in places:
+            raise InputError(f"{where}columns {places[name]} and {place} have the same name: rename one")
+        places[name] = place
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except Exception:  # an object may raise what it likes
+        return False
+    return True
+
+
+def _number(bound: object) -> float:
+    if isinstance(bound, np.generic):
+        bound = bound.item()
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        raise InputError(f"a bound is a number, not {safe_repr(bound)}")
+    try:
+        finite = math.isfinite(float(bound))
+    except OverflowError:
+        finite = False
+    if not finite:
+        raise InputError(f"a bound is a finite number, not {safe_repr(bound)}")
+    return bound
+
+
+def _moment(bound: object) -> datetime:
+    if isinstance(bound, np.datetime64):
+        bound = bound.astype("datetime64[us]").item()
+    if isinstance(bound, str):
+        try:
+            bound = datetime.fromisoformat(bound)
+        except ValueError:
+            raise InputError(f"a bound is a date such as 2015-01-31, not {safe_repr(bound)}") from None
+    if isinstance(bound, date) and not isinstance(bound, datetime):
+        bound = datetime.combine(bound, time())
+    if not isinstance(bound, datetime) or pd.isna(bound):
+        raise InputError(f"a bound is a date, not {safe_repr(bound)}")
+    if bound.tzinfo is not None or bound.microsecond:
+        raise InputError(f"the bound {bound.isoformat()} wants whole seconds and no time zone")
+    return datetime(*bound.timetuple()[:6])
+
+
+def spacing(low: float, high: float, dtype: np.dtype) -> float:
+    """How far apart `dtype` can tell two numbers near the bigger of two bounds; NaN if it cannot hold them.
+
+    >>> spacing(0, 2**53, np.dtype("float64")), spacing(-1, 1, np.dtype("float32")) == 2**-23
+    (2.0, True)
+    """
+    largest = max(abs(low), abs(high))
+    if largest > float(np.finfo(dtype).max):
+        return np.nan
+    return float(np.spacing(dtype.type(largest)))
+
+
+def holds(dtype: np.dtype, low: float, high: float, decimals: int) -> bool:
+    """Whether `dtype` keeps apart all numbers of `decimals` decimals from `low` to `high`.
+
+    >>> holds(np.dtype("float64"), 0, 2**52, 0), holds(np.dtype("float32"), 0, 2**25, 0)
+    (True, False)
+    """
+    gap = spacing(low, high, dtype)
+    return bool(gap <= 1 if decimals == 0 else GUARD * gap <= 10.0**-decimals)

@@ -1,0 +1,257 @@
+"""A schema as plain data, and as a YAML file that a person can read, review and write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.files import atomic_path
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.plain_values import plain_value, read_typed, typed_value
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import Datetime, Duration, Time
+from privsyn.table.schema.yaml_constraints import constraint_of, plain_constraint
+
+NO_NOTES: Mapping[str, str] = MappingProxyType({})
+
+_KINDS: dict[str, type[Column]] = {
+    "categorical": Categorical,
+    "numerical": Numerical,
+    "datetime": Datetime,
+    "time": Time,
+    "duration": Duration,
+    "identifier": Identifier,
+    "text": Text,
+}
+
+
+def read_schema(path: str | PathLike[str]) -> Schema:
+    """The schema in a YAML file; an `InputError` of one line says what is wrong with it.
+
+    Text is text here: ``yes``, ``no`` and ``2015-01-01`` are not made booleans and dates.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file in UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        return from_plain(parse(text))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
+    """Write `to_yaml` of the schema to a file; ``read_schema`` gives an equal schema back."""
+    with atomic_path(path) as part:
+        part.write_text(to_yaml(schema), encoding="utf-8")
+
+
+def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
+    """The schema in YAML, with a comment above each column of which there is a note.
+
+    >>> print(to_yaml(Schema({"age": Numerical(17, 90, integer=True), "sex": Categorical(["F", "M"])})))
+    columns:
+      age: {kind: numerical, low: 17, high: 90, integer: true}
+      sex:
+        kind: categorical
+        values: [F, M]
+    <BLANKLINE>
+    """
+    plain = to_plain(schema)
+    columns, constraints = plain.pop("columns"), plain.pop("constraints", None)
+    lines = [*(_dump(plain).splitlines() if plain else ()), "columns:"]
+    for name, column in columns.items():
+        if name in notes:
+            lines.append(f"  # {notes[name]}")
+        lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
+    if constraints:
+        lines += _dump({"constraints": constraints}).splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def _dump(plain: object) -> str:
+    return yaml.dump(
+        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=98, default_flow_style=None
+    )
+
+
+def to_plain(schema: Schema) -> dict[str, Any]:
+    """The schema as mappings, lists, text and numbers only: what YAML and JSON can say.
+
+    >>> to_plain(Schema({"day": Datetime("2015-01-01", "2015-12-31", nullable=False)}))["columns"]["day"]
+    {'kind': 'datetime', 'low': '2015-01-01', 'high': '2015-12-31', 'nullable': False}
+    """
+    top: dict[str, Any] = {"missing": list(schema.missing)} if schema.missing else {}
+    if spelling := _differing("csv", schema.csv):
+        top["csv"] = spelling
+    columns = {name: _plain_column(name, column) for name, column in schema.columns.items()}
+    listed = {name for name, column in schema.columns.items() if isinstance(column, Categorical)}
+    constraints = [plain_constraint(constraint, listed) for constraint in schema.constraints]
+    return {**top, "columns": columns, **({"constraints": constraints} if constraints else {})}
+
+
+def from_plain(plain: object) -> Schema:
+    """The schema that `to_plain` wrote, or a person."""
+    if not isinstance(plain, Mapping):
+        raise InputError("a schema is a mapping that begins with 'columns:'")
+    _check_keys(plain, ("columns", "missing", "csv", "constraints"), needed="columns")
+    if not isinstance(plain["columns"], Mapping):
+        raise InputError("'columns:' is a mapping of names to columns")
+    columns = {name: _column(name, said) for name, said in plain["columns"].items()}
+    said = plain.get("constraints") or ()
+    if isinstance(said, str | Mapping):
+        raise InputError("'constraints:' is a list, each such as {kind: increasing, columns: [start, end]}")
+    constraints = [constraint_of(place, each) for place, each in enumerate(said, 1)]
+    csv = _csv(plain.get("csv", {}))
+    return Schema(columns, missing=plain.get("missing", ()), csv=csv, constraints=constraints)
+
+
+def _csv(said: object) -> CsvFormat:
+    try:
+        if not isinstance(said, Mapping):
+            raise InputError("is a mapping such as {delimiter: ;, point: ','}")
+        _check_keys(said, tuple(field.name for field in fields(CsvFormat)))
+        return CsvFormat(**said)
+    except InputError as error:
+        raise InputError(f"csv: {error}") from None
+
+
+def _column(name: object, said: object) -> Column:
+    if not isinstance(name, str):
+        raise InputError(f"the column name {safe_repr(name)} is not text: put it in quotes")
+    try:
+        if not isinstance(said, Mapping):
+            raise InputError("a column is a mapping such as {kind: categorical, values: [a, b]}")
+        if "kind" not in said:
+            raise InputError(f"'kind' is missing: one of {', '.join(_KINDS)}")
+        kind = said["kind"]
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(_KINDS)}")
+        settings = {key: value for key, value in said.items() if key != "kind"}
+        _check_keys(settings, tuple(field.name for field in fields(_KINDS[kind])))
+        return _KINDS[kind](**{key: _read_setting(key, value) for key, value in settings.items()})
+    except InputError as error:
+        raise InputError(f"column {name!r}: {error}") from None
+
+
+def _check_keys(said: Mapping[object, object], allowed: tuple[str, ...], needed: str | None = None) -> None:
+    for key in said:
+        if key not in allowed:
+            raise InputError(f"{safe_repr(key)} is not known here: allowed are {', '.join(allowed)}")
+    if needed is not None and needed not in said:
+        raise InputError(f"{needed!r} is missing")
+
+
+def _plain_column(name: str, column: Column) -> dict[str, Any]:
+    """The settings of a column that differ from the defaults."""
+    kind = next(kind for kind, class_ in _KINDS.items() if isinstance(column, class_))
+    plain = {"kind": kind, **_differing(f"column {name!r}", column)}
+    if isinstance(column, Time):
+        plain = {key: value for key, value in plain.items() if value != _day(column.unit).get(key)}
+    if (
+        isinstance(column, Datetime)
+        and column.is_public
+        and Datetime(column.low, column.high).unit == column.unit
+    ):
+        del plain["unit"]
+    return plain
+
+
+def _day(unit: Any) -> dict[str, object]:
+    """The bounds of a whole day, which need not be said."""
+    day = Time(unit=unit)
+    return {"low": plain_value("", day.low), "high": plain_value("", day.high)}
+
+
+def _differing(what: str, settings: Any) -> dict[str, Any]:
+    """The settings that differ from the defaults."""
+    said = {field.name: (getattr(settings, field.name), field.default) for field in fields(settings)}
+    return {
+        key: _plain_setting(what, key, value) for key, (value, default) in said.items() if value != default
+    }
+
+
+def _plain_setting(what: str, key: str, value: Any) -> Any:
+    match key:
+        case "values":
+            return [typed_value(what, listed) for listed in value]
+        case "other":
+            return typed_value(what, value)
+        case _:
+            return plain_value(what, value)
+
+
+def _read_setting(key: str, value: Any) -> Any:
+    match key, value:
+        case "values", list():
+            return [read_typed(listed) for listed in value]
+        case "other", _:
+            return read_typed(value)
+        case _:
+            return value
+
+
+def parse(text: str) -> object:
+    """YAML as plain data, text being text; an `InputError` of one line says what is wrong with it."""
+    try:
+        return _Loader(text).get_single_data()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "it cannot be parsed"
+        raise InputError(f"not YAML{where}: {problem}") from None
+    except (ValueError, TypeError, RecursionError):
+        raise InputError("not YAML that can be read") from None
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML that every reader takes alike: text that some version of YAML takes for another type is quoted."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which only ``true`` and ``false`` are booleans, nothing is a date, and no key comes twice.
+
+    YAML 1.1 makes ``no`` false, ``2015-01-01`` a date, ``010`` eight and ``12:30`` 750. Each of these is text
+    in somebody's table.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for place, key in enumerate(keys):
+            if key in keys[:place]:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} comes twice", node.value[place][0].start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+def _write_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = None if text.isprintable() else '"'  # elsewhere PyYAML folds some kinds of line break into blanks
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _write_text)
+
+_FLOAT = re.compile(
+    r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.(?:inf|Inf|INF))$|^\.(?:nan|NaN|NAN)$"
+)
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    ("bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    ("int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
+    ("float", _FLOAT, list("-+.0123456789")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))

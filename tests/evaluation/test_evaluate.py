@@ -1,0 +1,320 @@
+"""Laws of the comparison: what a perfect copy, an independent table and a shifted one must score."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import contingency, spearmanr
+
+from privsyn import Categorical, Datetime, InputError, Numerical, Schema, evaluate
+from privsyn.evaluation import marginals as margins
+from privsyn.evaluation.encoding import MISSING, MOST_VALUES, OTHER, code_together
+from privsyn.evaluation.marginals import (
+    answer,
+    compare_pairs,
+    cramers_v,
+    make_queries,
+    sample_of_margins,
+    shares,
+    spearman,
+)
+from privsyn.evaluation.rows import wasserstein
+from privsyn.evaluation.scores import NOT_PRIVATE, TITLES
+from privsyn.marginals.domain import Domain, Records
+
+ROWS = 2000
+
+
+def table(seed: int = 0, rows: int = ROWS) -> pd.DataFrame:
+    """Pay follows the job, and the job decides who has a start date; a rare job and many missing cells."""
+    rng = np.random.default_rng(seed)
+    job = rng.choice(["baker", "clerk", "miller", "smith"], size=rows, p=[0.5, 0.3, 0.195, 0.005])
+    pay = np.where(job == "baker", 1000.0, 2000.0) + rng.normal(0, 200, rows)
+    start = np.where(job == "miller", None, "2019-03-01")
+    return pd.DataFrame(
+        {
+            "job": job,
+            "pay": pay.round(2),
+            "age": rng.integers(16, 100, rows),
+            "start": start,
+            "rich": np.where(pay > 1500, "yes", "no"),
+        }
+    )
+
+
+SCHEMA = Schema(
+    {
+        "job": Categorical(["baker", "clerk", "miller", "smith"]),
+        "pay": Numerical(0, 4000, decimals=2),
+        "age": Numerical(16, 100, integer=True),
+        "start": Datetime("2015-01-01", "2020-12-31"),
+        "rich": Categorical(["no", "yes"]),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def of_a_copy():
+    return evaluate(table(), table(), SCHEMA, target="rich")
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
+def test_a_copy_is_without_error(schema):
+    scores = evaluate(table(), table(), schema, models=False)
+    for name in TITLES:
+        if name.endswith(("_mean", "_max")) or name in ("missing_patterns", "unseen"):
+            assert getattr(scores, name).synthetic == 0, name
+    assert scores.rare_covered.synthetic == scores.identical_rows.synthetic == scores.gap_closed == 1
+
+
+def test_a_copy_cannot_be_told_apart_and_teaches_as_much(of_a_copy):
+    # Half of the copies lie in the other half of the comparison, which can only make the AUC smaller.
+    assert of_a_copy.propensity.synthetic < 0.6
+    assert of_a_copy.learning["boosting_auc"].synthetic > 0.95
+    assert of_a_copy.learning["boosting_auc"].independent == 0.5
+
+
+def test_independent_columns_keep_nothing_and_are_told_apart():
+    real = table()
+    rng = np.random.default_rng(1)
+    apart = pd.DataFrame({name: rng.permutation(cells) for name, cells in real.items()})
+    scores = evaluate(real, apart, SCHEMA, target="rich")
+    assert scores.one_way_max.synthetic == 0
+    assert scores.gap_closed < 0.1  # exact shares in each column are worth a little
+    assert scores.pair_mean.synthetic == pytest.approx(scores.pair_mean.independent, rel=0.1)
+    assert scores.propensity.synthetic > 0.9
+    assert 0.3 < scores.learning["boosting_auc"].synthetic < 0.7
+
+
+def test_identifiers_are_left_out_by_name_and_it_says_so():
+    ours, theirs = (table(seed).assign(customer_id=range(ROWS)) for seed in (0, 1))
+    scores, without = evaluate(ours, theirs, models=False), evaluate(table(), table(1), models=False)
+    assert scores.left_out == ("customer_id",)
+    assert scores.row() == without.row()
+    assert "left out, being called like identifiers: customer_id; a schema can say otherwise" in str(scores)
+    assert not without.left_out
+    assert "left out" not in str(without)
+
+
+def test_cells_too_far_apart_are_refused_and_not_quoted():
+    wide = pd.DataFrame({"a": [-1.25e308, 1.25e308, *range(50)]})
+    with pytest.raises(InputError, match="column 'a': its cells lie too far apart") as refused:
+        evaluate(wide, wide, Schema({"a": Numerical()}), models=False)
+    assert "1.25" not in str(refused.value)
+    assert refused.value.__context__ is None
+
+
+def test_total_variation_is_the_share_of_rows_that_would_have_to_move():
+    real = pd.DataFrame({"a": ["x"] * 8 + ["y"] * 2, "b": ["u"] * 10})
+    moved = pd.DataFrame({"a": ["x"] * 5 + ["y"] * 5, "b": ["u"] * 10})
+    scores = evaluate(real, moved, models=False)
+    assert scores.worst[1][0] == (("a",), pytest.approx(0.3))
+    assert scores.pair_mean.synthetic == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("dense", [2**22, 1], ids=["dense", "sparse"])
+def test_shares_are_the_same_whether_all_cells_are_kept_or_only_those_with_rows(monkeypatch, dense):
+    monkeypatch.setattr(margins, "DENSE", dense)
+    rng = np.random.default_rng(0)
+    domain = Domain(("a", "b", "c"), (3, 4, 5))
+    one, two = (Records(domain, rng.integers(0, 3, (50, 3))) for _ in range(2))
+    ours, theirs = shares([one, two], ("a", "c"))
+    counts = [pd.crosstab(t.codes[:, 0], t.codes[:, 2]).to_numpy() / 50 for t in (one, two)]
+    assert np.abs(ours - theirs).sum() == pytest.approx(np.abs(counts[0] - counts[1]).sum())
+
+
+@pytest.mark.parametrize(("n", "order"), [(6, 1), (6, 2), (7, 3)])
+def test_the_sample_of_margins_is_a_sorted_part_of_all(n, order):
+    names = tuple("abcdefg"[:n])
+    everything = list(combinations(names, order))
+    assert sample_of_margins(names, order, 1000) == everything
+    some = sample_of_margins(names, order, 4)
+    assert len(set(some)) == 4
+    assert some == sorted(some)
+    assert set(some) <= set(everything)
+
+
+def test_a_wide_table_is_compared_on_a_bounded_sample():
+    names = tuple(f"c{place}" for place in range(300))
+    assert len(sample_of_margins(names, 2, margins.MOST_PAIRS)) == margins.MOST_PAIRS
+    assert len(set(sample_of_margins(names, 3, margins.TRIPLES))) == margins.TRIPLES
+
+
+def test_associations_are_those_of_scipy():
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 6, 500)
+    b = np.clip(a + rng.integers(-1, 3, 500), 0, 7)
+    counts = pd.crosstab(a, b).to_numpy()
+    assert cramers_v(counts / 500) == pytest.approx(contingency.association(counts, method="cramer"))
+    assert spearman(counts / 500) == pytest.approx(spearmanr(a, b).statistic)
+
+
+def test_a_constant_column_is_associated_with_nothing():
+    assert (
+        cramers_v(np.array([[0.4, 0.6]]))
+        == spearman(np.array([[0.4, 0.6]]))
+        == spearman(np.zeros((2, 2)))
+        == 0
+    )
+
+
+def test_rank_correlation_leaves_missing_cells_out():
+    domain = Domain(("a", "b"), (4, 3), ordered=(3, 3))
+    codes = np.array([[0, 0], [1, 1], [2, 2], [3, 0]])
+    pairs = compare_pairs(Records(domain, codes), {"same": Records(domain, codes)})["same"]
+    assert pairs.spearman[0, 1] == pairs.real_spearman[1, 0] == pytest.approx(1)
+
+
+def test_queries_count_what_they_say():
+    domain = Domain(("a", "b", "c"), (4, 5, 6), ordered=(4, 0, 0))
+    rng = np.random.default_rng(5)
+    records = Records(domain, rng.integers(0, 4, (40, 3)))
+    queries = make_queries(records)
+    for place in range(20):
+        picked = [
+            all(low <= row[axis] <= high for axis, low, high in zip(*query, strict=True))
+            for row in records.codes
+            for query in [(queries.axes[place], queries.first[place], queries.last[place])]
+        ]
+        assert answer(queries, records)[place] == np.mean(picked)
+
+
+def test_numbers_moved_by_a_constant_move_by_it():
+    cells = np.array([1.0, 5.0, np.nan, 9.0])
+    assert wasserstein(cells, cells + 2) == pytest.approx(2 / np.nanstd(cells))
+    nothing = np.array([np.nan])
+    assert wasserstein(cells, nothing) == 1
+    assert wasserstein(nothing, nothing) == wasserstein(np.ones(3), np.ones(2)) == 0
+
+
+def test_rare_and_unseen_values_are_counted():
+    real = table()[["job"]]
+    synthetic = real.replace({"smith": "baker", "miller": "nurse"})
+    scores = evaluate(real, synthetic, models=False)
+    assert scores.unseen.synthetic == pytest.approx((synthetic["job"] == "nurse").mean())
+    assert scores.rare_covered.synthetic == 0
+    assert scores.rare_covered.real == 1
+
+
+def test_patterns_of_missing_cells_are_compared_across_columns():
+    real = pd.DataFrame({"a": ["x", None] * 50, "b": ["y", None] * 50})
+    apart = pd.DataFrame({"a": ["x", None] * 50, "b": [None, "y"] * 50})
+    assert evaluate(real, apart, models=False).missing_patterns.synthetic == 1
+
+
+def test_what_the_schema_leaves_open_is_read_off_both_tables():
+    open_schema = Schema({"job": Categorical(), "pay": Numerical(), "start": Datetime()})
+    real = table()[["job", "pay", "start"]]
+    other = real.assign(job="nurse", pay=9000.0, start="2024-05-01")
+    view, (one, two) = code_together([real, other], open_schema)
+    assert one.records.domain == two.records.domain
+    assert set(view.labels[0]) == {"baker", "clerk", "miller", "smith", "nurse"}
+    assert set(two.records.codes[:, 1]) == {31}
+    assert view.labels[2][-1] == MISSING
+    assert view.labels[2][-2].endswith("2024-05-01")
+
+
+def test_an_unlisted_value_and_a_mark_are_not_the_same():
+    schema = Schema({"job": Categorical(["baker"], missing="?")})
+    view, (codes,) = code_together([pd.DataFrame({"job": ["baker", "?", "clerk", None]})], schema)
+    assert view.labels[0] == ("baker", OTHER, MISSING)
+    assert codes.records.codes[:, 0].tolist() == [0, 2, 1, 2]
+
+
+def test_a_column_of_names_keeps_its_commonest_values():
+    names = pd.DataFrame({"name": [f"n{place}" for place in range(2 * MOST_VALUES)]})
+    view, _ = code_together([names])
+    assert len(view.labels[0]) == MOST_VALUES + 1
+    assert view.labels[0][-1] == OTHER
+
+
+def test_the_dtype_does_not_matter():
+    real = table()
+    other = real.assign(
+        job=real["job"].astype("category"),
+        age=real["age"].astype("float32"),
+        start=pd.to_datetime(real["start"]),
+        pay=real["pay"].astype(str),
+    )
+    assert evaluate(real, other, SCHEMA, models=False).triple_max.synthetic == 0
+
+
+def test_numbers_are_predicted_by_regression():
+    scores = evaluate(table(), table(1), SCHEMA, target="pay")
+    assert set(scores.learning) == {
+        f"{model}_{score}" for model in ("boosting", "linear") for score in ("r2", "mean_error")
+    }
+    assert 0.7 < scores.learning["boosting_r2"].synthetic <= 1
+    assert abs(scores.learning["linear_r2"].independent) < 0.05
+
+
+def test_a_target_of_many_values_keeps_the_commonest():
+    letters = pd.DataFrame({"a": [f"v{place % 30}" for place in range(600)], "b": range(600)})
+    scores = evaluate(letters, letters, target="a")
+    assert 0 <= scores.learning["boosting_accuracy"].synthetic <= 1
+
+
+def test_a_test_table_is_what_models_are_tried_on():
+    scores = evaluate(table(), table(1), SCHEMA, target="rich", test=table(2, 500))
+    assert scores.test_rows == 500
+    assert scores.learning["linear_auc"].real > 0.9
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("target", ["rich", "pay"])
+def test_the_smallest_tables_are_compared(rows, target):
+    scores = evaluate(table(rows=rows), table(1, rows), SCHEMA, target=target)
+    assert 0 <= scores.one_way_mean.synthetic <= 1
+    json.loads(scores.to_json(), parse_constant=pytest.fail)
+    str(scores)
+
+
+@pytest.mark.parametrize("columns", [["job"], ["age"], ["job", "age"]], ids=str)
+def test_one_or_two_columns_are_compared(columns):
+    scores = evaluate(table()[columns], table(1)[columns])
+    assert np.isnan(scores.triple_mean.synthetic)
+    assert scores.verdict.endswith(".")
+
+
+def test_every_output_says_that_it_is_not_private(of_a_copy):
+    assert str(of_a_copy).startswith(NOT_PRIVATE)
+    assert of_a_copy.to_dict()["warning"] == NOT_PRIVATE
+    for name in ("identical_rows", "nearest_row"):
+        assert "diagnostic, not privacy" in TITLES[name]
+
+
+def test_a_row_is_flat_and_all_its_cells_are_numbers(of_a_copy):
+    row = of_a_copy.row()
+    assert row["private"] is False
+    assert row["pair_mean"] == 0
+    assert row["boosting_auc_real"] > 0.95
+    assert all(isinstance(value, int | float) and not np.isnan(value) for value in row.values())
+    assert pd.DataFrame([row]).shape == (1, len(row))
+
+
+def test_the_same_tables_give_the_same_scores():
+    first, second = (evaluate(table(), table(1), SCHEMA, target="rich").row() for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"synthetic": table(rows=0)}, "the synthetic table has no rows"),
+        ({"synthetic": table().drop(columns="age")}, "column 'age' is not in both tables"),
+        ({"schema": None, "synthetic": table().drop(columns="age")}, "other columns than the real one"),
+        ({"target": "wage"}, "target 'wage': is none of the columns"),
+        ({"synthetic": table().assign(age=[[1]] * ROWS)}, "neither numbers, dates nor text"),
+        ({"synthetic": table().assign(job=[["x"]] * ROWS)}, "neither numbers, dates nor text"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(change, words):
+    arguments = {"real": table(), "synthetic": table(), "schema": SCHEMA, "target": None} | change
+    with pytest.raises(InputError, match=words) as caught:
+        evaluate(**arguments, models=False)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -1,0 +1,126 @@
+"""Fine cells are joined so that spikes and tails survive and what is noise does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsyn import Numerical, PrivSyn, Schema
+from privsyn.inference.binning import STEP, UNSEEN, Axis, fit_steps, join_cells
+from privsyn.inference.rare_values import merge_rare
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.table.encoding.grid import FINE, Grid
+
+cells = st.integers(1, 60).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.floats(-50, 500), min_size=n, max_size=n),
+        st.lists(st.floats(1, 50), min_size=n, max_size=n),
+    )
+)
+
+
+def cost(counts, sigma, widths, cuts):
+    """What a fit with these first cells costs, worked out piece by piece."""
+    total = 0.0
+    for start, end in zip(cuts, [*cuts[1:], len(counts)], strict=True):
+        w, c = widths[start:end], counts[start:end]
+        total += ((c - w * max(w @ c, 0) / (w @ w)) ** 2).sum() + STEP * np.log(len(counts)) * sigma**2
+    return total
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.floats(-20, 100), min_size=2, max_size=8), st.floats(0.5, 10))
+def test_no_other_steps_fit_better(counts, sigma):
+    counts, n = np.array(counts), len(counts)
+    widths = np.arange(1.0, n + 1)
+    density = fit_steps(counts, sigma, widths) / widths
+    chosen = [0, *np.flatnonzero(~np.isclose(np.diff(density), 0, atol=1e-9)) + 1]
+    every = ([0, *(i for i in range(1, n) if mask >> (i - 1) & 1)] for mask in range(2 ** (n - 1)))
+    assert (
+        cost(counts, sigma, widths, chosen) <= min(cost(counts, sigma, widths, cuts) for cuts in every) + 1e-6
+    )
+
+
+def test_narrow_cells_beside_wide_ones_keep_their_counts():
+    widths = np.array([2.0**38, 1.0, 2.0**38, 2.0**38])
+    expected = fit_steps(np.array([10.0, 5000.0, 12.0, 11.0]), 2.0, widths)
+    assert expected[1] == pytest.approx(5000.0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(cells, st.floats(0.1, 100), st.integers(1, 12))
+def test_groups_are_runs_of_neighbours_and_no_more_than_allowed(table, sigma, groups):
+    counts, widths = map(np.array, table)
+    group, expected = join_cells(counts, sigma, Axis(widths, groups))
+    assert group[0] == 0
+    assert set(np.diff(group)) <= {0, 1}
+    assert group[-1] < groups
+    assert (expected > 0).all()
+
+
+def test_a_spike_stands_alone_and_a_tail_is_kept():
+    rng = np.random.default_rng(0)
+    counts = np.concatenate([[9000.0], np.full(30, 100.0), np.zeros(60), np.full(9, 40.0)])
+    group, expected = join_cells(counts + rng.normal(0, 10, 100), 10.0, Axis(np.ones(100), 8))
+    assert (group == group[0]).sum() == 1
+    assert expected[0] == pytest.approx(9000, abs=50)
+    assert expected[91:].sum() == pytest.approx(360, abs=150)  # 5 standard deviations
+
+
+def test_where_nothing_stands_out_the_density_is_flat():
+    widths = np.array([1.0, 2, 4, 8])
+    density = fit_steps(np.array([1.0, -2, 0.5, -1]), 10.0, widths) / widths
+    assert density == pytest.approx(np.full(4, UNSEEN * 10 / np.sqrt((widths**2).sum())))
+
+
+def test_cells_as_few_as_groups_are_left_alone():
+    domain = Domain(("a",), (5,), (4,))
+    one_way = Measurement(Marginal(domain, np.array([1.0, 0, 50, 2, 3])), 100.0)
+    assert merge_rare((one_way,), 56.0, spared=500, axes={"a": Axis(np.ones(4), 4)}).merged == domain
+    merged = merge_rare((one_way,), 56.0, spared=500, axes={"a": Axis(np.ones(4), 2)})
+    assert (merged.merged.sizes, merged.merged.ordered) == ((3,), (2,))
+    assert merged.groups[0][-1] == 2  # missing stays by itself
+
+
+GRIDS = {
+    "few": Grid.exact(17, 90, decimals=0, bins=32),
+    "money": Grid.exact(0, 99_999, decimals=0, bins=32),
+    "both signs": Grid.exact(-5000, 70_000, decimals=2, bins=32),
+    "below zero": Grid.real(-122.6, -121.2, bins=32, dtype=np.dtype("f8")),
+    "real": Grid.real(-1.0, 1e6, bins=32, dtype=np.dtype("f8")),
+    "narrow": Grid.real(1.0, np.nextafter(1.0, 2), bins=32, dtype=np.dtype("f8")),
+}
+
+
+@pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
+def test_a_fine_grid_is_a_cut_of_the_same_points(grid):
+    fine = grid.fine()
+    assert fine.points == grid.points
+    assert fine.bins <= FINE + 5  # zero, two bounds, and what lies beside them
+    assert (np.diff(fine.edges) > 0).all()
+    assert (fine.edges[0], fine.edges[-1]) == (0, grid.points)
+    codes = np.arange(fine.bins)
+    assert (fine.encode(fine.draw(codes, np.random.default_rng(0))) == codes).all()
+    if grid.points <= FINE:
+        assert fine.bins == grid.points
+    if grid.low <= 0 <= grid.high:
+        zero = fine.encode(np.zeros(1))
+        assert (fine.draw(np.repeat(zero, 50), np.random.default_rng(0)) == 0).all()
+
+
+def test_spikes_and_heaps_survive_the_whole_way():
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(20_000) < 0.9, 0, rng.lognormal(8, 1, 20_000).astype(int))
+    hours = np.where(rng.random(20_000) < 0.5, 40, rng.integers(1, 99, 20_000))
+    table = pd.DataFrame({"gain": gain, "hours": hours})
+    schema = Schema({"gain": Numerical(0, 99_999), "hours": Numerical(1, 99)})
+    drawn = PrivSyn(1.0, schema=schema, seed=0).fit(table).sample(20_000, seed=0)
+    assert (drawn["gain"] == 0).mean() == pytest.approx((gain == 0).mean(), abs=0.02)
+    assert (drawn["hours"] == 40).mean() == pytest.approx((hours == 40).mean(), abs=0.02)
+    assert (drawn["gain"] > np.quantile(gain, 0.98)).mean() == pytest.approx(0.02, abs=0.01)
+    coarse = PrivSyn.paper(1.0, schema=schema, seed=0).fit(table).sample(20_000, seed=0)
+    assert (coarse["gain"] == 0).mean() < 0.1  # equal intervals, as published

@@ -1,0 +1,110 @@
+"""Bigger tables: which are looked at, what is expected of them, and what becomes of the measured ones."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import reference
+
+from privsyn.inference import higher_order as bigger
+from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, score_bigger
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal, Measurement
+
+CUBE = reference.binary("xyz")
+
+
+@pytest.mark.parametrize("columns", [3, 4, 17, 40])
+@pytest.mark.parametrize("largest", [2, 9, 40])
+def test_sets_of_three_are_the_smallest_and_of_as_many_cells_the_first(columns, largest):
+    sizes = np.random.default_rng(columns).integers(1, largest + 1, columns).tolist()
+    domain = Domain(tuple(f"c{place:02}" for place in range(columns)), tuple(sizes))
+    cells = {s: domain.project(s).cells for s in combinations(domain.names, 3)}
+    small = sorted((s for s in cells if cells[s] <= bigger.MOST_CELLS), key=lambda s: (cells[s], s))
+    assert [s for s in candidates(domain) if len(s) == 3] == small[: bigger.MOST_SETS]
+
+
+def exclusive_or(n=4000, seed=0):
+    """z is x or y but not both: no pair tells of it."""
+    x, y = np.random.default_rng(seed).integers(0, 2, (2, n))
+    return Records(CUBE, np.stack([x, y, x ^ y], axis=1))
+
+
+def one_ways_of(records):
+    return tuple(reference.count(records, (name,)) for name in records.domain)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 8])
+def test_all_small_sets_of_three_to_five_are_scored(d):
+    domain = Domain(tuple("abcdefgh"[:d]), (2, 3, 4, 5, 9, 30, 100, 2)[:d])
+    sets = [s for size in (3, 4, 5) for s in combinations(domain.names, size)]
+    assert set(candidates(domain)) == {s for s in sets if domain.project(s).cells <= bigger.MOST_CELLS}
+
+
+def test_of_many_attributes_no_more_sets_are_scored_than_there_is_time_for():
+    domain = Domain(tuple(map(chr, range(100, 130))), tuple(range(2, 32)))
+    found = candidates(domain)
+    cells = [domain.project(s).cells for s in combinations(domain.names, 3)]
+    assert {len(s) for s in found} == {3}
+    assert [domain.project(s).cells for s in found] == sorted(cells)[: bigger.MOST_SETS]
+
+
+def test_records_are_counted_and_scaled():
+    records = exclusive_or()
+    (table,) = expected_by(records, (("x", "z"),), 100.0)
+    exact = reference.count(records, ("x", "z")).counts
+    np.testing.assert_allclose(table.counts, exact * (100.0 / len(records)))
+
+
+def test_the_set_that_departs_most_comes_first():
+    """Of three tables that are expected flat, the second is one that is not: 4,000 records of 8 cells."""
+    flat = Marginal(CUBE, np.full((2, 2, 2), 500.0))
+    other = tuple(Marginal(reference.binary(names), flat.counts) for names in ("abc", "def"))
+    one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "xyzabcdef")
+    found = (other[0], flat, other[1])
+    scored = score_bigger(np.array([90.0, 4000.0, 80.0]), 20.0, found, one_ways, 1.0)
+    assert scored[0].expected.attributes == ("x", "y", "z")
+    assert scored[0].dispersion > 20 * scored[1].dispersion
+
+
+def test_what_the_drawing_of_records_explains_is_no_departure():
+    """The same distance, once from records as many as there are, once from a hundredth of them."""
+    found = (Marginal(CUBE, np.full((2, 2, 2), 500.0)),)
+    one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "xyz")
+    departures = np.array([8 * 150.0])
+    (near,), (far,) = (
+        score_bigger(departures, 10.0, found, one_ways, scatter=scatter) for scatter in (1.0, 100.0)
+    )
+    assert near.dispersion > 3 * far.dispersion
+
+
+def test_a_cell_that_no_record_fell_in_is_not_impossible():
+    table = Marginal(CUBE, np.array([[[1000.0, 0], [0, 1000]], [[0, 1000], [1000, 0]]]))
+    one_ways = tuple(Marginal(CUBE.project((name,)), np.full(2, 2000.0)) for name in "xyz")
+    (scored,) = score_bigger(np.array([100.0]), 10.0, (table,), one_ways, 1.0)
+    assert scored.expected.counts.min() == pytest.approx(bigger.SMOOTHING * 500)
+    assert scored.expected.total == pytest.approx(4000)
+
+
+def test_a_measured_table_brings_what_no_pair_tells_and_keeps_the_pairs():
+    records = exclusive_or()
+    pairs = tuple(reference.count(records, pair) for pair in combinations("xyz", 2))
+    exact = reference.count(records, ("x", "y", "z"))
+    flat = Marginal(CUBE, np.full((2, 2, 2), 500.0))
+    (scored,) = score_bigger(np.array([4000.0]), 20.0, (flat,), one_ways_of(records), 1.0)
+    (table,) = denoise_bigger(((scored, Measurement(exact, np.array(25.0))),), pairs, one_ways_of(records))
+    assert np.abs(table.counts - exact.counts).sum() < 0.02 * exact.total
+    for pair in pairs:
+        np.testing.assert_allclose(table.project(pair.attributes).counts, pair.counts, atol=1e-3)
+
+
+def test_drowned_in_noise_it_tells_what_the_pairs_tell():
+    records = exclusive_or()
+    pairs = tuple(reference.count(records, pair) for pair in combinations("xyz", 2))
+    flat = Marginal(CUBE, np.full((2, 2, 2), 500.0))
+    (scored,) = score_bigger(np.array([0.0]), 20.0, (flat,), one_ways_of(records), 1.0)
+    noisy = Marginal(CUBE, 1e5 * np.array([1.0, -1, -1, 1, -1, 1, 1, -1]).reshape(2, 2, 2))
+    (table,) = denoise_bigger(((scored, Measurement(noisy, np.array(1e10))),), pairs, one_ways_of(records))
+    assert np.abs(table.counts - 500).max() < 60

@@ -1,0 +1,223 @@
+"""The mixture of products comes nearer to the truth than the noisy pairs and than independence."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsyn.inference import _kernels
+from privsyn.inference import mixture as latent
+from privsyn.inference.consistency import norm_sub
+from privsyn.inference.mixture import latent_class_pairs, parameters
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
+
+N = 10_000.0
+DOMAIN = Domain(tuple("abcde"), (3, 4, 2, 5, 3))
+seeds = st.integers(0, 2**32 - 1)
+
+
+def mixture(seed, domain=DOMAIN, classes=3):
+    """One-ways and pairs of a population of a few classes, within which attributes are independent."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(classes, 5.0))
+    values = {
+        name: rng.dirichlet(np.full(size, 0.5), classes) + 1e-6
+        for name, size in zip(domain.names, domain.sizes, strict=True)
+    }
+
+    def table(*names):
+        factors = [values[name] / values[name].sum(axis=1, keepdims=True) for name in names]
+        letters = "xy"[: len(names)]
+        terms = ",".join(["k", *(f"k{letter}" for letter in letters)])
+        return Marginal(domain.project(names), N * np.einsum(f"{terms}->{letters}", shares, *factors))
+
+    return tuple(table(name) for name in domain), tuple(table(a, b) for a, b in combinations(domain.names, 2))
+
+
+def noisy(tables, sigma, seed):
+    rng = np.random.default_rng([seed, 1])
+    return tuple(
+        Marginal(t.domain, norm_sub(t.counts + rng.normal(0, sigma, t.counts.shape), t.total)) for t in tables
+    )
+
+
+def fit(one_ways, pairs, seed=0, domain=DOMAIN):
+    return latent_class_pairs(domain, one_ways, pairs, np.random.default_rng(seed))
+
+
+def error(fitted, pairs):
+    return sum(np.abs(f - p.counts).sum() for f, p in zip(fitted, pairs, strict=True)) / N
+
+
+def independent(one_ways, pairs):
+    one_way = {table.attributes[0]: table.counts for table in one_ways}
+    return [np.multiply.outer(*(one_way[name] for name in pair.attributes)) / N for pair in pairs]
+
+
+def test_a_mixture_is_found_again():
+    """Without noise, in less than a thirtieth of what independence errs."""
+    for seed in range(3):
+        one_ways, pairs = mixture(seed)
+        assert error(fit(one_ways, pairs), pairs) < error(independent(one_ways, pairs), pairs) / 30
+
+
+@pytest.mark.parametrize("sigma", [50.0, 200.0])
+def test_it_errs_less_than_the_noisy_tables_and_than_independence(sigma):
+    """Mean over 40 populations, each compared with itself: over eight standard errors from no difference;
+    were there none, so much would come with probability under 1e-9 (Student's t, 39 degrees of freedom).
+    And not by so much that something else must be wrong."""
+    domain = Domain(tuple("abcdefgh"), (3, 4, 2, 5, 3, 4, 3, 2))
+    gains = {"noise": [], "independence": []}
+    errors = []
+    for seed in range(40):
+        one_ways, pairs = mixture(seed, domain)
+        seen = noisy(pairs, sigma, seed)
+        errors.append(error(fit(one_ways, seen, domain=domain), pairs))
+        gains["noise"].append(error([t.counts for t in seen], pairs) - errors[-1])
+        gains["independence"].append(error(independent(one_ways, pairs), pairs) - errors[-1])
+    for gain in gains.values():
+        assert np.mean(gain) > 8 * np.std(gain, ddof=1) / np.sqrt(len(gain))
+        assert np.mean(errors) > 0.1 * np.mean(gain)
+
+
+@settings(deadline=None, max_examples=10)
+@given(seeds)
+def test_every_round_fits_better(seed):
+    """The likelihood of the pairs, but for the trace by which every value is kept open."""
+    one_ways, pairs = mixture(seed)
+    pairs = noisy(pairs, 200.0, seed)
+    likelihoods = []
+    with pytest.MonkeyPatch.context() as patch:
+        for rounds in (0, 1, 2, 3, 5, 10, 30):
+            patch.setattr(latent, "ROUNDS", rounds)
+            fitted = fit(one_ways, pairs, seed)
+            likelihoods.append(
+                sum((p.counts / N * np.log(f / N + 1e-12)).sum() for p, f in zip(pairs, fitted, strict=True))
+            )
+    assert all(later > earlier - 1e-6 for earlier, later in pairwise(likelihoods))
+    assert likelihoods[-1] > likelihoods[0] + 1e-3
+
+
+@settings(deadline=None)
+@given(seeds, st.integers(1, 4), st.integers(1, 5), st.integers(1, 3))
+def test_each_cell_is_shared_out_over_the_classes(seed, rows, columns, classes):
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.full(rows * columns, 0.3)).reshape(rows, columns)
+    table[table < 0.01] = 0.0
+    shares = rng.dirichlet(np.ones(classes))
+    distributions = [rng.dirichlet(np.ones(size), classes).T for size in (rows, columns)]
+    # Between and around the two attributes lie others, which stay as they are.
+    values = np.concatenate(
+        [np.ones((2, classes)), distributions[0], np.ones((1, classes)), distributions[1]]
+    )
+    evidence = np.ones_like(values)
+    _kernels.add_class_evidence(values, shares, table, 2, rows + 3, evidence)
+    first, second = reference.class_evidence(distributions, shares, table)
+    np.testing.assert_allclose(evidence[2 : rows + 2], 1 + first, rtol=1e-9)
+    np.testing.assert_allclose(evidence[rows + 3 :], 1 + second, rtol=1e-9)
+    assert (evidence[:2] == 1).all()
+    assert (evidence[rows + 2] == 1).all()
+
+
+def test_one_class_is_independence(monkeypatch):
+    monkeypatch.setattr(latent, "CLASSES", 1)
+    one_ways, pairs = mixture(0)
+    for fitted, product in zip(fit(one_ways, pairs), independent(one_ways, pairs), strict=True):
+        np.testing.assert_allclose(fitted, product, atol=1e-3)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seeds)
+def test_totals_and_shapes_are_those_of_the_pairs(seed):
+    one_ways, pairs = mixture(seed)
+    rng = np.random.default_rng(seed)
+    scaled = tuple(Marginal(p.domain, p.counts * rng.uniform(0.5, 2.0)) for p in pairs)
+    for fitted, pair in zip(fit(one_ways, scaled), scaled, strict=True):
+        assert fitted.shape == pair.counts.shape
+        assert fitted.sum() == pytest.approx(pair.total, rel=1e-9)
+        assert fitted.min() >= 0
+
+
+def test_only_shares_matter():
+    """A pair of twice the records tells no more than it did."""
+    one_ways, pairs = mixture(0)
+    doubled = (Marginal(pairs[0].domain, 2 * pairs[0].counts), *pairs[1:])
+    for fitted, other in zip(fit(one_ways, pairs)[1:], fit(one_ways, doubled)[1:], strict=True):
+        np.testing.assert_allclose(fitted, other, rtol=1e-6, atol=1e-6)
+
+
+def test_a_pair_the_other_way_round_is_the_same_pair():
+    one_ways, pairs = mixture(0)
+    turned = tuple(pair.project(pair.attributes[::-1]) for pair in pairs)
+    for fitted, other in zip(fit(one_ways, pairs), fit(one_ways, turned), strict=True):
+        np.testing.assert_allclose(fitted, other.T, rtol=1e-6, atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_fit():
+    one_ways, pairs = mixture(0)
+    first, second, other = (fit(one_ways, pairs, seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(f, s) for f, s in zip(first, second, strict=True))
+    assert not all(np.array_equal(f, o) for f, o in zip(first, other, strict=True))
+
+
+def test_without_pairs_there_is_nothing_to_fit():
+    one_ways, _ = mixture(0)
+    assert fit(one_ways, ()) == ()
+
+
+def test_attributes_in_no_pair_do_not_disturb():
+    """What is fitted to a - b alone is as good as with c, d and e in between."""
+    one_ways, pairs = mixture(0)
+    (fitted,) = fit(one_ways, pairs[:1])
+    np.testing.assert_allclose(fitted, pairs[0].counts, atol=0.01 * N)
+    assert error([fitted], pairs[:1]) < error(independent(one_ways, pairs[:1]), pairs[:1]) / 10
+
+
+def test_attributes_of_one_value_are_no_trouble():
+    domain = Domain(tuple("abc"), (1, 4, 1))
+    one_ways, pairs = mixture(0, domain)
+    for fitted, pair in zip(fit(one_ways, pairs, domain=domain), pairs, strict=True):
+        np.testing.assert_allclose(fitted, pair.counts, rtol=1e-4)
+
+
+def test_a_value_that_nobody_has_stays_nobodys():
+    domain = Domain(tuple("ab"), (3, 2))
+    table = Marginal(domain, np.array([[5000.0, 0.0], [0.0, 5000.0], [0.0, 0.0]]))
+    one_ways = tuple(table.project((name,)) for name in domain)
+    (fitted,) = fit(one_ways, (table,), domain=domain)
+    np.testing.assert_allclose(fitted, table.counts, atol=1.0)
+    assert np.isfinite(fitted).all()
+    assert fitted[2].sum() < 1e-3
+
+
+def test_the_tables_are_left_alone():
+    one_ways, pairs = mixture(0)
+    before = [table.counts.copy() for table in (*one_ways, *pairs)]
+    fit(one_ways, pairs)
+    assert all(np.array_equal(t.counts, b) for t, b in zip((*one_ways, *pairs), before, strict=True))
+
+
+def test_the_parameters_are_those_that_move_the_table(monkeypatch):
+    """As many directions as the derivative of the whole table has, for two classes of three attributes."""
+    monkeypatch.setattr(latent, "CLASSES", 2)
+    domain = Domain(tuple("abc"), (3, 4, 2))
+    rng = np.random.default_rng(0)
+    sizes = [2, *domain.sizes, *domain.sizes]
+
+    def table(numbers):
+        parts = np.split(np.abs(numbers), np.cumsum(sizes)[:-1])
+        shares, *values = (part / part.sum() for part in parts)
+        return sum(
+            share * np.einsum("a,b,c->abc", *values[3 * k : 3 * k + 3]).ravel()
+            for k, share in enumerate(shares)
+        )
+
+    point, step = rng.uniform(1, 2, sum(sizes)), 1e-5
+    slopes = [(table(point + step * e) - table(point - step * e)) / (2 * step) for e in np.eye(len(point))]
+    assert parameters(domain) == np.linalg.matrix_rank(np.array(slopes), tol=1e-6)

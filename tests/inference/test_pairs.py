@@ -1,0 +1,142 @@
+"""Pairs: what is expected before they are measured, and what is made of the measurements."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import reference
+
+from privsyn.inference import pairs as stage
+from privsyn.inference.dispersion import DISPERSIONS, pooled_dispersions
+from privsyn.inference.pairs import estimate_pairs, independent_pairs, score_pairs
+from privsyn.inference.smoothing import in_runs
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal, Measurement
+
+DOMAIN = Domain(tuple("abcd"), (4, 3, 4, 3))
+APART = in_runs(
+    DOMAIN,
+    tuple(Marginal(DOMAIN.project((name,)), np.ones(DOMAIN.project((name,)).shape)) for name in DOMAIN),
+)
+
+
+def hidden(n=5000, seed=0):
+    """Four attributes that lean on one hidden value."""
+    rng = np.random.default_rng(seed)
+    value = rng.integers(0, 3, n)
+    columns = [np.where(rng.random(n) < 0.6, value, rng.integers(0, size, n)) for size in DOMAIN.sizes]
+    return Records(DOMAIN, np.stack(columns, axis=1))
+
+
+def measured(records, sets, sigma, rng):
+    tables = [reference.count(records, tuple(attributes)) for attributes in sets]
+    return tuple(
+        Measurement(Marginal(t.domain, t.counts + rng.normal(0, sigma, t.domain.shape)), np.array(sigma**2))
+        for t in tables
+    )
+
+
+def nothing_known(count):
+    return [np.zeros(DISPERSIONS.shape)] * count
+
+
+def error(tables, records):
+    return sum(np.abs(t.counts - reference.count(records, t.attributes).counts).sum() for t in tables)
+
+
+def test_expected_pairs_have_the_one_ways_as_their_margins():
+    records = hidden()
+    one_way = {name: reference.count(records, (name,)) for name in DOMAIN}
+    expected = independent_pairs(DOMAIN, tuple(one_way.values()))
+    assert [pair.attributes for pair in expected] == list(combinations("abcd", 2))
+    for pair in expected:
+        a, b = (one_way[name].counts for name in pair.attributes)
+        assert pair.counts == pytest.approx(np.outer(a, b) / len(records))
+
+
+def test_the_noise_of_the_one_ways_makes_expected_counts_uncertain_as_it_does():
+    """Against 20,000 draws: a variance is then known to 1 %, and 8 % is eight standard deviations."""
+    rng = np.random.default_rng(0)
+    a, b = np.array([600.0, 300, 100]), np.array([700.0, 300])
+    pair = Marginal(Domain(("a", "b"), (3, 2)), np.outer(a, b) / 1000)
+    sigmas = {"a": 20.0, "b": 5.0}
+    one_way = {
+        name: Measurement(Marginal(pair.domain.project((name,)), counts), np.array(sigmas[name] ** 2))
+        for name, counts in (("a", a), ("b", b))
+    }
+    noisy_a, noisy_b = (c + rng.normal(0, s, (20_000, len(c))) for c, s in ((a, 20.0), (b, 5.0)))
+    drawn = (noisy_a[:, :, None] * noisy_b[:, None, :] / 1000).var(axis=0)
+    np.testing.assert_allclose(stage._uncertainty(pair, one_way) / stage.MARGIN_NOISE, drawn, rtol=0.08)
+
+
+def test_what_the_one_ways_do_not_know_is_not_taken_for_dependence():
+    """The same departure, beside exact one-ways and beside noisy ones."""
+    records = hidden()
+    exact = tuple(reference.count(records, (name,)) for name in DOMAIN)
+    expected = independent_pairs(DOMAIN, exact)
+    departures = np.full(len(expected), 300.0)
+    sure, unsure = (
+        pooled_dispersions(
+            score_pairs(departures, 10.0, expected, tuple(Measurement(m, np.array(variance)) for m in exact))
+        )
+        for variance in (1.0, 100.0**2)
+    )
+    assert (sure > 3 * unsure).all()
+
+
+def test_estimates_are_better_than_what_was_measured_and_than_independence():
+    records, rng = hidden(), np.random.default_rng(1)
+    one_ways = measured(records, DOMAIN.names, 10.0, rng)
+    noisy = measured(records, list(combinations("abcd", 2)), 40.0, rng)
+    found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), APART, rng)
+    independent = independent_pairs(DOMAIN, found.one_ways)
+    assert error(found.tables, records) < 0.85 * error([m.marginal for m in noisy], records)
+    assert error(found.tables, records) < 0.2 * error(independent, records)
+
+
+def test_classes_bring_what_a_pair_alone_does_not_tell(monkeypatch):
+    """One pair is all but unmeasured; the others tell of the value behind them all."""
+    records = hidden()
+
+    def worst(seed):
+        rng = np.random.default_rng(seed)
+        one_ways = measured(records, DOMAIN.names, 5.0, rng)
+        noisy = (
+            *measured(records, ["ab", "ac", "ad", "bc", "bd"], 10.0, rng),
+            *measured(records, ["cd"], 1e3, rng),
+        )
+        found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), APART, rng)
+        return error(found.tables[-1:], records)
+
+    with_classes = np.mean([worst(seed) for seed in range(10)])
+    monkeypatch.setattr(
+        stage,
+        "latent_class_pairs",
+        lambda domain, one_ways, pairs, rng: tuple(
+            np.outer(*(pair.project((name,)).counts for name in pair.attributes)) / pair.total
+            for pair in pairs
+        ),
+    )
+    assert with_classes < 0.85 * np.mean([worst(seed) for seed in range(10)])
+
+
+def test_what_is_left_is_less_than_the_noise_and_less_than_was_expected():
+    records, rng = hidden(), np.random.default_rng(2)
+    noisy = measured(records, ["ab", "cd"], 30.0, rng)
+    found = estimate_pairs(
+        DOMAIN, measured(records, DOMAIN.names, 5.0, rng), noisy, nothing_known(2), APART, rng
+    )
+    for left, m in zip(found.left, noisy, strict=True):
+        assert left.shape == m.marginal.domain.shape
+        assert (left > 0).all()
+        assert (left <= m.variance).all()
+
+
+def test_without_pairs_the_one_ways_stand():
+    records, rng = hidden(), np.random.default_rng(3)
+    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 1e-6, rng), (), [], APART, rng)
+    assert found.tables == ()
+    assert found.total == pytest.approx(len(records))
+    assert error(found.one_ways, records) < 1e-3

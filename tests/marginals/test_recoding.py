@@ -1,0 +1,292 @@
+"""Merging: rare values are pooled, row by row, and shared out again within their pool."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import coded_tables, domains
+
+from privsyn.inference.rare_values import THRESHOLD, merge_rare
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+
+noisy_counts = st.integers(-60, 200).map(float)
+variances = st.sampled_from([0.0, 1.0, 25.0, 400.0])
+seeds = st.integers(0, 2**32 - 1)
+
+
+def one_way(counts, variance, ordered=0, name="x"):
+    return Measurement(Marginal(Domain((name,), (len(counts),), (ordered,)), np.array(counts)), variance)
+
+
+def merged(counts, variance, ordered=0, total=100.0):
+    """Groups and shares of one attribute, as lists."""
+    merging = merge_rare((one_way(counts, variance, ordered),), total)
+    return merging.groups[0].tolist(), merging.shares[0].tolist()
+
+
+@st.composite
+def one_ways(draw, domain=None):
+    """Noisy one-way tables of every attribute of a domain."""
+    domain = draw(domains(max_size=8)) if domain is None else domain
+    return tuple(
+        one_way(
+            draw(st.lists(noisy_counts, min_size=size, max_size=size)),
+            draw(variances),
+            domain.ordered[j],
+            name,
+        )
+        for j, (name, size) in enumerate(zip(domain.names, domain.sizes, strict=True))
+    )
+
+
+@st.composite
+def mergings(draw):
+    answers = draw(one_ways())
+    total = draw(st.floats(1.0, 1000.0))
+    return merge_rare(answers, total, join_neighbours=draw(st.booleans())), answers
+
+
+@given(mergings())
+def test_every_value_goes_to_one_group_and_no_group_is_empty(case):
+    merging, answers = case
+    assert merging.original.names == merging.merged.names == tuple(m.attributes[0] for m in answers)
+    for group, before, after in zip(
+        merging.groups, merging.original.sizes, merging.merged.sizes, strict=True
+    ):
+        assert len(group) == before
+        assert set(group.tolist()) == set(range(after))
+
+
+@given(mergings())
+def test_counts_and_variances_of_a_group_add_up(case):
+    merging, answers = case
+    for group, answer in zip(merging.groups, answers, strict=True):
+        together = merging.merge_counts(answer)
+        assert together.marginal.total == pytest.approx(answer.marginal.total)
+        for code in range(group.max() + 1):
+            assert together.marginal.counts[code] == answer.marginal.counts[group == code].sum()
+            assert together.variance[code] == answer.variance[group == code].sum()
+
+
+@given(mergings(), st.data())
+def test_merging_records_and_counting_is_counting_and_merging(case, data):
+    merging, _ = case
+    records = data.draw(coded_tables(merging.original))
+    for name in records.domain:
+        exact = Measurement(reference.count(records, (name,)), 1.0)
+        late = reference.count(merging.merge(records), (name,))
+        assert np.array_equal(merging.merge_counts(exact).marginal.counts, late.counts)
+
+
+@given(mergings(), st.data())
+def test_each_row_is_merged_by_itself(case, data):
+    """So that neighbouring tables stay neighbours."""
+    merging, _ = case
+    records = data.draw(coded_tables(merging.original))
+    whole = merging.merge(records).codes
+    assert len(whole) == len(records)
+    for row in range(len(records)):
+        alone = Records(records.domain, records.codes[[row]])
+        assert np.array_equal(merging.merge(alone).codes, whole[[row]])
+
+
+@given(mergings(), seeds, st.data())
+def test_a_restored_value_comes_from_its_pool(case, seed, data):
+    merging, _ = case
+    records = data.draw(coded_tables(merging.merged))
+    restored = merging.restore(records, np.random.default_rng(seed))
+    assert restored.domain == merging.original
+    assert np.array_equal(merging.merge(restored).codes, records.codes)
+
+
+@given(mergings(), seeds)
+def test_a_value_without_a_share_is_never_drawn(case, seed):
+    merging, _ = case
+    rows = 200
+    codes = np.stack([np.arange(rows) % size for size in merging.merged.sizes], axis=1)
+    restored = merging.restore(Records(merging.merged, codes), np.random.default_rng(seed))
+    for j, share in enumerate(merging.shares):
+        assert (share[restored.codes[:, j]] > 0).all()
+
+
+@given(mergings())
+def test_values_that_are_common_enough_stay_by_themselves(case):
+    """All but the bins of a number: these may take a rare neighbour in."""
+    merging, answers = case
+    for j, answer in enumerate(answers):
+        common = answer.marginal.counts >= THRESHOLD * np.sqrt(answer.variance)
+        alone = merging.shares[j] == 1.0
+        start = answer.marginal.domain.ordered[0] if merging.merged.ordered[j] else 0
+        assert alone[start:][common[start:]].all()
+
+
+@given(mergings())
+def test_a_pool_left_in_is_itself_not_rare(case):
+    """Unless there is nothing else for it to join."""
+    merging, answers = case
+    for group, share, runs, answer in zip(
+        merging.groups, merging.shares, merging.merged.ordered, answers, strict=True
+    ):
+        drawn = share > 0
+        counts = np.bincount(group, answer.marginal.counts * drawn)
+        rare = counts < THRESHOLD * np.sqrt(np.bincount(group, answer.variance * drawn)) - 1e-9
+        assert not rare[: max(runs - 1, 0)].any()  # what is left over joins the last run
+        assert not rare[runs:].any() or len(rare) == 1
+
+
+@given(st.lists(noisy_counts, min_size=1, max_size=12), variances)
+def test_ordered_values_are_joined_in_runs_that_reach_the_threshold(counts, variance):
+    group, _ = merged(counts, variance, ordered=len(counts))
+    assert group == sorted(group)
+    thresholds = [THRESHOLD * variance**0.5] * len(counts)
+    assert np.bincount(group).tolist() == reference.join_runs(counts, thresholds)
+
+
+def test_an_order_that_is_not_to_be_looked_at_is_gone():
+    answer = one_way([2.0, 90.0, 2.0, 90.0], 25.0, ordered=4)
+    merging = merge_rare((answer,), 184.0, join_neighbours=False)
+    assert merging.merged.ordered == (0,)
+    assert merging.groups[0].tolist() == [0, 0, 0, 1]
+
+
+def test_rare_values_share_the_last_code():
+    assert merged([90.0, 14.0, 80.0, 12.0], 25.0, total=196.0) == (
+        [0, 2, 1, 2],
+        pytest.approx([1.0, 14 / 26, 1.0, 12 / 26]),
+    )
+
+
+def test_a_pool_too_small_joins_the_largest_value_and_is_dropped():
+    assert merged([20.0, 3.0, 90.0, 4.0], 25.0, total=117.0) == ([0, 1, 1, 1], [1.0, 0.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize(("second", "kept"), [(8.0, False), (14.0, True)])
+def test_the_noise_of_a_pool_grows_with_its_values(second, kept):
+    """Two values under 15 records each make a pool with a threshold of 21.2."""
+    _, shares = merged([90.0, 10.0, second], 25.0, total=90.0 + 10.0 + second)
+    assert (min(shares) > 0) == kept
+
+
+def test_where_nothing_is_known_a_dropped_value_is_still_not_drawn():
+    """The total is far below the counts, and leaves nothing for the smaller of them."""
+    group, shares = merged([100.0, 95.0, 90.0, 30.0, 1.0], 9.0, ordered=3, total=5.0)
+    assert (group, shares) == ([0, 1, 2, 3, 0], [1.0, 1.0, 1.0, 1.0, 0.0])
+
+
+def test_a_missing_value_too_rare_joins_the_largest_bin_and_is_dropped():
+    """The last code, outside the order; a column that may be empty and never is costs no cells."""
+    assert merged([40.0, 60.0, 2.0], 25.0, ordered=2) == ([0, 1, 1], [1.0, 1.0, 0.0])
+
+
+def test_a_common_missing_value_keeps_its_code():
+    assert merged([40.0, 60.0, 50.0], 25.0, ordered=2) == ([0, 1, 2], [1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("ordered", [0, 3])
+def test_where_everything_is_rare_there_is_one_group(ordered):
+    group, shares = merged([3.0, 4.0, -2.0], 400.0, ordered=ordered, total=7.0)
+    assert group == [0, 0, 0]
+    assert shares == pytest.approx([3 / 7, 4 / 7, 0.0])
+
+
+def test_a_group_of_which_nothing_is_known_is_shared_out_evenly():
+    _, shares = merged([-5.0, -5.0, -6.0, 200.0], 400.0, ordered=3, total=194.0)
+    assert shares == pytest.approx([1 / 3, 1 / 3, 1 / 3, 1.0])
+
+
+def test_a_constant_column_stays_as_it_is():
+    assert merged([100.0], 25.0) == ([0], [1.0])
+
+
+@given(one_ways(), st.integers(0, 8))
+def test_attributes_of_few_values_may_be_spared(answers, spared):
+    merging, strict = merge_rare(answers, 100.0, spared=spared), merge_rare(answers, 100.0)
+    for j, size in enumerate(merging.original.sizes):
+        if size <= spared:
+            assert merging.groups[j].tolist() == list(range(size))
+            assert merging.merged.ordered[j] == merging.original.ordered[j]
+        else:
+            assert np.array_equal(merging.groups[j], strict.groups[j])
+
+
+def test_no_columns_merge_to_no_columns():
+    merging = merge_rare((), 10.0)
+    nothing = Records(Domain((), ()), np.empty((3, 0)))
+    assert len(merging.restore(merging.merge(nothing), np.random.default_rng(0))) == 3
+
+
+def test_a_pool_is_shared_out_by_its_shares():
+    """Two-sided: each count lies within 5.5 standard deviations; wrong with probability under 4e-8 each."""
+    shares = np.array([0.5, 1.0, 0.3, 0.2])
+    domain, small = Domain(("x",), (4,)), Domain(("x",), (2,))
+    merging = Merging(domain, small, (np.array([0, 1, 0, 0], np.int32),), (shares,))
+    n = 40_000
+    restored = merging.restore(Records(small, np.zeros((n, 1), int)), np.random.default_rng(7))
+    drawn = np.bincount(restored.codes[:, 0], minlength=4)
+    assert drawn[1] == 0
+    pool = [0, 2, 3]
+    deviation = np.sqrt(n * shares[pool] * (1 - shares[pool]))
+    assert (np.abs(drawn[pool] - n * shares[pool]) < 5.5 * deviation).all()
+
+
+def test_a_merging_is_a_copy_that_nobody_can_change():
+    domain = Domain(("x",), (2,))
+    group, share = np.array([0, 1], np.int32), np.ones(2)
+    merging = Merging(domain, domain, (group,), (share,))
+    group[0], share[0] = 1, 0.5
+    assert (merging.groups[0].tolist(), merging.shares[0].tolist()) == ([0, 1], [1.0, 1.0])
+    with pytest.raises(ValueError, match="read-only"):
+        merging.groups[0][0] = 1
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"groups": (np.array([0, 2, 2], np.int32),)}, "groups are not 0 to 1"),
+        ({"groups": (np.array([0, 1], np.int32),)}, r"not of shape \(3,\)"),
+        ({"shares": (np.array([1.0, 0.5]),)}, r"not of shape \(3,\)"),
+        ({"shares": (np.array([1.0, 0.5, 0.4]),)}, "do not sum to 1"),
+        ({"shares": (np.array([1.0, 1.5, -0.5]),)}, "do not sum to 1"),
+        ({"merged": Domain(("y",), (2,))}, "merged to"),
+    ],
+)
+def test_a_merging_that_contradicts_itself_is_refused(change, complaint):
+    whole = Merging(
+        Domain(("x",), (3,)),
+        Domain(("x",), (2,)),
+        (np.array([0, 1, 1], np.int32),),
+        (np.array([1.0, 0.5, 0.5]),),
+    )
+    with pytest.raises(ValueError, match=complaint):
+        replace(whole, **change)
+
+
+@given(mergings(), st.data())
+def test_one_merging_then_another_is_both_in_turn(case, data):
+    first, _ = case
+    second = merge_rare(data.draw(one_ways(first.merged)), data.draw(st.floats(1.0, 1000.0)))
+    both = first.then(second)
+    records = data.draw(coded_tables(first.original))
+    assert np.array_equal(both.merge(records).codes, second.merge(first.merge(records)).codes)
+    for j, share in enumerate(both.shares):
+        for code in range(second.merged.sizes[j]):
+            inside = both.groups[j] == code
+            assert share[inside].sum() == pytest.approx(1.0)
+            for value in np.flatnonzero(inside):
+                between = first.groups[j][value]
+                assert share[value] == pytest.approx(first.shares[j][value] * second.shares[j][between])
+
+
+def test_a_doubtful_attribute_is_not_spared():
+    """Where values were found, nobody may hold the one that stands for the others."""
+    counts = Measurement(Marginal(Domain(("a",), (3,)), np.array([90.0, 70.0, 2.0])), 25.0)
+    assert merge_rare((counts,), 162.0, spared=500).merged.sizes == (3,)
+    assert merge_rare((counts,), 162.0, spared=500, doubtful=("a",)).merged.sizes == (2,)
+    assert merge_rare((counts,), 162.0, spared=500, doubtful=("b",)).merged.sizes == (3,)

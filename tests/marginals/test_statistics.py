@@ -1,0 +1,49 @@
+"""What two attributes tell of each other, by the definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from strategies import coded_tables
+
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.statistics import coupling, mutual_information, pairs_within
+
+PAIR = Domain(("a", "b"), (3, 4))
+
+
+@settings(deadline=None)
+@given(coded_tables(Domain(("a", "b"), (3, 4))).filter(len))
+def test_mutual_information_is_as_defined(records):
+    table = reference.count(records, ("a", "b"))
+    assert mutual_information(table) == pytest.approx(reference.mutual_information(table), abs=1e-12)
+    assert mutual_information(table) >= 0
+
+
+@settings(deadline=None)
+@given(coded_tables(PAIR).filter(len))
+def test_coupling_is_symmetric_and_a_share(records):
+    forwards, backwards = (reference.count(records, pair) for pair in (("a", "b"), ("b", "a")))
+    assert coupling(forwards) == pytest.approx(coupling(backwards), abs=1e-9)
+    assert 0 <= coupling(forwards) <= 1
+
+
+def test_what_is_known_needs_no_telling_and_independence_tells_nothing():
+    assert coupling(Marginal(PAIR, np.outer([0, 5, 0], [1, 2, 3, 4]))) == 0
+    assert coupling(Marginal(PAIR, np.outer([1, 5, 2], [1, 2, 3, 4]))) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_function_is_coupled_whole_and_a_noisy_copy_by_half():
+    assert coupling(Marginal(PAIR, np.eye(3, 4))) == pytest.approx(1)
+    copy = Marginal(Domain(("a", "b"), (2, 2)), np.array([[0.89, 0.11], [0.11, 0.89]]))
+    assert coupling(copy) == pytest.approx(0.5, abs=0.001)  # 0.11 bits hold half a bit
+
+
+def test_pairs_come_from_every_table():
+    cube = Marginal(Domain(tuple("abc"), (2, 2, 2)), np.arange(8.0).reshape(2, 2, 2))
+    pairs = pairs_within((cube, Marginal(Domain(tuple("cd"), (2, 2)), np.ones((2, 2)))))
+    assert list(pairs) == [("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")]
+    assert pairs["a", "c"].counts.tolist() == [[2, 4], [10, 12]]

@@ -1,0 +1,125 @@
+"""The gradual update method: it comes nearer to its tables and gives back the best it met."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import coded_tables
+
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.methods.paper.gum import alternate_duplication, gradually_update, step_decay
+from privsyn.synthesis.tree import independent_start
+
+DOMAIN = Domain(tuple("abc"), (3, 2, 4))
+seeds = st.integers(0, 2**32 - 1)
+some_sets = st.lists(
+    st.sampled_from([pair for k in (1, 2, 3) for pair in combinations("abc", k)]), max_size=4, unique=True
+)
+
+
+def error(records, tables):
+    return sum(reference.distance(records, table) for table in tables)
+
+
+def cycle(n=1000, scale=1.0):
+    """Start and tables of a - b - c - d - a: each attribute copies the one before, mostly."""
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, 4, n)]
+    for _ in range(3):
+        columns.append(np.where(rng.random(n) < 0.3, rng.integers(0, 4, n), columns[-1]))
+    records = Records(Domain(tuple("abcd"), (4,) * 4), np.stack(columns, axis=1))
+    tables = [reference.count(records, (a, b)) for a, b in ("ab", "bc", "cd", "da")]
+    tables = tuple(Marginal(table.domain, table.counts * scale) for table in tables)
+    one_ways = tuple(reference.count(records, (name,)) for name in records.domain)
+    return independent_start(records.domain, one_ways, n, rng), tables
+
+
+@settings(deadline=None, max_examples=50)
+@given(coded_tables(DOMAIN), coded_tables(DOMAIN).filter(len), some_sets, seeds)
+def test_it_never_ends_farther_off_than_it_began(begun, aimed_at, sets, seed):
+    tables = tuple(reference.count(aimed_at, attributes) for attributes in sets)
+    before = begun.codes.copy()
+    ended = gradually_update(begun, tables, np.random.default_rng(seed), rounds=5)
+    assert (ended.domain, len(ended)) == (DOMAIN, len(begun))
+    assert np.array_equal(begun.codes, before)
+    if len(begun):
+        assert error(ended, tables) <= error(begun, tables) + 1e-9
+
+
+def test_of_all_it_met_the_best_is_returned():
+    """Steps that lead away come last; what they lead to is not returned."""
+    begun, tables = cycle()
+    met = []
+
+    def run(rounds):
+        return gradually_update(
+            begun, tables, np.random.default_rng(1), rounds=rounds, step=lambda t: 0.5 if t < 10 else 5.0
+        )
+
+    for rounds in range(16):
+        met.append(error(run(rounds), tables))
+    assert met == sorted(met, reverse=True)
+    assert met[0] == error(begun, tables)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01, 1234.5])
+def test_the_tables_of_a_cycle_are_nearly_met_whatever_they_sum_to(scale):
+    begun, tables = cycle(scale=scale)
+    ended = gradually_update(begun, tables, np.random.default_rng(1), rounds=100)
+    assert error(ended, tables) < 0.05 * error(begun, tables)
+
+
+def test_a_single_table_is_met_exactly():
+    begun, tables = cycle()
+    ended = gradually_update(begun, tables[:1], np.random.default_rng(1), rounds=20)
+    assert error(ended, tables[:1]) == 0
+
+
+def test_the_same_seed_gives_the_same_records():
+    begun, tables = cycle()
+    runs = [gradually_update(begun, tables, np.random.default_rng(seed), rounds=5) for seed in (1, 1, 2)]
+    assert np.array_equal(runs[0].codes, runs[1].codes)
+    assert not np.array_equal(runs[0].codes, runs[2].codes)
+
+
+def test_progress_is_told_round_by_round():
+    begun, tables = cycle()
+    told = []
+    gradually_update(
+        begun, tables, np.random.default_rng(1), rounds=3, progress=lambda *report: told.append(report)
+    )
+    assert told == [("synthesising", 1, 3), ("synthesising", 2, 3), ("synthesising", 3, 3)]
+
+
+def test_step_and_duplication_are_asked_in_every_round():
+    begun, tables = cycle()
+    steps, shares = [], []
+    gradually_update(
+        begun,
+        tables,
+        np.random.default_rng(1),
+        rounds=3,
+        step=lambda t: steps.append(t) or 1.0,
+        duplication=lambda t: shares.append(t) or 0.5,
+    )
+    assert steps == shares == [t for t in range(3) for _ in tables]
+
+
+def test_with_nothing_to_do_the_start_comes_back():
+    begun, tables = cycle()
+    rng = np.random.default_rng(1)
+    assert np.array_equal(gradually_update(begun, tables, rng, rounds=0).codes, begun.codes)
+    assert np.array_equal(gradually_update(begun, (), rng, rounds=5).codes, begun.codes)
+    nothing = Records(begun.domain, np.empty((0, 4)))
+    assert len(gradually_update(nothing, tables, rng, rounds=5)) == 0
+
+
+def test_the_published_schedules():
+    assert [step_decay(t) for t in (0, 19, 20, 40)] == [1.0, 1.0, 0.84, 0.84**2]
+    assert [alternate_duplication(t) for t in range(4)] == [0.5, 1.0, 0.5, 1.0]

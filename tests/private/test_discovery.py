@@ -1,0 +1,454 @@
+"""Values and bounds are found when enough rows share them, and one person alone is never seen."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import reduce
+from itertools import product
+from math import floor, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest, norm
+from strategies import OfNoType
+
+from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
+from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, VALUES, open_schema, reserved_delta
+from privsyn.private import discovery
+from privsyn.private.discovery import (
+    VOTE,
+    add_votes,
+    count_cells,
+    count_votes,
+    find_values,
+    summary,
+    threshold,
+)
+from privsyn.private.noise import ExactGaussian, SeededGaussian
+from privsyn.table.discovery.bounds import BoundsGrid, extent
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.io.stream import open_table
+
+TINY = 1e-9  # chance that a right program fails a randomised test
+
+
+class Recorder:
+    """Noise of nothing, which keeps the exact answers it is added to."""
+
+    name, private, accounting = "none", False, "gaussian"
+
+    def draw(self, sigma, size):
+        return np.zeros(size, np.int64)
+
+
+def asking(**columns):
+    """How to ask a table of texts for votes: of each column its values, and the place of each row's."""
+    held = {(name, "str"): column for name, column in columns.items()}
+    return list(columns), lambda found: count_votes(held, found)
+
+
+def votes_of(rows, columns):
+    """The exact votes of a table of texts, by column and value, as the first round counts them."""
+    codes = (np.array([row[j] for row in rows], np.int64).reshape(-1) for j in range(columns))
+    _, ask = asking(**{str(j): ("abc", column) for j, column in enumerate(codes)})
+    return {(kind, value): units for kind, votes in ask({}).items() for value, units in votes.items()}
+
+
+def test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity():
+    # Every table of two rows of three columns over (missing, a, b), and every row that may be added.
+    rows = list(product((-1, 0, 1), repeat=3))
+    worst = 0.0
+    for pair in product(rows[::5], repeat=2):
+        for added in rows:
+            before, after = votes_of(list(pair), 3), votes_of([*pair, added], 3)
+            worst = max(worst, sqrt(sum((after[cell] - before.get(cell, 0)) ** 2 for cell in after)))
+    assert worst <= VOTE
+    assert worst > 0.999 * VOTE  # attained: no budget is wasted
+
+
+def test_a_row_more_moves_the_cells_of_a_ruler_by_the_sensitivity():
+    ruler = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
+    worst = 0
+    for numbers in product((np.nan, 0.0, 1.0, -7.0, 1e300), repeat=2):
+        for added in (np.nan, 0.0, 5.0, -1e300, np.inf):
+            change = ruler.count(np.array([*numbers, added])) - ruler.count(np.array(numbers))
+            worst = max(worst, int(np.abs(change).sum()))
+    assert worst == 1
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("columns", [1, 4])
+def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
+    table = pd.DataFrame({f"c{j}": ["a"] * 50 for j in range(columns)})
+    for j in range(3):
+        table[f"n{j}"] = 1900 + j
+    unknown = OpenSchema.of(None, table)
+    opening = open_schema(
+        unknown,
+        open_table(table),
+        rho=10.0,
+        delta=1e-10,
+        noise=Recorder(),
+        rows_per_unit=rows,
+        report=lambda *_: None,
+    )
+    rhos = [spend.rho for spend in opening.spends]
+    assert rhos == pytest.approx([2 * VALUES, 8 * VALUES, 10 * BOUNDS, 10 * CLOSER_BOUNDS])
+    assert opening.share == pytest.approx(sum(rhos) / 10)
+    assert sum(spend.delta for spend in opening.spends) == pytest.approx(1e-10)
+    assert [spend.sensitivity for spend in opening.spends] == [rows * VOTE] * 2 + [rows * sqrt(3)] * 2
+    assert all("c0" in spend.what for spend in opening.spends[:2])
+    assert len({spend.what for spend in opening.spends}) == 4
+
+
+def test_a_second_look_that_nothing_wants_is_not_paid_for():
+    table = pd.DataFrame({"n": np.arange(1000) % 60})
+    opening = open_schema(
+        OpenSchema.of(None, table),
+        open_table(table),
+        rho=10.0,
+        delta=0.0,
+        noise=Recorder(),
+        rows_per_unit=1,
+        report=lambda *_: None,
+    )
+    assert (len(opening.spends), opening.share) == (1, BOUNDS)
+
+
+def test_nothing_to_find_costs_nothing():
+    assert find_values([], dict, rho=1.0, delta=0.0, noise=SeededGaussian(0)) == ({}, ())
+    assert count_cells({}, rho=1.0, noise=SeededGaussian(0)) == ({}, ())
+    open_, closed = (
+        OpenSchema.of(Schema({"a": column}), pd.DataFrame({"a": [1]}))
+        for column in (Categorical(), Categorical([1]))
+    )
+    assert reserved_delta(1e-9, closed) == 0 < reserved_delta(1e-9, open_) < 1e-9
+    ledger = PrivSyn(1.0, schema=Schema({"a": Numerical(0, 1)})).fit(pd.DataFrame({"a": [1]})).ledger_
+    assert summary(ledger) is None
+
+
+@pytest.mark.parametrize("delta", [1e-323, 5e-324])
+def test_a_delta_of_which_nothing_is_left_is_refused(delta):
+    with pytest.raises(InputError, match="delta is too small to find values by"):
+        PrivSyn(1.0, delta).fit(pd.DataFrame({"a": ["x"] * 5}))
+
+
+@pytest.mark.parametrize("columns", [1, 9])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
+def test_the_threshold_is_the_lowest_that_keeps_its_delta(columns, rows, delta):
+    sigma = 25.0 * VOTE
+    enough = threshold(sigma, delta, columns=columns, rows_per_unit=rows)
+    chance = columns * rows * norm.sf((enough - rows * VOTE - 0.5) / sigma)
+    assert chance <= delta
+    assert chance > 0.999 * delta
+
+
+def releases_with_one_unique(delta, runs, noise):
+    """In how many releases a value of one row comes out, beside one that 400 rows share."""
+    codes = np.append(np.zeros(400, np.int64), 1)
+    seen = 0
+    for _ in range(runs):
+        values, _ = find_values(
+            *asking(name=(["common", "unique"], codes)), rho=0.01, delta=delta, noise=noise
+        )
+        seen += "unique" in values["name"]
+    return seen
+
+
+def test_a_value_of_one_person_never_appears_at_its_delta():
+    assert releases_with_one_unique(1e-10, 2000, ExactGaussian()) == 0
+
+
+def test_a_value_of_one_person_appears_as_often_as_the_threshold_says():
+    # Two rounds, each with half of delta: it stays unseen with (1 - delta / 2)^2. With half of the noise, or
+    # twice, or the whole delta in each round, this fails.
+    delta, runs = 0.3, 3000
+    seen = releases_with_one_unique(delta, runs, ExactGaussian())
+    assert binomtest(seen, runs, 1 - (1 - delta / 2) ** 2).pvalue > TINY
+
+
+def test_values_that_enough_rows_share_are_found_in_every_release():
+    for _ in range(50):  # 400 votes over a threshold of some 70 with a noise of 8: 40 standard deviations
+        values, _ = find_values(
+            *asking(name=(["few", "common"], np.append(np.ones(400, np.int64), 0))),
+            rho=0.01,
+            delta=1e-10,
+            noise=ExactGaussian(),
+        )
+        assert values["name"] == ("common",)
+
+
+def test_a_release_does_not_depend_on_the_order_of_the_rows():
+    codes = np.repeat([0, 1, 2, 3], [300, 200, 200, 1])
+    first, _ = find_values(*asking(n=("dcba", codes)), rho=1.0, delta=1e-10, noise=Recorder())
+    again, _ = find_values(*asking(n=("abcd", 3 - codes[::-1])), rho=1.0, delta=1e-10, noise=Recorder())
+    assert first == again == {"n": ("d", "b", "c")}
+
+
+def test_votes_go_to_what_is_left():
+    # In the first round each value of a row has a vote of 1/2, too little for "rare"; once the other three
+    # columns are found, its rows give it all they have.
+    rare = ["rare", "usual"], np.repeat([0, 1], [60, 5000])
+    others = {f"c{j}": (["x"], np.zeros(5060, np.int64)) for j in range(3)}
+    values, _ = find_values(*asking(n=rare, **others), rho=0.05, delta=1e-10, noise=Recorder())
+    assert set(values["n"]) == {"rare", "usual"}
+
+
+def test_the_votes_of_parts_add_up_to_those_of_the_table():
+    rng = np.random.default_rng(0)
+    columns = {name: (list("abc"), rng.integers(-1, 3, 500)) for name in "xyz"}
+    for found in ({}, {("x", "str"): {"a", "c"}}):
+        _, whole = asking(**columns)
+        parts = [
+            asking(**{name: (values, codes[some]) for name, (values, codes) in columns.items()})[1](found)
+            for some in (slice(0, 200), slice(200, 201), slice(201, 500), slice(0, 0))
+        ]
+        kept = deepcopy(parts)
+        assert reduce(add_votes, parts) == reduce(add_votes, parts[::-1]) == whole(found)
+        assert parts == kept  # a part that is added once more is what it was
+
+
+def test_a_few_extreme_numbers_do_not_move_the_bounds():
+    ruler = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
+    ages = np.random.default_rng(0).integers(20, 61, 5000).astype(float)
+    for extreme in ([], [1e15], [-1e15, 1e300]):
+        counts = ruler.count(np.array([*ages, *extreme]))
+        found, _ = count_cells({"age": counts}, rho=0.005, noise=SeededGaussian(1))
+        noisy, sigma = found["age"]
+        first, last = extent(noisy, ruler.blocks, sigma)
+        assert (ruler.lows[first], ruler.highs[last]) == (16, 63)
+
+
+def bounds_found(numbers):
+    """Bounds that are found where there is no noise, but sigma is what it is at epsilon 1."""
+    table = pd.DataFrame({"x": numbers})
+    unknown = OpenSchema.of(None, table)
+    opening = open_schema(
+        unknown,
+        open_table(table),
+        rho=0.0158,
+        delta=0.0,
+        noise=Recorder(),
+        rows_per_unit=1,
+        report=lambda *_: None,
+    )
+    return opening.schema.columns["x"].low, opening.schema.columns["x"].high
+
+
+def test_numbers_far_from_zero_get_close_bounds():
+    some = np.random.default_rng(0)
+    assert bounds_found(some.integers(1990, 2021, 20_000)) == (1976, 2031)
+    assert bounds_found(47 + some.random(20_000) / 2) == (46.75, 47.75)
+    assert bounds_found(-47 - some.random(20_000) / 2) == (-47.75, -46.75)
+
+
+def test_a_tail_that_few_cells_hold_is_not_cut_off_by_a_second_look():
+    heavy, tail = np.full(20_000, 2000), np.random.default_rng(0).integers(1100, 2000, 6_000)
+    assert bounds_found(np.concatenate([heavy, tail])) == (1024, 2047)
+
+
+def test_bounds_of_a_narrow_dtype_are_always_some():
+    """Noise alone may stand out in any cell of a ruler; none lies beyond the dtype."""
+    ruler = OpenSchema.of(None, pd.DataFrame({"x": np.zeros(1, "uint8")})).rulers["x"]
+    assert (ruler.lows[0], ruler.highs[-1]) == (0, 255)
+    ruler = OpenSchema.of(None, pd.DataFrame({"x": np.zeros(1, "int8")})).rulers["x"]
+    assert (ruler.lows[0], ruler.highs[-1]) == (-128, 127)
+
+
+def test_where_nothing_stands_out_there_are_no_bounds():
+    assert extent(np.array([3, -9, 12]), np.array([0, 0, 1]), 10.0) is None
+
+
+def test_a_block_that_goes_on_from_another_counts_with_less():
+    blocks = np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    assert extent(np.array([0, 0, 25, 25, 900, 0, 30, 30]), blocks, 10.0) == (3, 7)
+    assert extent(np.array([30, 30, 0, 0, 900, 0, 0, 0]), blocks, 10.0) == (4, 4)
+
+
+RULERS = {
+    "whole": BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64")),
+    "cents": BoundsGrid.numbers(decimals=2, dtype=np.dtype("float64")),
+    "real": BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64")),
+    "half": BoundsGrid.numbers(decimals=None, dtype=np.dtype("float16")),
+    "days": BoundsGrid.dates("D"),
+    "seconds": BoundsGrid.dates("s"),
+    "byte": BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"), limits=(-128.0, 127.0)),
+    "closer years": BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64")).between(120, 121, step=1.0),
+    "closer cents": BoundsGrid.numbers(decimals=2, dtype=np.dtype("float64")).between(100, 101, step=0.01),
+    "closer reals": BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64")).between(5, 9, step=None),
+}
+
+
+@pytest.mark.parametrize("ruler", RULERS.values(), ids=RULERS)
+def test_every_number_within_a_ruler_lies_in_its_cell(ruler):
+    assert (np.diff(ruler.lows) > 0).all()
+    assert (np.diff(ruler.blocks) >= 0).all()
+    for ends in (ruler.lows, ruler.highs):
+        cells = ruler.find(ends)
+        assert ((ruler.lows[cells] <= ends) & (ends <= ruler.highs[cells])).all()
+    assert ruler.find(np.array([-1e300, 1e300])).tolist() == [0, len(ruler.lows) - 1]
+
+
+def hard_cells():
+    """A column of objects of all kinds, in which nothing is common but 1, True and "?"."""
+    return (
+        [1] * 3
+        + [True] * 4
+        + [1.0] * 2
+        + ["?"] * 5
+        + [[1], {}, None, np.nan, 10**400, np.inf, "\ud800", "x" * 10**6, OfNoType()]
+    )
+
+
+def test_equal_values_of_different_types_are_told_apart_until_they_are_released():
+    unknown = OpenSchema.of(Schema({"a": Categorical()}, missing="?"), pd.DataFrame({"a": hard_cells()}))
+    held = unknown.hold(pd.DataFrame({"a": hard_cells()}))
+    assert all(type(value).__name__ == kind for (_, kind), (values, _) in held.items() for value in values)
+    assert count_votes(held, {}) == {
+        ("a", "int"): {1: 3 * VOTE},
+        ("a", "bool"): {True: 4 * VOTE},
+        ("a", "float"): {1.0: 2 * VOTE},
+        ("a", "str"): {"x" * 10**6: VOTE},
+    }
+    assert count_votes(held, {("a", "int"): {1}})["a", "bool"] == {True: 4 * VOTE}
+    listed = unknown.fill({"a": (True, 1, 1.0)}, {}).columns["a"].values
+    assert [(type(value), value) for value in listed] == [(bool, True), (str, "other")]
+
+
+def test_a_category_that_nobody_foresaw_is_no_value():
+    cells = pd.Series(["a"] * 3 + [OfNoType()], dtype=object).astype("category")
+    unknown = OpenSchema.of(Schema({"a": Categorical()}), pd.DataFrame({"a": cells}))
+    assert count_votes(unknown.hold(pd.DataFrame({"a": cells})), {}) == {("a", "str"): {"a": 3 * VOTE}}
+
+
+def test_a_value_that_is_found_may_have_the_name_for_all_others():
+    unknown = OpenSchema.of(Schema({"a": Categorical(other="z")}), pd.DataFrame({"a": ["z", "y"]}))
+    assert unknown.fill({"a": ("z", "y")}, {}).columns["a"].values == ("z", "y")
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (pd.Series(["a"], dtype="object"), ("other",)),
+        (pd.Series(["a"], dtype="category"), ("other",)),
+        (pd.Series([3]), (0,)),
+        (pd.Series([0.5]), (0,)),
+        (pd.Series([True]), (False, True)),
+    ],
+)
+def test_where_no_value_is_found_there_is_still_one(cells, values):
+    unknown = OpenSchema.of(Schema({"a": Categorical()}), pd.DataFrame({"a": cells}))
+    assert unknown.fill({}, {}).columns["a"].values == values
+
+
+def test_a_name_for_others_that_the_dtype_cannot_hold_is_refused_before_anything_is_spent():
+    with pytest.raises(InputError, match="cannot hold the listed value 'rest'"):
+        OpenSchema.of(Schema({"a": Categorical(other="rest")}), pd.DataFrame({"a": [1]}))
+    with pytest.raises(InputError, match="mark for missing"):
+        Schema({"a": Categorical(other="?")}, missing="?")
+
+
+def test_ordered_categories_stay_in_an_order():
+    cells = pd.Series(pd.Categorical(["c", "a", "b"], ordered=True))
+    unknown = OpenSchema.of(Schema({"a": Categorical(other="z")}), pd.DataFrame({"a": cells}))
+    assert unknown.fill({"a": ("c", "a")}, {}).columns["a"].values == ("a", "c", "z")
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype", "extent_of", "bounds"),
+    [
+        (Numerical(), "uint8", (0.0, 300.0), (0, 255)),
+        (Numerical(), "float64", None, (0.0, 1.0)),
+        (Numerical(integer=True), "float64", (3.0, 17.0), (3, 23)),
+        (Numerical(decimals=1), "float64", (0.3, 1.7), (0.3, 2.3)),
+    ],
+)
+def test_bounds_fit_the_dtype(column, dtype, extent_of, bounds):
+    unknown = OpenSchema.of(Schema({"a": column}), pd.DataFrame({"a": pd.Series([1], dtype=dtype)}))
+    cells = {}
+    if extent_of:
+        cells = {"a": (unknown.rulers["a"].count(np.repeat(extent_of, 1000)), 1.0)}
+    found = unknown.fill({}, unknown.bounds_of(cells, {}, {})).columns["a"]
+    assert (found.low, found.high) == bounds
+    assert type(found.low) is type(bounds[0])
+
+
+def test_dates_are_found_to_the_month():
+    days = pd.date_range("2014-05-02", "2015-05-27").to_series().sample(4000, replace=True, random_state=0)
+    table = pd.DataFrame({"d": days.to_numpy()})
+    model = PrivSyn(5.0, seed=0).fit(table)
+    found = model.release_.codec.schema.columns["d"]
+    assert (str(found.low.date()), str(found.high.date()), found.unit) == ("2014-05-01", "2015-05-31", "D")
+    nothing = OpenSchema.of(Schema({"d": Datetime()}), table).fill({}, {}).columns["d"]
+    assert (str(nothing.low.date()), str(nothing.high.date())) == ("1970-01-01", "1970-01-31")
+
+
+def test_what_is_not_found_becomes_other_and_what_is_missing_stays_so():
+    table = pd.DataFrame(
+        {"town": ["Rome"] * 600 + ["Oslo"] * 500 + [f"u{i}" for i in range(400)] + [None] * 500}
+    )
+    model = PrivSyn(1.0, schema=Schema({"town": Categorical(other="elsewhere")}), seed=0).fit(table)
+    drawn = model.sample(2000, seed=0)["town"].value_counts(dropna=False, normalize=True)
+    assert set(drawn.index.dropna()) == {"Rome", "Oslo", "elsewhere"}
+    assert drawn["elsewhere"] == pytest.approx(0.2, abs=0.05)
+    line = summary(model.ledger_)
+    assert line == "found under privacy, for 15% of the budget and 30% of delta: values of town"
+
+
+def test_errors_while_counting_quote_no_cell(monkeypatch):
+    table = pd.DataFrame({"a": ["secret"], "b": [1.0]})
+    unknown = OpenSchema.of(None, table)
+    rulers = unknown.rulers
+    asks = (("distinct_cells", unknown.hold), ("choose_encoder", lambda table: unknown.count(table, rulers)))
+    for name, ask in asks:
+        with monkeypatch.context() as patch:
+            patch.setattr(f"privsyn.table.discovery.open_schema.{name}", lambda *_: 1 / 0)
+            with pytest.raises(InputError, match="please report") as raised:
+                ask(table)
+        assert raised.value.__context__ is None
+
+
+def test_floor_is_exact():
+    assert discovery._votes([np.zeros(1, np.int64)] * 2).tolist() == [floor(VOTE / sqrt(2))]
+
+
+def test_the_command_line_says_what_was_found(tmp_path, capsys):
+    from privsyn.cli import main
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(18, 60, 3000), "town": rng.choice(["Rome", "Oslo"], 3000)})
+    table["town"] = table["town"].where(rng.random(3000) < 0.9, None)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert main(["synth", str(tmp_path / "t.csv"), str(tmp_path / "o.csv"), "--epsilon", "1"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "found under privacy, for 25% of the budget and 30% of delta: values of town; bounds of age" in said
+    )
+    assert set(pd.read_csv(tmp_path / "o.csv")["town"].dropna()) <= {"Rome", "Oslo", "other"}
+
+
+def test_checking_a_schema_passes_over_what_is_to_be_found():
+    from privsyn.table.drafting.check import check_schema
+
+    table = pd.DataFrame({"age": [1, 200], "town": ["a", "b"]})
+    assert check_schema(table, Schema({"age": Numerical(), "town": Categorical()}))[0].startswith(
+        "nothing to check"
+    )
+    (line,) = check_schema(table, Schema({"age": Numerical(0, 100), "town": Categorical()}))
+    assert "'age': 1 of 2" in line
+    (line,) = check_schema(table, Schema({"age": Numerical(), "town": Categorical(["a"], other="z")}))
+    assert "become 'z'" in line
+
+
+def test_a_person_of_many_rows_is_protected_by_question_0_too():
+    rng = np.random.default_rng(0)
+    who = rng.integers(0, 900, 3000)
+    table = pd.DataFrame(
+        {"who": who, "town": rng.choice(["Rome", "Oslo"], 3000), "age": rng.integers(20, 60, 3000)}
+    )
+    ledger = PrivSyn(2.0, unit="who", rows_per_unit=3, seed=0).fit(table).ledger_
+    assert [spend.sensitivity for spend in ledger.spends[:3]] == [3 * VOTE, 3 * VOTE, 3]
+    assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
+    assert "who" not in ledger.spends[0].what

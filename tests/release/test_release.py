@@ -1,0 +1,411 @@
+"""A release is written down and read back the same, holds nothing of the table, and is whole or refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from contextlib import suppress
+from dataclasses import replace
+from math import nan
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Release, Schema, load
+from privsyn.errors import safe_repr
+from privsyn.release.file_format import FORMAT
+from privsyn.release.release import ENOUGH
+
+METHODS = ["default", "published"]
+both = pytest.mark.parametrize("method", METHODS)
+CANARY = "kanarie7391"
+CANARY_NUMBER = 918273645
+
+SCHEMA = Schema(
+    {
+        "Länge": Numerical(0, 99, integer=True),
+        "city": Categorical(["Bern", "Köln", "Ulm"]),
+        "land": Categorical(["CH", "DE"], nullable=False),
+    }
+)
+
+
+def table():
+    """The city decides the land; here and there a cell is one that the schema does not know."""
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Bern", "Köln", "Ulm", CANARY], 400, p=[0.4, 0.3, 0.25, 0.05])
+    length = rng.integers(0, 100, 400)
+    length[:7] = CANARY_NUMBER
+    land = np.where(city == "Bern", "CH", "DE")
+    frame = pd.DataFrame({"city": pd.Categorical(city), "Länge": length, "land": land})
+    frame.index = pd.Index([f"{CANARY}{row}" for row in range(400)])
+    return frame
+
+
+@pytest.fixture(scope="module")
+def releases():
+    return {
+        method: PrivSyn(2.0, 1e-9, SCHEMA, seed=1, method=method).fit(table()).release_ for method in METHODS
+    }
+
+
+@pytest.fixture(scope="module")
+def saved(releases, tmp_path_factory):
+    """The bytes of each release's file."""
+    path = tmp_path_factory.mktemp("releases") / "it.privsyn"
+    contents = {}
+    for method, release in releases.items():
+        release.save(path)
+        contents[method] = path.read_bytes()
+    return contents
+
+
+def parts(content):
+    """The JSON and the arrays of a file."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        arrays = np.load(io.BytesIO(file.read("arrays.npz")), allow_pickle=False)
+        return json.loads(file.read("release.json")), dict(arrays)
+
+
+def write(path, text, arrays, **more):
+    """A file of these parts, sound as a zip whatever they say."""
+    packed = io.BytesIO()
+    np.savez(packed, **arrays)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("release.json", text if isinstance(text, str | bytes) else json.dumps(text))
+        file.writestr("arrays.npz", more.get("packed", packed.getvalue()))
+
+
+def refusal(path):
+    """What `load` says against a file: one line that names it."""
+    with pytest.raises(InputError) as refused:
+        load(path)
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
+    return str(refused.value)
+
+
+# --- there and back ----------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("n", [0, 1, 50, None])
+def test_what_was_saved_and_loaded_samples_the_same(method, n, releases, tmp_path):
+    releases[method].save(tmp_path / "m.privsyn")
+    back = load(tmp_path / "m.privsyn")
+    assert isinstance(back, Release)
+    assert (back.method, back.ledger, back.codec) == (
+        method,
+        releases[method].ledger,
+        releases[method].codec,
+    )
+    pd.testing.assert_frame_equal(back.sample(n, seed=3), releases[method].sample(n, seed=3))
+
+
+@both
+def test_what_was_loaded_is_saved_as_the_same_bytes(method, saved, tmp_path):
+    (tmp_path / "m.privsyn").write_bytes(saved[method])
+    load(tmp_path / "m.privsyn").save(tmp_path / "again.privsyn")
+    assert (tmp_path / "again.privsyn").read_bytes() == saved[method]
+
+
+def test_a_path_may_be_a_text_and_a_file_be_replaced(releases, tmp_path):
+    path = str(tmp_path / "m.privsyn")
+    releases["published"].save(path)
+    releases["default"].save(path)
+    assert load(path).method == "default"
+    assert [file.name for file in tmp_path.iterdir()] == ["m.privsyn"]
+
+
+def test_names_and_values_in_any_letters_come_back(tmp_path):
+    schema = Schema({"名前 'a'\n": Categorical(["é", "\U0001f956", 'a "b"', "", "\ud800"])})
+    frame = pd.DataFrame({name: ["é"] * 9 for name in schema.columns}, dtype=object)
+    model = PrivSyn(1.0, 1e-9, schema).fit(frame)
+    model.save(tmp_path / "m.privsyn")
+    assert load(tmp_path / "m.privsyn").codec == model.release_.codec
+
+
+@both
+def test_a_few_rows_are_drawn_from_a_table_that_is_large_enough(method, releases):
+    """They scatter as six rows do that are drawn at random; made by themselves they would all be typical.
+
+    The variance of 200 draws is off by half with a probability of some 1e-8."""
+    release = releases[method]
+    assert 100 < release.learnt.total < ENOUGH
+    share = release.sample(5000, seed=0)["land"].eq("CH").mean()
+    counts = [release.sample(6, seed=seed)["land"].eq("CH").sum() for seed in range(200)]
+    assert 0.5 < np.var(counts) / (6 * share * (1 - share)) < 1.5
+    assert abs(np.mean(counts) - 6 * share) < 5.5 * np.sqrt(6 * share * (1 - share) / 200)
+
+
+# --- nothing of the table ----------------------------------------------------------------------------------
+
+
+@both
+def test_no_cell_that_the_schema_does_not_know_is_in_the_file(method, saved):
+    with zipfile.ZipFile(io.BytesIO(saved[method])) as file:
+        outer = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(io.BytesIO(outer["arrays.npz"])) as file:
+        inner = {name: file.read(name) for name in file.namelist()}
+    members = [saved[method], *outer.values(), *inner.values()]
+    assert any(b"Ulm" in member for member in members)
+    for member in members:
+        assert CANARY.encode() not in member
+        assert str(CANARY_NUMBER).encode() not in member
+        for dtype in ("<i4", "<i8", "<f4", "<f8"):
+            assert np.array(CANARY_NUMBER, dtype).tobytes() not in member
+
+
+@both
+def test_the_file_is_json_and_arrays_without_pickle(method, saved):
+    with zipfile.ZipFile(io.BytesIO(saved[method])) as file:
+        assert file.namelist() == ["release.json", "arrays.npz"]
+        assert {member.date_time for member in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}  # no clock
+    text, arrays = parts(saved[method])
+    assert text["format"] == FORMAT
+    assert {array.dtype.kind for array in arrays.values()} == {"i", "f"}
+    assert all(array.size < 400 for array in arrays.values())
+
+
+class Trap:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.mkdir, (self.path,)
+
+
+def test_code_that_a_file_brings_along_is_not_run(saved, tmp_path):
+    text, arrays = parts(saved["default"])
+    arrays["one_way_0"] = np.array([Trap(tmp_path / "sprung"), None], dtype=object)
+    write(tmp_path / "m.privsyn", text, arrays)
+    refusal(tmp_path / "m.privsyn")
+    assert not (tmp_path / "sprung").exists()
+
+
+# --- what is not a whole release ---------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_there_is_called_that(tmp_path):
+    assert "no such file" in refusal(tmp_path / "m.privsyn")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"age,city\n5,Ulm\n", b"PK\x03\x04", bytes(range(256)) * 9], ids=lambda c: str(c[:4])
+)
+def test_another_file_is_refused(content, tmp_path):
+    (tmp_path / "m.privsyn").write_bytes(content)
+    assert "not a saved release" in refusal(tmp_path / "m.privsyn")
+
+
+def test_a_folder_is_refused(tmp_path):
+    refusal(tmp_path)
+
+
+def test_a_zip_of_something_else_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.privsyn", "w") as file:
+        file.writestr("word/document.xml", "<w/>")
+    refusal(tmp_path / "m.privsyn")
+
+
+@both
+def test_a_file_cut_short_is_refused_wherever_it_is_cut(method, saved, tmp_path):
+    content = saved[method]
+    for length in {*range(0, len(content), len(content) // 40), len(content) - 1, len(content) - 22}:
+        (tmp_path / "m.privsyn").write_bytes(content[:length])
+        refusal(tmp_path / "m.privsyn")
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_a_file_with_a_changed_byte_is_refused_or_still_a_release(data, saved, tmp_path_factory):
+    """Some bytes of a zip say nothing of its contents (dates, rights); all else is found out."""
+    content = bytearray(saved["default"])
+    place = data.draw(st.integers(0, len(content) - 1))
+    content[place] ^= data.draw(st.integers(1, 255))
+    path = tmp_path_factory.mktemp("changed") / "m.privsyn"
+    path.write_bytes(bytes(content))
+    with suppress(InputError):
+        assert len(load(path).sample(5)) == 5
+
+
+WHOLE = "the text itself"
+
+
+def changed(text, keys, value):
+    *way, last = keys
+    inner = text
+    for key in way:
+        inner = inner[key]
+    if value is WHOLE:
+        del inner[last]
+    else:
+        inner[last] = value
+
+
+WRONG_TEXT = [
+    *(((key,), WHOLE) for key in ("format", "method", "total", "codec", "merged", "marginals", "ledger")),
+    (("method",), "paper"),
+    (("method",), None),
+    *((("total",), value) for value in (0, -1, nan, 10**12, "many", None, [])),
+    (("codec", "schema", "columns", "land", "values"), ["CH"]),
+    (("codec", "schema", "columns", "city", "kind"), "numerical"),
+    (("codec", "dtypes", "Länge"), "complex128"),
+    (("codec", "dtypes"), {}),
+    (("merged", "sizes"), [1, 2, 3]),
+    (("merged", "sizes"), [2, 2]),
+    (("merged", "ordered"), [99, 0, 0]),
+    (("merged", "ordered"), WHOLE),
+    (("marginals",), [["city", "shoe"]]),
+    (("marginals",), [["city", "land"]] * 20),
+    (("marginals",), [["city", "city"]]),
+    (("marginals",), 5),
+    (("ledger", "promise", "epsilon"), 0.1),
+    (("ledger", "accounting"), "trust"),
+    (("ledger", "spends"), WHOLE),
+    (("ledger",), {}),
+]
+
+
+@both
+@pytest.mark.parametrize(("keys", "value"), WRONG_TEXT, ids=str)
+def test_a_changed_field_is_refused(method, keys, value, saved, tmp_path):
+    text, arrays = parts(saved[method])
+    write(tmp_path / "m.privsyn", text, arrays)
+    load(tmp_path / "m.privsyn")  # so it is the change that is refused
+    changed(text, keys, value)
+    write(tmp_path / "m.privsyn", text, arrays)
+    refusal(tmp_path / "m.privsyn")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "5", "null", "{", "[" * 100_000, b"\xff\xfe"], ids=repr)
+def test_a_text_that_is_no_release_is_refused(text, saved, tmp_path):
+    write(tmp_path / "m.privsyn", text, parts(saved["default"])[1])
+    refusal(tmp_path / "m.privsyn")
+
+
+@pytest.mark.parametrize("version", [0, FORMAT + 1, "1", None])
+def test_a_release_of_another_version_is_called_that(version, saved, tmp_path):
+    text, arrays = parts(saved["default"])
+    write(tmp_path / "m.privsyn", text | {"format": version}, arrays)
+    assert "another version" in refusal(tmp_path / "m.privsyn")
+
+
+WRONG_ARRAYS = {
+    "negative": lambda array: (
+        array + np.where(np.arange(array.size) == 0, -999, 999 / (array.size - 1)).reshape(array.shape)
+    ),
+    "not a number": lambda array: array * nan,
+    "infinite": lambda array: array + np.inf,
+    "more": lambda array: array * 2 + 1,
+    "longer": lambda array: np.append(array, 0),
+    "shorter": lambda array: array[1:],
+    "folded": lambda array: array[np.newaxis],
+    "text": lambda array: np.full(array.shape, "one"),
+    "nothing": lambda array: np.empty(0),
+}
+
+
+@pytest.mark.parametrize("change", WRONG_ARRAYS.values(), ids=WRONG_ARRAYS.keys())
+@pytest.mark.parametrize("name", ["groups_0", "shares_1", "one_way_2", "marginal_0"])
+def test_a_changed_array_is_refused(name, change, saved, tmp_path):
+    text, arrays = parts(saved["default"])
+    write(tmp_path / "m.privsyn", text, arrays | {name: change(arrays[name])})
+    refusal(tmp_path / "m.privsyn")
+
+
+@pytest.mark.parametrize("name", ["groups_0", "shares_1", "one_way_2", "marginal_0"])
+def test_an_array_that_is_not_there_is_missed(name, saved, tmp_path):
+    text, arrays = parts(saved["default"])
+    del arrays[name]
+    write(tmp_path / "m.privsyn", text, arrays)
+    refusal(tmp_path / "m.privsyn")
+
+
+def damaged_arrays(saved):
+    """An archive of arrays of which one cannot be unpacked, though nothing outside tells."""
+    text, arrays = parts(saved["default"])
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)
+    content = packed.getvalue()
+    start = content.index(b".npy") + 30
+    return text, content[:start] + bytes(40) + content[start + 40 :]
+
+
+def test_arrays_that_cannot_be_unpacked_are_refused(saved, tmp_path):
+    text, packed = damaged_arrays(saved)
+    with pytest.raises((zlib.error, zipfile.BadZipFile)):
+        dict(np.load(io.BytesIO(packed)))
+    write(tmp_path / "m.privsyn", text, {}, packed=packed)
+    refusal(tmp_path / "m.privsyn")
+
+
+# --- saving ------------------------------------------------------------------------------------------------
+
+
+def test_saving_to_a_folder_that_is_not_there_leaves_nothing_behind(releases, tmp_path):
+    with pytest.raises(InputError, match="there is no folder") as refused:
+        releases["default"].save(tmp_path / "absent" / "m.privsyn")
+    assert "\n" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_saving_over_a_folder_leaves_it_as_it_was(releases, tmp_path):
+    (tmp_path / "m.privsyn").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        releases["default"].save(tmp_path / "m.privsyn")
+    assert [path.is_dir() for path in tmp_path.iterdir()] == [True]
+
+
+def test_a_disk_that_fails_leaves_the_old_file(releases, tmp_path, monkeypatch):
+    (tmp_path / "m.privsyn").write_text("old")
+
+    def fail(path, whole):
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(InputError, match="No space left"):
+        releases["default"].save(tmp_path / "m.privsyn")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("m.privsyn", "old")]
+
+
+# --- small things ------------------------------------------------------------------------------------------
+
+
+@both
+def test_shown_in_a_session_it_says_little(method, releases, saved):
+    """And no counts: a line, with a warning where the run can be repeated."""
+    text = repr(releases[method])
+    assert "3 columns" in text
+    assert "NOT PRIVATE" in text
+    assert len(text) < 100
+    assert "epsilon 1 at delta 1e-09" in repr(PrivSyn(1.0, 1e-9, SCHEMA, method=method).fit(table()).release_)
+
+
+def test_what_may_hold_data_is_not_shown():
+    assert safe_repr(table()) == "a DataFrame"
+    assert safe_repr(table()["city"].to_numpy()) == "a ndarray"
+    assert len(safe_repr("x" * 1000)) < 50
+    assert "\n" not in safe_repr("a\nb")
+
+
+@both
+def test_what_could_not_be_loaded_is_not_written(method, releases, tmp_path):
+    release = releases[method]
+    first = release.learnt.one_ways[0]
+    halved = replace(first, counts=first.counts / 2)
+    learnt = replace(release.learnt, one_ways=(halved, *release.learnt.one_ways[1:]))
+    with pytest.raises(ValueError, match=r"another total"):
+        replace(release, learnt=learnt).save(tmp_path / "m.privsyn")
+    assert not list(tmp_path.iterdir())

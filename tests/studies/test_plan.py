@@ -1,0 +1,184 @@
+"""A plan says what a run would bring, and no row of the table has a say in it."""
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from command import SCHEMA, fill, run
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, plan, read_schema
+from privsyn.methods.discovery import BOUNDS, VALUES
+
+LETTERS = list("abcdefgh")
+
+
+def table(rows=4000, seed=0):
+    """Six columns; each is like the one before in four rows of ten."""
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, 8, rows)]
+    for _ in range(5):
+        codes.append(np.where(rng.random(rows) < 0.4, codes[-1], rng.integers(0, 8, rows)))
+    return pd.DataFrame({name: np.array(LETTERS)[c] for name, c in zip("uvwxyz", codes, strict=True)})
+
+
+OPEN = Schema({name: Categorical(LETTERS, nullable=False) for name in "uvwxyz"})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    fill(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# It reads no row
+
+
+def test_a_csv_is_read_to_the_end_of_its_header_and_no_further(folder):
+    schema, whole = read_schema("schema.yaml"), plan("data.csv", 1.0, 1e-9, read_schema("schema.yaml"))
+    header = (folder / "data.csv").read_text().splitlines()[0]
+    (folder / "other.csv").write_text(header + '\n1\n"open, 2, 3, 4, 5, 6\n')
+    assert plan("other.csv", 1.0, 1e-9, schema) == whole
+    with pytest.raises(InputError, match="quote"):
+        PrivSyn(1.0, 1e-9, schema).fit("other.csv")
+    assert plan(schema=schema, epsilon=1.0) == whole
+
+
+def test_a_parquet_file_is_read_in_its_schema_alone(folder):
+    frame = table()
+    frame.to_parquet("data.parquet", index=False)
+    whole = plan("data.parquet", 1.0, 1e-9, OPEN)
+    raw = bytearray((folder / "data.parquet").read_bytes())
+    raw[4 : -pq.read_metadata("data.parquet").serialized_size - 8] = b"\0" * (
+        len(raw) - pq.read_metadata("data.parquet").serialized_size - 12
+    )
+    (folder / "data.parquet").write_bytes(raw)
+    assert plan("data.parquet", 1.0, 1e-9, OPEN) == whole
+    with pytest.raises(InputError, match="damaged"):
+        PrivSyn(1.0, 1e-9, OPEN).fit("data.parquet")
+
+
+def test_tables_of_the_same_columns_have_the_same_plan():
+    some, others = table(10), table(5000, seed=3).replace("a", "zebra")
+    assert (
+        plan(some, 0.5, 1e-6, OPEN) == plan(others, 0.5, 1e-6, OPEN) == plan(some.iloc[:0], 0.5, 1e-6, OPEN)
+    )
+    assert plan(some, 0.5, 1e-6) == plan(others, 0.5, 1e-6)
+
+
+# What it says comes about
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_errors_are_those_that_come_about_within_a_factor_of_three(epsilon):
+    """The table is made here and the runs are seeded: nothing is left to chance."""
+    frame = table()
+    (expected,) = plan(frame, epsilon, 1e-9, OPEN, rows=4000).expectations
+    accuracy = PrivSyn(epsilon, 1e-9, OPEN, seed=0).fit(frame).accuracy_
+    found = {order: [] for order in (1, 2)}
+    for columns in accuracy.tables.query("order < 3")["columns"]:
+        cells = accuracy.counts(*columns)
+        index = pd.MultiIndex.from_frame(cells[list(columns)])
+        true = frame.value_counts(list(columns)).reindex(index, fill_value=0).to_numpy()
+        found[len(columns)].append(np.abs(cells["estimate"] - true).sum() / 8000)
+    assert 1 / 3 < expected.one_way_error / np.mean(found[1]) < 3
+    assert 1 / 3 < expected.pair_error / np.mean(found[2]) < 3
+
+
+def test_the_split_is_the_one_that_the_run_makes():
+    """The budget of one-ways, scores and pairs, as the ledger has it, to a twentieth: sizes may be merged."""
+    (expected,) = plan(schema=OPEN, epsilon=1.0, rows=4000).expectations
+    spends = PrivSyn(1.0, 1e-9, OPEN, seed=0).fit(table()).ledger_.spends
+    whole = sum(spend.rho for spend in spends)
+    one_ways = sum(spend.rho for spend in spends if spend.what.startswith("one-way")) / whole
+    scores = sum(spend.rho for spend in spends if spend.what.startswith("distance")) / whole
+    assert expected.parts["one-ways"] == pytest.approx(one_ways, abs=0.05)
+    assert expected.parts["scores"] == pytest.approx(scores, abs=0.05)
+    assert sum(expected.parts.values()) == pytest.approx(1)
+
+
+def test_more_rows_and_more_budget_bring_less_error():
+    errors = [e.pair_error for e in plan(schema=OPEN, epsilon=1.0).expectations]
+    assert errors == sorted(errors, reverse=True)
+    budgets = [plan(schema=OPEN, epsilon=eps, rows=4000).expectations[0].pair_error for eps in (0.1, 1, 10)]
+    assert budgets == sorted(budgets, reverse=True)
+
+
+def test_what_is_to_be_found_costs_its_share():
+    schema = Schema({"a": Categorical(), "b": Numerical()})
+    found = plan(schema=schema, epsilon=1.0, rows=1000)
+    assert found.to_find == ("a", "b")
+    assert found.expectations[0].parts["values and bounds"] == pytest.approx(VALUES + BOUNDS)
+    assert "to be found: a, b" in str(found)
+
+
+def test_of_a_file_without_types_it_is_said_what_bounds_may_cost(tmp_path):
+    table(10).to_csv(tmp_path / "t.csv", index=False)
+    said = str(plan(tmp_path / "t.csv", 1.0, rows=1000))
+    assert "to find their bounds takes another 10% or 12%" in said
+    assert "another 10%" not in str(plan(tmp_path / "t.csv", 1.0, 1e-9, OPEN, rows=1000))
+
+
+def test_a_person_of_many_rows_costs_noise():
+    frame = table(10).assign(person=range(10))
+    noise = [
+        plan(frame, 1.0, 1e-9, OPEN, rows=10**6, unit="person", rows_per_unit=k).expectations[0].count_noise
+        for k in (1, 4)
+    ]
+    assert noise[1] == pytest.approx(4 * noise[0], rel=0.3)
+
+
+def test_a_schema_in_the_place_of_the_table_is_the_schema():
+    schema = Schema({"age": Numerical(0, 9), "sex": Categorical(["F", "M"])})
+    assert plan(schema, 1.0, rows=100) == plan(schema=schema, epsilon=1.0, rows=100)
+    with pytest.raises(InputError, match="two schemas"):
+        plan(schema, 1.0, schema=schema)
+
+
+def test_one_column_has_no_pairs():
+    (expected,) = plan(schema=Schema({"a": Categorical(["x", "y"])}), epsilon=1.0, rows=100).expectations
+    assert np.isnan(expected.pair_error)
+    assert list(expected.parts) == ["one-ways"]
+    assert "error of two columns" not in str(plan(schema=Schema({"a": Categorical(["x", "y"])}), epsilon=1.0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"rows": 0}, "rows"),
+        ({"target": "nobody"}, "target"),
+        ({"schema": None}, "columns"),
+        ({"rows_per_unit": 2}, "rows_per_unit"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(wrong, words):
+    with pytest.raises(InputError, match=words):
+        plan(**({"epsilon": 1.0, "schema": OPEN} | wrong))
+
+
+# On the command line
+
+
+def test_the_command_says_it_all(folder, capsys):
+    done = run(capsys, "plan", "data.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 3000)
+    assert (done.code, done.err) == (0, "")
+    for words in (
+        "a budget of",
+        "budget for pairs",
+        "error of two columns",
+        "time, about",
+        "no row was read",
+    ):
+        assert words in done.out
+    alone = run(capsys, "plan", "schema.yaml", "--epsilon", 1, "--rows", 3000)
+    assert alone.out == done.out
+
+
+def test_the_command_refuses_a_schema_twice_and_what_is_not_there(folder, capsys):
+    twice = run(capsys, "plan", "schema.yaml", "--schema", "schema.yaml", "--epsilon", 1)
+    assert (twice.code, twice.out) == (2, "")
+    gone = run(capsys, "plan", "gone.parquet", "--epsilon", 1)
+    assert "no such file" in gone.err
+    (folder / "bad.parquet").write_text(SCHEMA)
+    assert "damaged" in run(capsys, "plan", "bad.parquet", "--epsilon", 1).err

@@ -1,0 +1,242 @@
+"""A sweep leaves a row a run, goes on where it was stopped, and says that it is not private."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import fill, run
+from hypothesis import given
+from strategies import tables
+
+import privsyn
+from privsyn import Categorical, InputError, Schema, sweep
+from privsyn.studies.sweep import Bench, Run
+
+SCHEMA = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["x", "y"]), "c": Categorical(["x", "y"])})
+
+
+def table(rows=400):
+    """The second column repeats the first; the third is by itself."""
+    first, third = np.random.default_rng(0).choice(["x", "y"], (2, rows))
+    return pd.DataFrame({"a": first, "b": first, "c": third})
+
+
+def swept(out=None, epsilons=(1.0, 10.0), **settings):
+    return sweep(table(), epsilons, seeds=2, schema=SCHEMA, models=False, out=out, **settings)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    fill(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_row_a_run_with_what_was_asked_what_it_took_and_what_came_out(folder):
+    rows = swept("r.csv", presets=("default", "paper"))
+    assert rows[["epsilon", "seed", "preset"]].apply(tuple, axis=1).tolist() == [
+        (epsilon, seed, preset) for epsilon in (1, 10) for seed in (0, 1) for preset in ("default", "paper")
+    ]
+    assert rows["config"].nunique() == 8
+    assert (rows["version"] == privsyn.__version__).all()
+    assert (rows[["fit_seconds", "sample_seconds"]] > 0).all(axis=None)
+    assert (rows["real_rows"] == 320).all()
+    assert not rows["private"].any()
+    assert {"pair_mean", "pair_mean_real", "triple_mean", "distinct_rows"} <= set(rows)
+    pd.testing.assert_frame_equal(pd.read_csv("r.csv", dtype={"config": str}), rows, check_dtype=False)
+
+
+def test_more_budget_less_error():
+    means = swept().groupby("epsilon")["pair_mean"].mean()
+    assert means[10.0] < means[1.0]
+
+
+def test_it_goes_on_where_it_was_stopped(folder, monkeypatch):
+    def stop(stage, done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        swept("r.csv", progress=stop)
+    measured = []
+    monkeypatch.setattr(
+        Bench,
+        "measure",
+        lambda bench, run: (
+            measured.append(run)
+            or {"config": bench.key(run), "table": bench.table, "settings": bench.settings}
+        ),
+    )
+    assert len(swept("r.csv")) == 4
+    assert measured == [Run(10.0, 1)]
+    swept("r.csv")
+    assert len(measured) == 1
+    swept("r.csv", delta=1e-6)
+    assert len(measured) == 5
+
+
+def test_a_run_can_be_repeated():
+    bench = Bench.of(table(), SCHEMA, models=False)
+    once, again = bench.measure(Run(1.0, 7)), bench.measure(Run(1.0, 7))
+    for changing in ("fit_seconds", "sample_seconds", "memory_mb"):
+        once.pop(changing), again.pop(changing)
+    assert once == again
+
+
+def test_the_key_tells_apart_whatever_decides_a_row():
+    keys = [
+        Bench.of(table(), SCHEMA).key(Run(1.0, 0)),
+        Bench.of(table(), SCHEMA).key(Run(2.0, 0)),
+        Bench.of(table(), SCHEMA).key(Run(1.0, 1)),
+        Bench.of(table(), SCHEMA).key(Run(1.0, 0, "paper")),
+        Bench.of(table(), SCHEMA, target="a").key(Run(1.0, 0)),
+        Bench.of(table(), SCHEMA, delta=1e-6).key(Run(1.0, 0)),
+        Bench.of(table(), SCHEMA, models=False).key(Run(1.0, 0)),
+        Bench.of(table(), None).key(Run(1.0, 0)),
+        Bench.of(table().rename(columns={"c": "d"}), None).key(Run(1.0, 0)),
+        Bench.of(table().assign(c=1), None).key(Run(1.0, 0)),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert Bench.of(table(), SCHEMA).key(Run(1, 0)) == keys[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame.replace("y", "x"),
+        lambda frame: frame.iloc[::-1],
+        lambda frame: frame.iloc[:-1],
+        lambda frame: frame.assign(c=frame.c.where(frame.index != 7)),
+        lambda frame: frame.astype("category"),
+        lambda frame: frame[["b", "a", "c"]],
+    ],
+)
+def test_runs_on_another_table_are_refused(folder, change):
+    """They were taken for runs on this one, and its scores were those of the other."""
+    swept("r.csv", epsilons=(1.0,))
+    kept = (folder / "r.csv").read_bytes()
+    with pytest.raises(InputError, match=r"^r.csv: holds runs on another table"):
+        sweep(change(table()), (1.0,), seeds=2, schema=SCHEMA, models=False, out="r.csv")
+    assert (folder / "r.csv").read_bytes() == kept
+
+
+def test_the_same_table_is_known_from_whatever_it_is_read(folder):
+    frame = table()
+    frame.to_csv("t.csv", index=False)
+    assert Bench.of("t.csv", SCHEMA).table == Bench.of("t.csv", SCHEMA).table
+    assert Bench.of(frame.set_index(np.arange(400) * 2), SCHEMA).table == Bench.of(frame, SCHEMA).table
+
+
+def test_rows_of_a_version_that_did_not_note_the_table_are_refused(folder):
+    rows = swept("r.csv", epsilons=(1.0,))
+    rows.drop(columns=["table", "settings"]).to_csv("r.csv", index=False)
+    with pytest.raises(InputError, match="did not note their table"):
+        swept("r.csv")
+
+
+def test_rows_of_other_settings_stay_in_the_file_and_out_of_the_result(folder):
+    first = swept("r.csv", epsilons=(1.0,))
+    other = swept("r.csv", epsilons=(1.0,), delta=1e-6)
+    again = swept("r.csv", epsilons=(1.0, 2.0))
+    assert set(other.delta) == {1e-6}
+    assert len(other) == 2
+    assert again.epsilon.tolist() == [1, 1, 2, 2]
+    assert set(again.delta) == {1e-9}
+    assert again.config.tolist()[:2] == first.config.tolist()
+    assert len(pd.read_csv("r.csv")) == 6
+
+
+@given(tables())
+def test_every_table_has_a_digest(drawn):
+    _, frame = drawn
+    assert Bench(frame, frame, None).table == Bench(frame.copy(), frame.copy(), None).table
+
+
+def test_rows_are_held_out_and_learnt_from_by_no_run():
+    bench = Bench.of(table().assign(row=range(400)), None)
+    assert sorted([*bench.train["row"], *bench.test["row"]]) == list(range(400))
+    assert len(bench.test) == 80
+
+
+def test_what_cannot_be_is_refused(folder):
+    (folder / "notes.csv").write_text("a,b\n1,2\n")
+    for settings, words in (
+        ({"out": "notes.csv"}, "no results"),
+        ({"presets": ("best",)}, "preset"),
+        ({"epsilons": (-1.0,)}, "epsilon"),
+        ({"epsilons": 1}, r"epsilons are several, in a list: give \[1\]"),
+        ({"epsilons": ()}, "epsilons is an empty list"),
+        ({"presets": "paper"}, r"give \['paper'\]"),
+        ({"out": "absent/r.csv"}, "there is no folder"),
+    ):
+        with pytest.raises(InputError, match=words):
+            swept(**settings)
+    with pytest.raises(InputError, match="too few rows"):
+        Bench.of(table(2))
+
+
+# On the command line
+
+SWEEP = ("sweep", "data.csv", "--schema", "schema.yaml", "--epsilon", "0.5,5", "--seeds", 1, "--no-models")
+
+
+def test_the_command_tells_how_far_it_is_and_that_it_is_not_private(folder, capsys):
+    done = run(capsys, *SWEEP, "--out", "r.csv")
+    assert done.code == 0
+    assert done.err.splitlines()[0] == "0 of 2 runs"
+    assert "1 of 2 runs, about" in done.err
+    assert "not private" in done.out
+    assert len(pd.read_csv("r.csv")) == 2
+
+
+def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, capsys):
+    assert "also keeps" not in run(capsys, *SWEEP, "--out", "r.csv").out
+    other = run(capsys, *SWEEP, "--out", "r.csv", "--delta", 1e-6)
+    assert other.out.startswith("r.csv: 2 runs, a row each.")
+    assert "r.csv: also keeps 2 runs of other settings or another version" in other.out
+    changed = pd.read_csv("data.csv")
+    changed.loc[0, "age"] += 1
+    changed.to_csv("data.csv", index=False)
+    refused = run(capsys, *SWEEP, "--out", "r.csv")
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "r.csv: holds runs on another table" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("--epsilon", "1,0"), "epsilon"),
+        (("--delta", 2), "delta"),
+        (("--target", "jbo"), "target 'jbo': there is no such column"),
+        (("--schema", "other.yaml"), "'shoe'"),
+        (("--out", "r.json"), "r.json: results are CSV"),
+        (("--out", "r.parquet"), "r.parquet: results are CSV"),
+        (("--preset", "default,best"), "'best'"),
+    ],
+)
+def test_what_any_run_would_refuse_is_refused_before_the_first(folder, capsys, monkeypatch, wrong, words):
+    monkeypatch.setattr(Bench, "measure", None)
+    (folder / "other.yaml").write_text("columns:\n  shoe: {kind: categorical, values: [a, b]}\n")
+    done = run(capsys, *SWEEP, "--out", "r.csv", *wrong)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert words in done.err
+    assert not list(folder.glob("r.*"))
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_a_plot_of_errors_against_epsilon(folder, capsys, ending):
+    pytest.importorskip("matplotlib")
+    done = run(capsys, *SWEEP, "--out", "r.csv", "--plot", f"r.{ending}")
+    assert done.code == 0
+    drawn = (folder / f"r.{ending}").read_bytes()
+    assert drawn.startswith(b"\x89PNG") if ending == "png" else b"<svg" in drawn
+
+
+def test_mistakes_are_told_before_anything_is_run(folder, capsys, monkeypatch):
+    monkeypatch.setattr(Bench, "of", None)
+    assert "--epsilon" in run(capsys, "sweep", "data.csv", "--out", "r.csv", "--epsilon", "1,many").err
+    assert "ending" in run(capsys, *SWEEP, "--out", "r.csv", "--plot", "r.txt").err
+    assert "too" in run(capsys, *SWEEP, "--out", "data.csv").err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "privsyn[plot]" in run(capsys, *SWEEP, "--out", "r.csv", "--plot", "r.png").err

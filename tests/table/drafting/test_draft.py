@@ -1,0 +1,428 @@
+"""Drafts: what is asked about each column, what is not looked at; files of other programs, JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from datetime import date
+from importlib import resources
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from command import run
+from hypothesis import given
+from jsonschema import Draft202012Validator
+from strategies import tables
+
+from privsyn import (
+    Categorical,
+    CsvFormat,
+    Datetime,
+    Duration,
+    Identifier,
+    InputError,
+    Numerical,
+    Schema,
+    Text,
+    Time,
+)
+from privsyn.table.drafting.check import check_schema
+from privsyn.table.drafting.draft import draft_schema
+from privsyn.table.drafting.import_sdv import from_other, import_schema
+from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.schema.yaml_file import from_plain, parse, read_schema, to_plain, to_yaml
+
+VALIDATOR = Draft202012Validator(
+    json.loads(
+        resources.files("privsyn.table.schema").joinpath("schema.schema.json").read_text(encoding="utf-8")
+    )
+)
+
+ROWS = pd.DataFrame(
+    {
+        "customer_id": ["secret 1", "secret 2"] * 50,
+        "age": range(100),
+        "sex": ["F", "M"] * 50,
+        "rooms": [0, 1, 2, 3, 33] * 20,
+        "price": [i + 0.25 for i in range(100)],
+        "notes": [f"secret {i}" for i in range(100)],
+        "day": pd.to_datetime(["2020-01-31", None] * 50),
+    }
+)
+
+
+def remarks(text):
+    """The comment above each column of a schema file."""
+    found, note = {}, ""
+    for line in text.split("columns:\n")[1].splitlines():
+        if line.startswith("  # "):
+            note = line[4:]
+        elif line.startswith("  ") and not line.startswith("   "):
+            found[line.strip().split(":")[0]], note = note, ""
+    return found
+
+
+def test_bounds_of_a_short_range_of_whole_numbers_are_exact_and_said_to_be():
+    rows = pd.DataFrame({"day": range(1, 32), "week": range(22, 53), "income": range(3, 3100, 100)})
+    draft = draft_schema(rows).columns
+    assert [(c.low, c.high) for c in draft.values()] == [(1, 31), (22, 52), (0, 3500)]
+    notes = remarks(draft_text(rows))
+    assert [notes[name].split(",")[0] for name in rows] == [*["READ: exact bounds"] * 2, "READ: bounds"]
+
+
+def test_texts_that_stand_for_missing_are_asked_about_above_their_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("job,age\nbaker,NA\nNone,7\n")
+    lines = draft_text(path).splitlines()
+    at = next(place for place, line in enumerate(lines) if line.startswith("missing:"))
+    assert "READ: texts in the file that as a rule stand for a missing cell;" in lines[at - 2]
+    assert "texts in the file" not in draft_text(ROWS)
+
+
+def test_a_draft_of_a_csv_by_types_says_that_it_has_none(tmp_path):
+    ROWS.to_csv(tmp_path / "t.csv", index=False)
+    assert "A CSV has no types" in draft_text(tmp_path / "t.csv", read=False)
+    assert "A CSV has no types" not in draft_text(ROWS, read=False)
+
+
+def test_each_column_is_asked_about_in_a_line():
+    text = draft_text(ROWS)
+    assert remarks(text) == {
+        "customer_id": "CALLED LIKE AN IDENTIFIER: not looked at; new ones are made."
+        " If it is none, say what it is.",
+        "age": "READ: exact bounds, all whole, no cell missing.",
+        "sex": "READ: 2 values, no cell missing.",
+        "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds tell less:"
+        " {kind: numerical, low: , high: }.",
+        "price": "READ: bounds, 2 decimals, no cell missing.",
+        "notes": "READ: no cell missing. Common values are found. Free text? {kind: text} leaves it out.",
+        "day": "READ: first and last year.",
+    }
+    assert "secret" not in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_comments_change_nothing():
+    draft = draft_schema(ROWS)
+    assert from_plain(parse(draft_text(ROWS))) == draft
+
+
+def test_from_dtypes_no_row_is_looked_at(tmp_path):
+    """The draft of a table is that of the same table with other rows, or none."""
+    other = ROWS.assign(age=7, sex="secret", notes=None).astype({"notes": ROWS["notes"].dtype})
+    text = draft_text(ROWS, read=False)
+    assert text == draft_text(other, read=False) == draft_text(ROWS.iloc[:0], read=False)
+    assert remarks(text)["age"] == "low: , high: ?"
+    assert from_plain(parse(text)).columns == {
+        "customer_id": Identifier(),
+        "age": Numerical(),
+        "sex": Categorical(),
+        "rooms": Numerical(),
+        "price": Numerical(),
+        "notes": Categorical(),
+        "day": Datetime(),
+    }
+    ROWS.to_csv(tmp_path / "t.csv", index=False)
+    assert set(draft_schema(tmp_path / "t.csv", read=False).columns.values()) == {Identifier(), Categorical()}
+    table = pa.table(
+        {"day": pa.array([date(2020, 1, 1)]), "n": pa.array([1], pa.uint8()), "nil": pa.nulls(1)}
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = draft_schema(tmp_path / "t.parquet", read=False).columns
+    assert found["day"] == Datetime()
+    assert found["n"] == Numerical()
+
+
+def test_from_dtypes_the_unit_is_left_out(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("who,a\nx,1\n")
+    drafted = run(capsys, "schema", tmp_path / "t.csv", "--from-dtypes", "--unit", "who")
+    assert drafted.code == 0
+    assert "who" not in drafted.out
+
+
+def test_a_damaged_parquet_file_is_one_line(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(b"secret")
+    with pytest.raises(InputError, match=r"not a Parquet file, or a damaged one$"):
+        draft_schema(tmp_path / "t.parquet", read=False)
+
+
+def test_a_check_tells_what_is_left_out():
+    schema = Schema({"notes": Text(), "n": Numerical(0, 9)})
+    lines = check_schema(pd.DataFrame({"notes": ["secret"], "n": [10]}), schema)
+    assert lines[0] == "column 'notes': free text, left out of the synthetic table"
+    assert lines[1].startswith("column 'n': 1 of 1 cells do not fit")
+
+
+SDV = {
+    "METADATA_SPEC_VERSION": "SINGLE_TABLE_V1",
+    "primary_key": "guest",
+    "columns": {
+        "guest": {"sdtype": "email", "pii": True},
+        "room": {"sdtype": "id", "regex_format": "R-[0-9]{4}"},
+        "other": {"sdtype": "id", "regex_format": "[A-Z]{3}"},
+        "fee": {"sdtype": "numerical", "computer_representation": "Float"},
+        "nights": {"sdtype": "numerical", "computer_representation": "Int64"},
+        "paid": {"sdtype": "boolean"},
+        "city": {"sdtype": "categorical"},
+        "checkin": {"sdtype": "datetime", "datetime_format": "%d %b %Y"},
+        "seen": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d %H:%M:%S"},
+        "address": {"sdtype": "address", "pii": True},
+    },
+}
+FROM_SDV = {
+    "guest": Identifier(),
+    "room": Identifier("R-{:04d}"),
+    "other": Identifier(),
+    "fee": Numerical(),
+    "nights": Numerical(integer=True),
+    "paid": Categorical([False, True]),
+    "city": Categorical(),
+    "checkin": Datetime(unit="D", format="%d %b %Y"),
+    "seen": Datetime(unit="s"),
+    "address": Text(),
+}
+
+
+def test_metadata_of_sdv_is_imported(tmp_path):
+    (tmp_path / "one.json").write_text(json.dumps(SDV))
+    assert import_schema(tmp_path / "one.json").columns == FROM_SDV
+    several = {"METADATA_SPEC_VERSION": "V1", "tables": {"guests": SDV}, "relationships": []}
+    assert from_other(several).columns == FROM_SDV
+
+
+DOMAIN = """
+age: {type: NumericalAttribute, min_value: 18.0, max_value: 100.0, dtype: int, clip_to_range: true}
+fee: {min_value: 0.0, max_value: 9.5, dtype: float, clip_to_range: false}
+tier: {type: CategoricalAttribute, possible_values: [Unknown, FREE, PRO], out_of_domain_index: 0}
+city: {type: OpenSetCategoricalAttribute, default_value: <OOD>}
+bio: {type: FreeFormTextAttribute, max_tokens: 256}
+"""
+
+
+def test_a_domain_is_imported(tmp_path):
+    (tmp_path / "domain.yaml").write_text(DOMAIN)
+    assert import_schema(tmp_path / "domain.yaml").columns == {
+        "age": Numerical(18, 100, integer=True, nullable=False),
+        "fee": Numerical(0.0, 9.5, integer=False),
+        "tier": Categorical(["Unknown", "FREE", "PRO"], other="Unknown", nullable=False),
+        "city": Categorical(other="<OOD>", nullable=False),
+        "bio": Text(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("plain", "complaint"),
+    [
+        ([], "neither SDV's metadata of one table, {columns: .*nor a domain, {age: "),
+        ({"tables": {"a": SDV, "b": SDV}}, "holds several tables"),
+        ({"tables": {"a": {}}}, "its table has no columns"),
+        ({"columns": 7}, "its columns are no mapping"),
+        ({"columns": {"a": 7}}, "nothing is said of a column 'a'"),
+        ({"columns": {"a": {}}}, "column 'a': has no sdtype"),
+        ({"a": {"type": "Strange"}}, "column 'a': the type 'Strange' is none of"),
+        ({"a": {"possible_values": [1, 2], "out_of_domain_index": 2}}, "is a place in possible_values"),
+        ({"a": {"min_value": 0}}, "give both bounds"),
+    ],
+)
+def test_what_is_no_schema_of_another_program_is_one_line(plain, complaint, tmp_path):
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(plain))
+    with pytest.raises(InputError, match=complaint) as error:
+        import_schema(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_cannot_be_imported_is_one_line(tmp_path):
+    (tmp_path / "latin.json").write_bytes(b"\xff")
+    (tmp_path / "torn.json").write_text('{"a": ')
+    for name, complaint in [
+        ("none.json", "cannot be read"),
+        ("latin.json", "UTF-8"),
+        ("torn.json", "not YAML"),
+    ]:
+        with pytest.raises(InputError, match=complaint):
+            import_schema(tmp_path / name)
+
+
+FULL = Schema(
+    {
+        "a": Categorical(["x", 2, 3.5, True], other="x", nullable=False, missing=["?"]),
+        "b": Numerical(0, 9, decimals=2, objects="decimal", bins=5),
+        "c": Datetime("2020-01-01", "2020-12-31", format="%d.%m.%Y", objects="date"),
+        "d": Time("08:00", "18:00", unit="m", objects="text"),
+        "e": Duration("-1 day", "2 days 03:00:00", unit="h", bins=7),
+        "f": Identifier("N{:04d}"),
+        "g": Text(),
+        "h": Time(),
+        "i": Identifier(),
+        "j": Duration(),
+    },
+    missing="NA",
+    csv=CsvFormat(delimiter=";", encoding="cp1252", point=",", thousands="\u00a0", quoting="all"),
+)
+
+
+def test_every_option_is_written_and_read_back():
+    assert from_plain(parse(to_yaml(FULL))) == FULL
+    assert from_plain(json.loads(json.dumps(to_plain(FULL)))) == FULL
+
+
+@pytest.mark.parametrize(
+    "schema", [FULL, draft_schema(ROWS), draft_schema(ROWS, read=False), from_other(SDV)]
+)
+def test_the_json_schema_accepts_what_is_written(schema):
+    VALIDATOR.validate(to_plain(schema))
+    VALIDATOR.validate(parse(to_yaml(schema)))
+
+
+@given(tables())
+def test_the_json_schema_accepts_every_draft(table):
+    VALIDATOR.validate(parse(to_yaml(draft_schema(table[1]))))
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(
+        path
+        for folder in ("privsyn", "datasets")
+        for path in (Path(__file__).parents[3] / folder).glob("*/*.yaml")
+    ),
+    ids=lambda path: path.name,
+)
+def test_the_json_schema_accepts_the_schemas_of_this_package(path):
+    VALIDATOR.validate(parse(path.read_text(encoding="utf-8")))
+    read_schema(path)
+
+
+def one(said):
+    return f"columns: {{a: {said}}}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{}",
+        "columns: []",
+        "columns: {}",
+        "columns: {a: {kind: text}}\nrows: 7",
+        "columns: {a: {kind: text}}\nmissing: 7",
+        "columns: {a: {kind: text}}\nmissing: [7]",
+        "columns: {a: {kind: text}}\ncsv: 7",
+        "columns: {a: {kind: text}}\ncsv: {rows: 7}",
+        "columns: {a: {kind: text}}\ncsv: {delimiter: ab}",
+        "columns: {a: {kind: text}}\ncsv: {encoding: utf-16}",
+        "columns: {a: {kind: text}}\ncsv: {point: x}",
+        "columns: {a: {kind: text}}\ncsv: {thousands: x}",
+        "columns: {a: {kind: text}}\ncsv: {quoting: none}",
+        "columns: {a: {kind: text}}\ncsv: {delimiter: [a]}",
+        one("7"),
+        one("{}"),
+        one("{kind: words}"),
+        one("{kind: [text]}"),
+        one("{kind: text, values: [a]}"),
+        one("{kind: categorical, values: []}"),
+        one("{kind: categorical, values: a}"),
+        one("{kind: categorical, values: [a, a]}"),
+        one("{kind: categorical, values: [[a]]}"),
+        one("{kind: categorical, values: [null]}"),
+        one("{kind: categorical, low: 1}"),
+        one("{kind: categorical, nullable: 1}"),
+        one("{kind: numerical, low: 1}"),
+        one("{kind: numerical, low: a, high: b}"),
+        one("{kind: numerical, low: true, high: true}"),
+        one("{kind: numerical, decimals: -1}"),
+        one("{kind: numerical, decimals: 13}"),
+        one("{kind: numerical, decimals: 1.5}"),
+        one("{kind: numerical, integer: 1}"),
+        one("{kind: numerical, integer: true, decimals: 2}"),
+        one("{kind: numerical, bins: 0}"),
+        one("{kind: numerical, bins: 9999999}"),
+        one("{kind: numerical, objects: text}"),
+        one("{kind: datetime, high: 2020-01-01}"),
+        one("{kind: datetime, low: 2, high: 3}"),
+        one("{kind: datetime, unit: m}"),
+        one("{kind: datetime, format: 7}"),
+        one("{kind: datetime, objects: time}"),
+        one("{kind: time, low: 8}"),
+        one("{kind: time, low: '25:00'}"),
+        one("{kind: time, unit: D}"),
+        one("{kind: time, objects: date}"),
+        one("{kind: duration, low: 1 day}"),
+        one("{kind: duration, low: 1, high: 2}"),
+        one("{kind: duration, unit: week}"),
+        one("{kind: identifier, format: N}"),
+        one("{kind: identifier, format: 7}"),
+        one("{kind: identifier, nullable: true}"),
+    ],
+)
+def test_reader_and_json_schema_refuse_the_same(text):
+    plain = parse(text)
+    assert not VALIDATOR.is_valid(plain)
+    with pytest.raises(InputError):
+        from_plain(plain)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{kind: numerical, low: 5, high: 1}",
+        "{kind: datetime, low: soon, high: late}",
+        "{kind: datetime, format: '%H'}",
+        "{kind: duration, low: soon, high: late}",
+        "{kind: time, low: '18:00', high: '08:00'}",
+        "{kind: categorical, values: [1, 1.0, true]}",
+    ],
+)
+def test_what_is_beyond_a_json_schema_the_reader_refuses(said):
+    """How two settings lie to each other, and what a text means."""
+    with pytest.raises(InputError):
+        from_plain(parse(one(said)))
+
+
+def test_other_readers_of_yaml_agree_on_drafts():
+    assert yaml.safe_load(draft_text(ROWS)) == parse(draft_text(ROWS))
+
+
+def test_schema_commands_exclude_each_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    ROWS.to_csv("data.csv", index=False)
+    Path("sdv.json").write_text(json.dumps(SDV))
+    drafted = run(capsys, "schema", "data.csv", "--from-dtypes", "-o", "s.yaml")
+    assert (drafted.code, drafted.out) == (0, "")
+    assert "names and types alone" in drafted.err
+    imported = run(capsys, "schema", "--import", "sdv.json")
+    assert imported.code == 0
+    assert imported.out.startswith("# Made from a file of another program")
+    assert from_plain(parse(imported.out)).columns == FROM_SDV
+    for arguments, words in [
+        (["data.csv", "--import", "sdv.json"], "give DATA, or else --import FILE"),
+        ([], "give DATA, or else --import FILE"),
+        (["data.csv", "--from-dtypes", "--check", "s.yaml"], "exclude each other"),
+        (["data.csv", "--check", "s.yaml", "-o", "t.yaml"], "--check writes no file"),
+    ]:
+        refused = run(capsys, "schema", *arguments)
+        assert refused.code == 2
+        assert words in refused.err
+
+
+def test_the_example_in_the_reference_is_a_schema():
+    page = (Path(__file__).parents[3] / "docs" / "schema.md").read_text(encoding="utf-8")
+    plain = parse(page.split("```yaml\n")[1].split("```")[0])
+    VALIDATOR.validate(plain)
+    assert len(from_plain(plain).columns) == 9
+
+
+def test_the_reference_names_every_option():
+    page = (Path(__file__).parents[3] / "docs" / "schema.md").read_text(encoding="utf-8")
+    for kind in (Categorical, Numerical, Datetime, Time, Duration, Identifier, CsvFormat):
+        assert all(f"`{option.name}`" in page for option in fields(kind)), kind
+
+
+def test_numbers_too_far_apart_for_bounds_get_none():
+    wide = pd.DataFrame({"a": [-1.25e308, 1.25e308, *range(50)]})
+    assert isinstance(draft_schema(wide).columns["a"], Categorical)

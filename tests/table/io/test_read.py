@@ -1,0 +1,770 @@
+"""Tables in and out of files; the draft of a schema."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from datetime import time
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import names, tables, texts
+
+from privsyn.errors import InputError
+from privsyn.files import atomic_path
+from privsyn.synthesizer import PrivSyn
+from privsyn.table.drafting.check import check_schema
+from privsyn.table.drafting.draft import draft_schema
+from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.dtypes import TEXT, family
+from privsyn.table.io.csv_columns import WELL_FORMED
+from privsyn.table.io.parquet_folder import left_out
+from privsyn.table.io.read import read_columns, read_table
+from privsyn.table.io.write import write_table
+from privsyn.table.schema.columns import Categorical, Identifier, Numerical
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import Datetime, Duration, Time
+from privsyn.table.schema.yaml_file import from_plain, read_schema
+
+DATA = Path(os.environ.get("PRIVSYN_DATA", Path(__file__).parents[4] / "shared" / "data"))
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason="needs the tables of PRIVSYN_DATA, which are not shipped"
+)
+
+SCHEMA = Schema(
+    {
+        "age": Numerical(0, 99, integer=True),
+        "zip": Categorical(["01234", "98101"]),
+        "kids": Categorical([0, 1, 2]),
+        "owner": Categorical([True, False]),
+        "score": Numerical(0, 1, integer=False),
+        "born": Datetime("1900-01-01", "2020-12-31"),
+    },
+    missing="?",
+)
+CSV = """\
+age,zip,kids,owner,score,born
+39,01234,1,True,0.5,1980-02-29
+?,?,?,?,?,?
+,,,,,
+12.7,1234,2.0,true,1,1980-02-30
+99999999999999999999999,98101,seven,1,1e400,2000-01-01T10:20:30
+"""
+
+MONEY = pd.ArrowDtype(pa.decimal128(9, 2))
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(CSV, encoding="utf-8")
+    return path
+
+
+def names_in(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def file_of(tmp_path, text, name="table.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_cells_of_a_csv_are_what_the_schema_says(table):
+    frame = read_table(table, SCHEMA).frame
+    assert frame.dtypes.to_dict() == {
+        "age": pd.Int64Dtype(),
+        "zip": TEXT,
+        "kids": pd.Int64Dtype(),
+        "owner": pd.BooleanDtype(),
+        "score": np.dtype("float64"),
+        "born": np.dtype("datetime64[s]"),
+    }
+    codec = Codec.for_table(SCHEMA, frame)
+    assert codec.encode(frame).codes.tolist() == [
+        [12, 0, 1, 0, 16, 21],
+        [32, 2, 3, 2, 32, 32],
+        [32, 2, 3, 2, 32, 32],
+        [4, 2, 2, 0, 31, 32],
+        [31, 1, 3, 2, 31, 26],
+    ]
+
+
+def test_one_odd_cell_changes_no_other_row_and_no_dtype(tmp_path, table):
+    whole = read_table(table, SCHEMA).frame
+    header, *rows = CSV.splitlines()
+    for place, row in enumerate(rows):
+        alone = read_table(file_of(tmp_path, f"{header}\n{row}\n", "row.csv"), SCHEMA)
+        pd.testing.assert_frame_equal(alone.frame, whole.iloc[[place]].reset_index(drop=True))
+    assert read_table(file_of(tmp_path, header, "none.csv"), SCHEMA).frame.dtypes.equals(whole.dtypes)
+
+
+def test_marks_for_missing_are_those_of_the_schema(tmp_path):
+    schema = Schema({"a": Categorical(missing="-"), "b": Categorical(["", "x"])}, missing="?")
+    frame = read_table(file_of(tmp_path, "a,b\n-,\n?,?\n,x\nNA,-\n"), schema).frame
+    assert frame["a"].isna().tolist() == [True, True, True, False]
+    assert frame["b"].isna().tolist() == [False, True, False, False]
+
+
+def test_a_line_end_in_a_cell_may_fall_between_two_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("privsyn.table.io.csv_text.LONGEST_ROW", 50)
+    cells = ["x\ny" * place for place in range(1, 9)] * 9
+    path = file_of(tmp_path, "a,b\n" + "".join(f'"{cell}",1\n' for cell in cells))
+    assert read_table(path, Schema({"a": Categorical(), "b": Categorical()})).frame["a"].tolist() == cells
+
+
+def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
+    """The limit is public; the line names it, and no row."""
+    monkeypatch.setattr("privsyn.table.io.csv_text.LONGEST_ROW", 2**20)
+    schema = Schema({"a": Categorical(), "b": Categorical()})
+    before, after = "no,no\n" * 1000, "x,y\n" * 1000
+    whole = file_of(tmp_path, f"a,b\n{before}{'s' * (2**20 - 10)},1\n{after}")
+    assert len(read_table(whole, schema).frame) == 2001
+    for cell in ("s" * 2**22, f'"{"secret" * 2**20}"'):
+        text = f"a,b\n{before}{cell},1\n{after}".encode()
+        for packed, ending in ((text, "long.csv"), (gzip.compress(text), "long.csv.gz")):
+            path = file_of(tmp_path, packed, ending)
+            with pytest.raises(InputError) as refused:
+                read_table(path, schema)
+            assert str(refused.value) == (
+                f"{path}: some row is longer than 1 MiB, the most that a row may have:"
+                " leave out the column of long texts"
+            )
+            assert refused.value.__context__ is None
+    assert "none of more than 64 MiB" in WELL_FORMED
+
+
+def test_values_of_several_types_are_matched_by_their_text(tmp_path):
+    schema = Schema({"a": Categorical([1, "one", 2.5, False]), "b": Categorical([0.5, 1])})
+    frame = read_table(file_of(tmp_path, "a,b\n1,1.0\none,.5\n2.50,2\nFALSE,x\nno,\n"), schema).frame
+    assert frame["a"].tolist()[:4] == [1, "one", 2.5, False]
+    assert frame["a"].isna().tolist() == [False, False, False, False, True]
+    assert frame["b"].dtype == np.float64
+    assert frame["b"].tolist()[:2] == [1, 0.5]
+    big = Schema({"a": Categorical([2**53 + 1, 2**53, 10**30])})
+    frame = read_table(file_of(tmp_path, f"a\n{2**53}\n{2**53 + 1}\n1{'0' * 30}\n", "big.csv"), big).frame
+    assert frame["a"].tolist() == [2**53, 2**53 + 1, 10**30]
+    alone = read_table(file_of(tmp_path, "a,b\none,1\n", "one.csv"), schema).frame
+    assert alone["a"].dtype == object
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype"),
+    [
+        (Numerical(0, 9), "Int64"),
+        (Numerical(0.0, 9.0, integer=True), "Int64"),
+        (Numerical(0, 9, integer=False), "float64"),
+        (Numerical(0, 9, decimals=0), "float64"),
+        (Numerical(0, 9.0), "float64"),
+        (Numerical(0.0, 9), "float64"),
+        (Numerical(0, 10**20), "float64"),
+        (Numerical(), "float64"),
+    ],
+)
+def test_whether_numbers_are_whole_is_the_schemas_to_say(tmp_path, column, dtype):
+    for cells in ("1\n2\n", "1\n2.5\n", "x\n", ""):
+        source = read_table(file_of(tmp_path, "a\n" + cells), Schema({"a": column}))
+        assert source.frame.dtypes["a"] == dtype
+        assert source.public_inputs == (WELL_FORMED,)
+
+
+def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
+    path = file_of(tmp_path, "a,b,c,d,e,f\n1,0.5,true,2015-01-01,01234,\nNA,?,,null,9,\n")
+    source = read_table(path)
+    assert source.frame.dtypes.tolist() == [
+        pd.Int64Dtype(),
+        np.float64,
+        pd.BooleanDtype(),
+        np.dtype("datetime64[s]"),
+        TEXT,
+        TEXT,
+    ]
+    assert source.frame.iloc[1].isna().tolist() == [True, True, True, True, False, True]
+    assert source.public_inputs[0] == WELL_FORMED
+    assert len(source.public_inputs) == 7  # five kinds, of which one is of two columns, and the marks
+    assert "that these columns are of text (read off the file): 'e', 'f'" in source.public_inputs
+    assert source.public_inputs[-1].endswith(": ? NA N/A n/a #N/A <NA> NaN nan NULL null None none")
+    assert not any(cell in " ".join(source.public_inputs) for cell in ("0.5", "2015", "01234"))
+
+
+def test_data_frames_pass_as_they_are():
+    frame = pd.DataFrame({"a": [1]})
+    source = read_table(frame, SCHEMA)
+    assert source.frame is frame
+    assert source.public_inputs == ()
+
+
+def test_arrow_and_polars_tables_keep_integers_that_may_be_missing():
+    polars = pytest.importorskip("polars")
+    cells = {"a": [1, None], "b": [True, None], "c": ["x", None], "d": [0.5, None]}
+    for made in (pa.table(cells), polars.DataFrame(cells)):
+        frame = read_table(made).frame
+        assert frame.dtypes.tolist()[:2] == [pd.Int64Dtype(), pd.BooleanDtype()]
+        assert frame["c"].tolist()[0] == "x"
+        assert frame["d"].dtype == np.float64
+        full = read_table(made[:1] if isinstance(made, polars.DataFrame) else made.slice(0, 1)).frame
+        assert full.dtypes.tolist()[:2] == frame.dtypes.tolist()[:2]
+
+
+def test_parquet_keeps_dtypes(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "a": pd.array([1, 2], dtype="UInt8"),
+            "b": pd.array([1, None], dtype="Int16"),
+            "c": pd.Series(["x", None], dtype=TEXT),
+            "d": pd.to_datetime(["2015-01-01", None]).tz_localize("Europe/Berlin"),
+            "e": pd.Categorical(["u", None]),
+            "f": np.array([0.5, np.nan], dtype="float32"),
+        }
+    )
+    write_table(frame.set_index("a", drop=False), tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet").frame, frame)
+
+
+@pytest.mark.parametrize("cells", [[True, False], [1, 2], [0.5], ["x"], [b"x"]])
+def test_a_missing_cell_changes_no_dtype_of_a_file_that_pandas_wrote(tmp_path, cells):
+    dtypes = []
+    for name, more in (("full", cells), ("gap", [*cells, None])):
+        pd.DataFrame({"a": pd.Series(more, dtype=object)}).to_parquet(tmp_path / f"{name}.parquet")
+        dtypes.append(read_table(tmp_path / f"{name}.parquet").frame.dtypes["a"])
+    assert dtypes[0] == dtypes[1]
+
+
+def test_what_pandas_noted_holds_where_no_cell_decides_it(tmp_path):
+    frame = pd.DataFrame({"a": pd.Categorical(["x", None], ["y", "x"], ordered=True), "b": [1, 2]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    again = read_table(tmp_path / "t.parquet").frame
+    assert again.dtypes["a"] == frame.dtypes["a"]
+    assert again.dtypes["b"] == pd.Int64Dtype()
+
+
+def damaged(cells):
+    """An Arrow column of text from bytes, whether or not they are UTF-8."""
+    ends = np.cumsum([0, *map(len, cells)]).astype("i4")
+    return pa.Array.from_buffers(
+        pa.string(), len(cells), [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(cells))]
+    )
+
+
+def coded(cells, column):
+    """Dtype and codes of one Arrow column."""
+    frame = read_table(pa.table({"c": cells})).frame
+    return frame.dtypes["c"], Codec.for_table(Schema({"c": column}), frame).encode(frame).codes[:, 0].tolist()
+
+
+def test_text_that_is_not_utf8_costs_its_own_cell_only():
+    text = damaged([b"a", b"secret \xff", b"b", b"secret \xfe", b"2015-01-02"])
+    listed = Categorical(["a", "b"])
+    for made in (
+        text,
+        text.cast(pa.large_string()),
+        pa.DictionaryArray.from_arrays(pa.array(range(5)), text),
+    ):
+        dtype, codes = coded(made, listed)
+        assert codes == [0, 2, 1, 2, 2]
+        for row in range(5):
+            alone, code = coded(made.slice(row, 1), listed)
+            assert (family(alone), code) == (family(dtype), [codes[row]])
+    assert coded(text, Datetime("2015-01-01", "2015-01-03", bins=3))[1] == [3, 3, 3, 3, 1]
+    assert coded(pa.ListArray.from_arrays([0, 1, 2, 3, 4, 5], text), listed)[1] == [2] * 5
+    ordered = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), text, ordered=True)
+    dtype, codes = coded(ordered, listed)
+    assert (dtype.ordered, codes) == (True, [0, 2, 2, 1])
+
+
+ARROW_TEXT = (
+    pd.StringDtype("pyarrow"),
+    pd.StringDtype("pyarrow", na_value=np.nan),
+    pd.ArrowDtype(pa.string()),
+)
+
+
+@pytest.mark.parametrize("dtype", ARROW_TEXT, ids=repr)
+def test_text_of_pandas_that_is_not_utf8_costs_its_own_cell_only(dtype):
+    """`pandas.read_parquet` does not look; to find or to show such a cell fails, and quotes it."""
+    cells = [b"a", b"SECRET \xe9", b"b", b"a"] * 30
+    text = pd.Series(dtype.__from_arrow__(pa.chunked_array([damaged(cells)])))
+    table = pd.DataFrame({"who": text, "y": 1}).set_axis(range(7, 127))
+    assert read_table(table).frame.dtypes.equals(table.dtypes)
+    assert read_table(table).frame.index.equals(table.index)
+    listed, rest = Categorical(["a", "b"]), {"y": Numerical(0, 1)}
+    frame = read_table(table).frame
+    codes = Codec.for_table(Schema({"who": listed, **rest}), frame).encode(frame).codes[:, 0]
+    assert codes.tolist() == [0, 2, 1, 0] * 30
+    for settings in (
+        {"schema": Schema({"who": listed, **rest})},
+        {"schema": Schema({"who": Categorical(), **rest})},
+        {"schema": Schema(rest), "unit": "who", "rows_per_unit": 2},
+    ):
+        PrivSyn(1.0, 1e-6, **settings).fit(table)
+        parts = pytest.importorskip("dask.dataframe").from_map(lambda part: part, [table], meta=table[:0])
+        PrivSyn(1.0, 1e-6, **settings).fit(parts)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.date32()), pa.struct([("day", pa.date32())])], ids=str)
+def test_no_date_within_a_cell_decides_whether_a_table_can_be_read(kind):
+    """Python's dates end in the year 9999, and pandas makes such of those in lists and records."""
+
+    def read(*days):
+        cells = [[day] if pa.types.is_list(kind) else {"day": day} for day in days]
+        return read_table(pa.table({"a": pa.array(cells, kind)})).frame["a"]
+
+    with_odd, without = read(1, 2**31 - 1, 2), read(1, 2)
+    assert with_odd.dtype == without.dtype
+    assert with_odd.isna().tolist() == [False, True, False]
+    assert list(map(str, with_odd.drop(index=1))) == list(map(str, without))
+
+
+def test_a_folder_of_parquet_files_is_the_table_of_all_their_rows(tmp_path):
+    frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": ["x", "y", "z"]})
+    (tmp_path / "parts" / "more").mkdir(parents=True)
+    frame.to_parquet(tmp_path / "whole.parquet")
+    frame[:2].to_parquet(tmp_path / "parts" / "0.parquet")
+    frame[2:].to_parquet(tmp_path / "parts" / "more" / "1.parquet")
+    (tmp_path / "parts" / "notes.csv").write_text("a\n")
+    for read in (lambda path: read_table(path).frame, read_columns, draft_schema):
+        whole, parts = read(tmp_path / "whole.parquet"), read(tmp_path / "parts")
+        if isinstance(whole, pd.DataFrame):
+            pd.testing.assert_frame_equal(parts, whole)
+        assert isinstance(whole, pd.DataFrame) or parts == whole
+    assert left_out(tmp_path / "parts") == (tmp_path / "parts" / "notes.csv",)
+    frame.astype({"a": "float64"}).to_parquet(tmp_path / "parts" / "2.parquet")
+    for read in (read_table, read_columns):
+        with pytest.raises(InputError, match="other columns or types than"):
+            read(tmp_path / "parts")
+
+
+def test_days_of_a_parquet_file_stay_days(tmp_path):
+    day = pa.array([16436, None], type=pa.date32())
+    pq.write_table(pa.table({"day": day}), tmp_path / "t.parquet")
+    frame = read_table(tmp_path / "t.parquet").frame
+    schema = Schema({"day": Datetime("2015-01-01", "2015-01-01")})
+    codec = Codec.for_table(schema, frame)
+    write_table(codec.decode(codec.encode(frame), rng()), tmp_path / "u.parquet")
+    assert pq.read_table(tmp_path / "u.parquet").column("day").type == pa.date32()
+    assert pq.read_table(tmp_path / "u.parquet").column("day").to_pylist() == day.to_pylist()
+
+
+def test_a_parquet_file_with_an_index_gives_columns_only(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="who"))
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").frame.columns.tolist() == ["a"]
+
+
+@given(tables())
+def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
+    schema, frame = table
+    folder = tmp_path_factory.mktemp("files")
+    codec = Codec.for_table(schema, frame)
+    records = codec.encode(frame)
+    write_table(codec.decode(records, rng()), folder / "t.csv.gz")
+    # Text is compared without the marks that a file cannot show: an empty cell, or a quoted line end.
+    plain = all(
+        not isinstance(column, Categorical)
+        or all(str(v).isprintable() and str(v).strip() for v in column.values)
+        for column in schema.columns.values()
+    )
+    if plain and all(name.isprintable() for name in frame) and not frame.select_dtypes("float32").size:
+        again = read_table(folder / "t.csv.gz", schema).frame
+        codes = Codec.for_table(schema, again).encode(again).codes
+        sizes = [coder.size for coder in codec.coders]
+        assert len(codes) == len(records)
+        missing_left_out = np.where(records.codes == sizes, -1, records.codes)
+        kept = missing_left_out >= 0
+        assert np.array_equal(codes[kept], records.codes[kept])
+
+
+one_line = names.filter(lambda name: "\n" not in name and "\r" not in name)
+
+
+@given(st.lists(one_line, min_size=1, max_size=3, unique=True), st.data())
+def test_text_is_read_as_it_was_written(tmp_path_factory, columns, data):
+    row = st.lists(texts, min_size=len(columns), max_size=len(columns))
+    rows = data.draw(st.lists(row, max_size=5))
+    frame = pd.DataFrame(rows, columns=columns, dtype=TEXT).replace("", None)
+    path = tmp_path_factory.mktemp("text") / "t.csv"
+    write_table(frame, path)
+    schema = Schema({name: Categorical() for name in columns})
+    again = read_table(path, schema).frame
+    assert list(again.columns) == columns
+    assert (
+        again.astype(object).where(again.notna(), None).to_numpy().tolist()
+        == frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    )
+
+
+def test_odd_but_legal_files(tmp_path):
+    long = "x" * 10_000
+    path = file_of(tmp_path, f'\ufeff"größe, m",名\r\n"a\n""b""",{long}\r\n\r\n,\r\n')
+    frame = read_table(path, Schema({"größe, m": Categorical(), "名": Categorical()})).frame
+    assert frame.columns.tolist() == ["größe, m", "名"]
+    assert frame.iloc[0].tolist() == ['a\n"b"', long]
+    assert frame.iloc[1].isna().all()
+    assert len(read_table(file_of(tmp_path, "a,b\n")).frame) == 0
+    assert len(read_table(file_of(tmp_path, "a,b\n1,2")).frame) == 1
+    assert read_table(file_of(tmp_path, "a\n1\n", "T.CSV")).frame["a"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("none.csv", None, "there is no such file"),
+        ("t.xlsx", b"x", "the ending is none of .csv, .csv.gz, .parquet"),
+        ("t.csv", b"", "is empty"),
+        ("t.csv", b"\n\n", "is empty"),
+        ("t.csv", b"a,b,a\n1,2,3\n", "columns 1 and 3 have the same name"),
+        ("t.csv", b"secret,secret\n1,2\n", "columns 1 and 2 have the same name"),
+        ("t.csv", b'a,"b\n1,secret\n2,3\n', "some quote is not closed"),
+        ("t.csv", b'a,"b\n1,"secret"\n2,"3\n', "its header does not end with its line"),
+        ("t.csv", b'a,b\n1,"secret\n2,3\n', "some quote is not closed"),
+        ("t.csv.gz", gzip.compress(b'a,b\n1,"secret\n2,3\n', mtime=0), "some quote is not closed"),
+        ("t.csv", b"a,b\n1,secret,3\n", "some row is longer or shorter than the header"),
+        ("t.csv", b"a,b\n1,2\nsecret\n", "some row is longer or shorter than the header"),
+        ("t.csv", "a,b\nsecret,é\n".encode("latin-1"), "not text in UTF-8"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "not text in UTF-8"),
+        ("t.csv", bytes(range(256)), "UTF-8|cannot be read|quote"),
+        ("t.csv.gz", b"secret", "cannot be read as CSV"),
+        (
+            "t.csv.gz",
+            gzip.compress(b"a,b\n" + b"1,secret\n" * 9999, mtime=0)[:-60],
+            "cannot be read as CSV|not a table",
+        ),
+        ("t.parquet", b"secret", "not a Parquet file"),
+        ("t.parquet", b"", "not a Parquet file"),
+    ],
+)
+def test_what_is_no_table_is_one_line_without_a_cell(tmp_path, name, content, complaint):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=complaint) as error:
+        read_table(path)
+    assert str(path) in str(error.value)
+    assert "secret" not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert error.value.__context__ is None
+
+
+def test_empty_folders_and_strangers_are_refused(tmp_path):
+    (tmp_path / "t.csv").mkdir()
+    with pytest.raises(InputError, match=r"is a folder without a file that ends in \.parquet"):
+        read_table(tmp_path / "t.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="is a folder or device"):
+        read_table(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match=r"a table is a pandas or polars DataFrame, .* not a list"):
+        read_table([1, 2])
+    double = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    with pytest.raises(InputError, match="columns 1 and 2 have the same name"):
+        read_table(double)
+
+
+def test_a_column_or_a_row_is_no_table_and_is_not_shown():
+    frame = pd.DataFrame({"a": ["secret", "b"]}, index=["secret", "x"])
+    polars = pytest.importorskip("polars")
+    for series in (frame["a"], frame.iloc[0], polars.Series("a", ["secret"])):
+        for read in (read_table, read_columns, PrivSyn(1.0).fit):
+            with pytest.raises(InputError, match=r"a Series is no table: give a data frame, as df") as error:
+                read(series)
+            assert "secret" not in str(error.value)
+            assert error.value.__context__ is None
+    with pytest.raises(InputError, match="not a ChunkedArray"):
+        read_table(pa.chunked_array([["secret"]]))
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,secret", "secret," * 50])
+def test_a_table_given_for_its_path_is_not_shown(text):
+    with pytest.raises(InputError, match=r"^the ending is none of") as error:
+        read_table(text)
+    assert "secret" not in str(error.value)
+
+
+def test_a_csv_looks_as_people_write_it(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "age": pd.array([39, None], dtype="Int64"),
+            "zip": pd.Series(["01234", 'a,"b"'], dtype=TEXT),
+            "born": pd.to_datetime(["1980-02-29", "2000-01-01"]),
+            "owner": pd.array([True, None], dtype="boolean"),
+            "score": [0.5, np.nan],
+        }
+    ).set_index(pd.Index([5, 6]))
+    write_table(frame, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes().decode() == (
+        'age,zip,born,owner,score\n39,01234,1980-02-29,True,0.5\n,"a,""b""",2000-01-01,,\n'
+    )
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_the_same_table_gives_the_same_bytes(tmp_path, monkeypatch, name):
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    write_table(frame, tmp_path / name)
+    first = (tmp_path / name).read_bytes()
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    write_table(frame, tmp_path / name)
+    assert (tmp_path / name).read_bytes() == first
+    assert names_in(tmp_path) == [name]
+
+
+def fail(target, error):
+    with atomic_path(target) as part:
+        part.write_text("half")
+        raise error
+
+
+def test_nothing_half_written_is_left(tmp_path):
+    target = tmp_path / "t.txt"
+    target.write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        fail(target, KeyboardInterrupt())
+    assert target.read_text() == "old"
+    with pytest.raises(InputError, match=r"t.txt: cannot be written \(No space left on device\)"):
+        fail(target, OSError(28, "No space left on device"))
+    assert names_in(tmp_path) == ["t.txt"]
+    with atomic_path(target) as part:
+        part.write_text("new")
+    assert target.read_text() == "new"
+
+
+def test_a_link_still_leads_to_the_file(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    with atomic_path(tmp_path / "link.txt") as part:
+        part.write_text("new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_where_nothing_can_be_written_is_said(tmp_path):
+    frame = pd.DataFrame({"a": [1]})
+    with pytest.raises(InputError, match="there is no folder"):
+        write_table(frame, tmp_path / "none" / "t.csv")
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        write_table(frame, tmp_path / "d.csv")
+    with pytest.raises(InputError, match="the ending is none of"):
+        write_table(frame, tmp_path / "t.xlsx")
+    with pytest.raises(InputError, match="mixes types"):
+        write_table(pd.DataFrame({"a": pd.Series([1, "x"], dtype=object)}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_table(frame, tmp_path / ("x" * 300 + ".csv"))
+    assert names_in(tmp_path) == ["d.csv"]
+
+
+def test_a_draft_says_what_it_read(tmp_path):
+    rows = [
+        f"{17 + i % 70},{i % 3},{'FM?'[i % 3]},name {i},{i / 100},2015-0{1 + i % 9}-01" for i in range(300)
+    ]
+    path = file_of(tmp_path, "age,kids,sex,name,score,day\n" + "\n".join(rows) + "\n")
+    text = draft_text(path)
+    assert text.startswith("# DRAFT, made by looking at the rows")
+    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
+    schema = read_schema(tmp_path / "s.yaml")
+    assert schema == Schema(
+        {
+            "age": Numerical(17, 86, integer=True, nullable=False),
+            "kids": Categorical([0, 1, 2], nullable=False),
+            "sex": Categorical(["F", "M"]),
+            "name": Categorical(nullable=False),
+            "score": Numerical(0.0, 3.0, integer=False, decimals=2, nullable=False),
+            "day": Datetime("2015-01-01", "2015-12-31", nullable=False),
+        },
+        missing="?",
+    )
+
+
+def test_a_real_column_stays_real_through_its_draft(tmp_path):
+    path = file_of(tmp_path, "a,b\n" + "".join(f"{i / 2},{i}.{i:07}\n" for i in range(201)))
+    (tmp_path / "s.yaml").write_text(draft_text(path), encoding="utf-8")
+    schema = read_schema(tmp_path / "s.yaml")
+    assert (schema.columns["a"].low, schema.columns["a"].high) == (0, 100)
+    assert read_table(path, schema).frame.dtypes.tolist() == [np.float64, np.float64]
+
+
+def test_a_draft_of_a_frame_fits_its_dtypes():
+    frame = pd.DataFrame(
+        {
+            "small": np.arange(256, dtype="uint8"),
+            "flag": [True, False] * 128,
+            "size": pd.Categorical(["s", "l"] * 128, categories=["s", "m", "l"], ordered=True),
+            "at": pd.date_range("2015-01-01", periods=256, freq="h"),
+            "iso": ["2015-01-01", "2016-02-02"] * 128,
+            "empty": [None] * 256,
+            "lists": [[1]] * 256,
+            "half": np.linspace(0, 1, 256),
+            "number": pd.Series(range(256), dtype=object),
+            "large": np.arange(256) + 2**60,
+            "person_id": np.arange(256) + 2**60,
+            "clock": pd.Series([time(8, 30)] * 256, dtype=pd.ArrowDtype(pa.time64("us"))),
+            "price": pd.Series([Decimal(i) / 100 for i in range(256)], dtype=MONEY),
+            "span": pd.Series(pd.to_timedelta(range(256), unit="s")),
+        }
+    )
+    columns = draft_schema(frame).columns
+    assert columns["small"] == Numerical(0, 255, integer=True, nullable=False)
+    assert columns["flag"] == Categorical([False, True], nullable=False)
+    assert columns["size"] == Categorical(["s", "m", "l"], nullable=False)
+    assert columns["at"] == Datetime("2015-01-01", "2015-12-31 23:59:59", nullable=False)
+    assert columns["iso"] == Datetime("2015-01-01", "2016-12-31", nullable=False)
+    assert columns["empty"] == Categorical()
+    assert columns["half"] == Numerical(0.0, 1.0, integer=False, nullable=False)
+    assert columns["number"] == Numerical(0, 300, integer=True, nullable=False)
+    assert columns["span"] == Duration("0:00", "1:00", nullable=False)
+    assert columns["clock"] == Time(nullable=False)
+    assert columns["price"] == Numerical(0, 3, decimals=2, nullable=False)
+    assert columns["person_id"] == Identifier()
+    for name in ("lists", "large"):
+        assert columns[name] == Categorical(nullable=False)
+
+
+@given(tables())
+def test_a_draft_never_fails_and_fits(table):
+    _, frame = table
+    schema = draft_schema(frame)
+    listed = {name: column for name, column in schema.columns.items() if column.is_public}
+    if listed:
+        misfits = Codec.for_table(Schema(listed), frame[list(listed)]).misfits(frame)
+        infinite = {name: sum(cell in (np.inf, -np.inf) for cell in frame[name].dropna()) for name in listed}
+        assert misfits == infinite
+
+
+def test_a_check_counts_what_does_not_fit(table):
+    assert check_schema(table, SCHEMA) == [
+        "column 'age': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
+        "column 'zip': 1 of 5 cells do not fit and become missing",
+        "column 'kids': 1 of 5 cells do not fit and become missing",
+        "column 'owner': 1 of 5 cells do not fit and become missing",
+        "column 'score': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
+        "column 'born': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
+    ]
+    frame = pd.DataFrame({"a": [1, 2, 9]})
+    assert check_schema(frame, Schema({"a": Numerical(0, 9)})) == ["every cell fits"]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "name", ["adult", "br2000", "hmeq", "hotel-bookings", "kc-house", "military", "nltcs"]
+)
+def test_real_tables_go_out_and_in_again(tmp_path, name):
+    path = tmp_path / "head.csv"
+    with gzip.open(DATA / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
+        path.write_text("".join(islice(file, 3000)), encoding="utf-8")
+    draft = draft_schema(path)
+    source = read_table(path, draft)
+    kept = {column: facts for column, facts in draft.columns.items() if facts.is_public}
+    schema, frame = Schema(kept, missing=draft.missing), source.frame[list(kept)]
+    codec = Codec.for_table(schema, frame)
+    assert not any(codec.misfits(frame).values())
+    records = codec.encode(frame)
+    write_table(codec.decode(records, rng()), tmp_path / "t.csv")
+    again = read_table(tmp_path / "t.csv", schema).frame
+    assert np.array_equal(codec.encode(again).codes, records.codes)
+
+
+@needs_data
+def test_the_schema_of_adult_fits_adult():
+    schema = read_schema(Path(__file__).parents[3] / "datasets" / "adult" / "schema.yaml")
+    assert check_schema(DATA / "adult.csv.gz", schema) == ["every cell fits"]
+    assert (
+        from_plain(
+            Codec.for_table(schema, read_table(DATA / "adult.csv.gz", schema).frame).to_dict()["schema"]
+        )
+        == schema
+    )
+
+
+ODD = {
+    "a date within a day": (pa.date64(), [0, 86_400_000], 86_400_001),
+    "a time after midnight": (pa.time64("us"), [1, 2], 86_400 * 10**6 + 5),
+}
+
+
+@pytest.mark.parametrize(("kind", "sound", "odd"), ODD.values(), ids=ODD)
+def test_a_cell_that_is_none_of_its_type_changes_no_other_and_no_dtype(kind, sound, odd):
+    """Arrow does not check what a producer or a file says; one such cell once emptied the whole column."""
+
+    def read(numbers):
+        return read_table(pa.table({"a": pa.array(numbers, pa.int64()).view(kind)})).frame["a"]
+
+    with_odd, without = read([sound[0], odd, sound[1]]), read(sound)
+    assert with_odd.dtype == without.dtype
+    assert with_odd.isna().tolist() == [False, True, False]
+    assert with_odd.drop(index=1).tolist() == without.tolist()
+
+
+IN_DICTIONARIES = {
+    "not a number": (pa.float64(), [0.0, 2.5], float("nan")),
+    "a zero below zero": (pa.float32(), [0.0, 2.5], -0.0),
+    "a day after the year 9999": (pa.date32(), [0, 1], 2**31 - 1),
+}
+
+
+@pytest.mark.parametrize(("kind", "usual", "odd"), IN_DICTIONARIES.values(), ids=IN_DICTIONARIES)
+def test_no_cell_decides_whether_a_dictionary_can_be_read_nor_as_what(kind, usual, odd, tmp_path):
+    """Categories of pandas hold neither: such a cell once made the whole table unreadable."""
+
+    def read(numbers):
+        cells = (
+            pa.array(numbers, pa.int32()).view(kind) if pa.types.is_date(kind) else pa.array(numbers, kind)
+        )
+        table = pa.table({"a": cells.dictionary_encode()})
+        pq.write_table(table, tmp_path / "t.parquet")
+        frame = read_table(table).frame
+        assert read_table(tmp_path / "t.parquet").frame.dtypes["a"] == frame.dtypes["a"]
+        for source in (table, tmp_path / "t.parquet"):
+            assert read_columns(source).dtypes["a"] == frame.dtypes["a"]
+        return frame["a"]
+
+    with_odd, without = read([usual[0], odd, usual[1]]), read(usual)
+    assert with_odd.dtype == without.dtype
+    assert pa.array(with_odd.array).take([0, 2]).equals(pa.array(without.array))
+
+
+def test_a_dictionary_of_numbers_comes_out_as_one():
+    table = pa.table({"a": pa.array([0.5, 2.5, None] * 20).dictionary_encode()})
+    model = PrivSyn(1.0, 1e-6, Schema({"a": Categorical([0.5, 2.5])}), method="published").fit(table)
+    assert model.sample(9).schema == table.schema
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "odd"),
+    [
+        (pa.date64(), 0, 86_400_001),
+        (pa.date64(), 0, 5),
+        (pa.time32("s"), 1, 86_405),
+        (pa.time32("ms"), 0, -7),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_rows_are_read_alike_whichever_others_stand_above_or_below(kind, low, odd, place):
+    """What is read of two tables, one above the other, is what is read of each."""
+
+    def cells(numbers):
+        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.chunked_array([pa.array(numbers, whole).view(kind)])
+
+    def read(made):
+        return read_table(pa.table({"a": made})).frame
+
+    numbers = [low, low, low]
+    numbers[place] = odd
+    for a, b in ((numbers, [low]), ([low], numbers), (numbers, [odd]), ([odd], [low])):
+        one, two = cells(a), cells(b)
+        both = pa.chunked_array([*one.chunks, *two.chunks])
+        above = pd.concat([read(one), read(two)], ignore_index=True)
+        pd.testing.assert_frame_equal(read(both), above)
+        pd.testing.assert_frame_equal(read(both.combine_chunks()), above)

@@ -1,0 +1,243 @@
+"""Spark counts with the same codec and kernel: the release is that of the rows in memory, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+import pytest
+from clusters import MISSING, spark_session
+from table.io.test_stream import KNOWN, OPEN, complaint, rows, saved
+
+from privsyn import PrivSyn
+from privsyn.table.io import spark_source as engines
+from privsyn.table.io.stream import open_table
+
+if MISSING:
+    pytest.skip(MISSING, allow_module_level=True)
+
+# Of sockets to the JVM that pyspark leaves to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with spark_session() as session:
+        yield session
+
+
+def table(n=900):
+    """Rows in types that Spark has."""
+    whole = pa.Table.from_pandas(rows(n), preserve_index=False).replace_schema_metadata(None)
+    types = dict(zip(whole.column_names, whole.schema.types, strict=True))
+    texts = dict.fromkeys(("who", "kind", "person"), pa.string())
+    return whole.cast(pa.schema({**types, **texts}.items()))
+
+
+KNOWN_COLUMNS = list(KNOWN.columns)
+
+
+def in_parts(spark, rows, parts):
+    """A data frame in so many parts, and the same rows in the same order in memory."""
+    frame = spark.createDataFrame(rows).repartition(parts)
+    return frame, frame.toArrow()
+
+
+@pytest.mark.parametrize("schema", [KNOWN, OPEN], ids=["known", "open"])
+def test_parts_on_spark_give_the_same_release(schema, spark, tmp_path):
+    frame, whole = in_parts(spark, table().select(KNOWN_COLUMNS), 4)
+    assert saved(frame, tmp_path, schema) == saved(whole, tmp_path, schema)
+
+
+def test_the_answers_of_many_parts_are_added_on_spark(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "FEW", 2)
+    frame, whole = in_parts(spark, table().select(KNOWN_COLUMNS), 5)
+    assert saved(frame, tmp_path) == saved(whole, tmp_path)
+
+
+def test_the_rows_of_a_person_are_bounded_over_all_parts(spark, tmp_path):
+    frame, whole = in_parts(spark, table(), 4)
+    settings = {"unit": "person", "rows_per_unit": 2}
+    assert saved(frame, tmp_path, **settings) == saved(whole, tmp_path, **settings)
+
+
+def test_bounds_of_many_rows_are_sent_by_themselves(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "LARGE", 0)
+    frame, whole = in_parts(spark, table(), 2)
+    settings = {"unit": "person", "rows_per_unit": 2}
+    assert saved(frame, tmp_path, **settings) == saved(whole, tmp_path, **settings)
+
+
+def test_what_spark_reads_from_files_gives_what_arrow_reads_from_them(spark, tmp_path):
+    whole = table(300).select(KNOWN_COLUMNS)
+    pq.write_table(whole, tmp_path / "t.parquet", row_group_size=50)
+    arrow_csv.write_csv(whole, tmp_path / "t.csv")
+    parquet = spark.read.parquet(str(tmp_path / "t.parquet"))
+    text = spark.read.csv(
+        str(tmp_path / "t.csv"),
+        header=True,
+        schema="who string, age bigint, pay double, day timestamp_ntz, kind string",
+    )
+    in_memory = saved(whole, tmp_path, OPEN)
+    assert saved(parquet, tmp_path, OPEN) == saved(text, tmp_path, OPEN) == in_memory
+
+
+def test_types_are_those_of_the_same_table_in_arrow(spark, tmp_path):
+    day = datetime(2020, 1, 1, 12)
+    row = {
+        "small": pa.array([1, None] * 50, pa.int8()),
+        "flag": pa.array([True, None] * 50),
+        "price": pa.array([Decimal("1.25"), None] * 50, pa.decimal128(8, 2)),
+        "date": pa.array([day.date(), None] * 50),
+        "clock": pa.array([day, None] * 50, pa.timestamp("us")),
+        "zoned": pa.array([day, None] * 50, pa.timestamp("us", "UTC")),
+        "long": pa.array([timedelta(days=3), None] * 50),
+        "some": pa.array([[1], None] * 50),
+        "raw": pa.array([b"1", None] * 50),
+    }
+    frame, whole = in_parts(spark, pa.table(row), 2)
+    assert open_table(frame).head.dtypes.to_dict() == open_table(whole).head.dtypes.to_dict()
+    assert saved(frame, tmp_path, None) == saved(whole, tmp_path, None)
+
+
+def test_a_frame_without_rows_or_parts_can_be_learnt_from(spark):
+    empty = spark.createDataFrame(table(5).select(KNOWN_COLUMNS)).where("false")
+    assert empty.rdd.getNumPartitions() == 0
+    assert len(PrivSyn(1.0, 1e-9, KNOWN).fit(empty).sample(3)) == 3
+    bounded = spark.createDataFrame(table(5)).where("false")
+    assert len(PrivSyn(1.0, 1e-9, KNOWN, unit="person", rows_per_unit=1).fit(bounded).sample(3)) == 3
+
+
+def test_a_frame_of_spark_connect_is_asked_without_its_rdd(spark, tmp_path):
+    """Made of a classic one: only what both have is used of it."""
+    frame, whole = in_parts(spark, table(300).select(KNOWN_COLUMNS), 2)
+    made_by = {"__module__": "pyspark.sql.connect.dataframe", "limit": frame.limit}
+    remote = type("DataFrame", (), made_by | {"mapInArrow": frame.mapInArrow})()
+    remote.limit, remote.mapInArrow = frame.limit, frame.mapInArrow
+    assert saved(remote, tmp_path, OPEN) == saved(whole, tmp_path, OPEN)
+
+
+# --- what goes wrong ---------------------------------------------------------------------------------------
+
+
+def test_a_part_that_fails_is_one_line_that_does_not_quote_it(spark):
+    def fail(batches):
+        raise ValueError("secret")
+
+    frame = spark.createDataFrame(table().select(KNOWN_COLUMNS))
+    with warnings.catch_warnings(action="ignore"):
+        failing = frame.mapInArrow(fail, frame.schema)
+    assert complaint(failing).startswith("a part of the table could not be counted")
+
+
+def test_a_part_that_fails_once_changes_nothing(spark, tmp_path):
+    frame, whole = in_parts(spark, table().select(KNOWN_COLUMNS), 2)
+
+    def fail_once(flag, batches):
+        for place, batch in enumerate(batches):
+            yield batch
+            if place == 0 and not flag.exists():
+                flag.touch()
+                raise ValueError("secret")
+
+    with warnings.catch_warnings(action="ignore"):
+        failing = frame.mapInArrow(partial(fail_once, tmp_path / "failed"), frame.schema)
+    assert saved(failing, tmp_path) == saved(whole, tmp_path)
+    assert (tmp_path / "failed").exists()
+
+
+def test_parts_that_change_their_order_from_walk_to_walk_are_refused(spark):
+    def shuffle(batches):
+        for batch in batches:
+            yield batch.take(np.random.default_rng().permutation(len(batch)))
+
+    frame = spark.createDataFrame(table())
+    with warnings.catch_warnings(action="ignore"):
+        shuffled = frame.mapInArrow(shuffle, frame.schema)
+    assert "same order each time" in complaint(shuffled, unit="person", rows_per_unit=2)
+
+
+def test_columns_that_no_table_can_have_are_one_line(spark):
+    assert "have the same name" in complaint(spark.sql("select 1 as a, 2 as a"), None)
+    assert complaint(spark.sql("select make_interval(1) as a"), None).startswith("the Spark data frame")
+
+
+TALKATIVE = """
+import sys
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions
+from clusters import spark_session
+
+from privsyn import Categorical, InputError, PrivSyn, Schema
+from privsyn.table.persons import Bound
+from privsyn.table.stream import open_table
+
+schema = Schema({"town": Categorical(["a", "b"])})
+rows = pa.table({"who": ["x", "SECRET", "y", "SECRET"] * 50, "town": ["a", "b", "SECRET", "a"] * 50})
+
+
+def fail(frames):
+    raise ValueError("SECRET")
+
+
+def shuffle(batches):
+    for batch in batches:
+        yield batch.take(np.random.default_rng().permutation(len(batch)))
+
+
+def refused(run):
+    try:
+        run()
+    except InputError:
+        return
+    raise AssertionError("was not refused")
+
+
+with spark_session(log="WARN") as spark:
+    frame = spark.createDataFrame(rows).repartition(2)
+    bounded = PrivSyn(1.0, 1e-9, schema, unit="who", rows_per_unit=1)
+    bounded.fit(frame)
+    refused(partial(bounded.fit, frame.mapInArrow(shuffle, frame.schema)))
+    table = open_table(frame.select("town"))
+    refused(partial(table.each, fail))
+    refused(partial(table.ask, fail, None))
+    many = Bound("who", 0, np.zeros(1_030_000, np.uint8), b"", b"")  # of 8,240,000 rows
+    none = replace(many, kept=many.kept[:0])
+    assert replace(table, bounds=(many, none)).each(lambda frames: 0) == [0, 0]
+    texts = spark.createDataFrame(pa.table({"town": ["UNREADABLE"]}))
+    failing = texts.select(functions.col("town").cast("int"))
+    refused(partial(PrivSyn(1.0, 1e-9).fit, failing))
+"""
+
+
+def test_nothing_of_ours_is_in_the_log_of_spark(tmp_path):
+    """Nor on the screen. What fails in the user's own frame Spark quotes, but not the loggers of Python."""
+    (tmp_path / "talkative.py").write_text(TALKATIVE)
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    run = subprocess.run(
+        [sys.executable, tmp_path / "talkative.py"],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = run.stdout + run.stderr
+    assert run.returncode == 0, said
+    assert "ERROR" in said  # so the log is on
+    assert "SECRET" not in said
+    assert "QueryContextLogger" not in said
+    assert "large task binary" not in said

@@ -1,0 +1,251 @@
+"""Rows that come in batches give what the same rows give in memory: the same release, bit for bit."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
+from privsyn.table.io import csv_text
+from privsyn.table.io.dask_source import PARTS
+from privsyn.table.io.read import read_table
+from privsyn.table.io.spark_source import MADE
+from privsyn.table.io.stream import BATCHES, open_table
+
+KNOWN = Schema(
+    {
+        "who": Categorical(["a", "b", "c"], other="c"),
+        "age": Numerical(0, 99, integer=True),
+        "pay": Numerical(0, 5000),
+        "day": Datetime("2020-01-01", "2022-12-31"),
+        "kind": Categorical(["x", "y"]),
+    }
+)
+OPEN = Schema(
+    {
+        "who": Categorical(),
+        "age": Numerical(integer=True),
+        "pay": Numerical(),
+        "day": Datetime(),
+        "kind": Categorical(),
+    }
+)
+
+
+ROWS = 130  # of a batch
+
+
+def rows(n=900, seed=0):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "who": rng.choice(["a", "b", "c", "d"], n),
+            "age": pd.Series(rng.integers(0, 120, n)).astype("Int64").mask(rng.random(n) < 0.1),
+            "pay": rng.gamma(2.0, 500.0, n).round(2),
+            "day": pd.Timestamp("2020-03-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "kind": pd.Categorical(rng.choice(["x", "y"], n)),
+            "person": rng.integers(0, 400, n).astype(str),
+        }
+    )
+    table["day"] = table["day"].astype("datetime64[us]")
+    return table
+
+
+def saved(table, folder, schema=KNOWN, **settings):
+    """What the file that a seeded run leaves holds: ledger, groups and all tables; not the kind of table.
+
+    Nor what the ledger says of the way in which the rows came.
+    """
+    model = PrivSyn(1.0, 1e-9, schema, seed=3, **settings).fit(table)
+    model.save(folder / "m.privsyn")
+    with zipfile.ZipFile(folder / "m.privsyn") as file:
+        text = json.loads(file.read("release.json"))
+        public = text["ledger"]["public_inputs"]
+        text["ledger"]["public_inputs"] = [said for said in public if said not in (BATCHES, MADE, PARTS)]
+        return file.read("arrays.npz"), {key: text[key] for key in text if key != "form"}
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """A Parquet file of many row groups."""
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.Table.from_pandas(rows().drop(columns="person")), path, row_group_size=100)
+    return path
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr("privsyn.table.io.source.CELLS", 5 * ROWS)
+    monkeypatch.setattr("privsyn.table.io.source.LEAST_ROWS", 1)
+
+
+@pytest.mark.parametrize(
+    ("schema", "method"), [(KNOWN, "default"), (KNOWN, "published"), (OPEN, "default"), (None, "default")]
+)
+def test_all_ways_over_parquet_give_one_release(schema, method, parquet, tmp_path, monkeypatch):
+    in_memory = saved(read_table(parquet).frame, tmp_path, schema, method=method)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    table = pq.read_table(parquet)
+    for part, (start, end) in enumerate([(0, 200), (200, 201), (201, 201), (201, 900)]):
+        pq.write_table(table.slice(start, end - start), folder / f"part-{part}.parquet")
+    (folder / "_SUCCESS").touch()
+    (folder / "_old.parquet").write_bytes(b"not looked at")
+    monkeypatch.setattr("privsyn.table.io.source.CELLS", 5 * ROWS)
+    monkeypatch.setattr("privsyn.table.io.source.LEAST_ROWS", 1)
+    several = ds.dataset([str(file) for file in sorted(folder.glob("part-*"))])
+    for source, memory in [(str(parquet), 0), (folder, "10 kB"), (several, "2GB"), (table, "2GB")]:
+        assert saved(source, tmp_path, schema, method=method, memory=memory) == in_memory
+
+
+def test_batches_that_pass_once_give_the_same_release(parquet, tmp_path, small_batches):
+    in_memory = saved(read_table(parquet).frame, tmp_path)
+    table, frame = pq.read_table(parquet), read_table(parquet).frame
+    for batches in (
+        iter(table.to_batches()),
+        table.to_reader(70),
+        (table.slice(start, 300) for start in range(0, 900, 300)),
+        (frame.iloc[start : start + 300] for start in range(0, 900, 300)),
+    ):
+        assert saved(batches, tmp_path, memory=0) == in_memory
+
+
+@pytest.mark.parametrize("schema", [KNOWN, OPEN, None], ids=["known", "open", "none"])
+def test_a_csv_in_blocks_gives_the_same_release(schema, tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    rows().drop(columns="person").to_csv(path, index=False)
+    whole = saved(path, tmp_path, schema)
+    monkeypatch.setattr("privsyn.table.io.source.CELLS", 5 * ROWS)
+    monkeypatch.setattr("privsyn.table.io.source.LEAST_ROWS", 1)
+    monkeypatch.setattr(csv_text, "LONGEST_ROW", 1000)
+    assert saved(path, tmp_path, schema, memory=0) == whole
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
+def test_the_rows_of_a_person_are_bounded_over_all_batches(name, tmp_path, monkeypatch):
+    path = tmp_path / name
+    table = rows()
+    table.to_csv(path, index=False) if name.endswith("csv") else table.to_parquet(path, row_group_size=100)
+    settings = {"unit": "person", "rows_per_unit": 2}
+    whole = saved(path, tmp_path, **settings)
+    monkeypatch.setattr("privsyn.table.io.source.CELLS", 5 * ROWS)
+    monkeypatch.setattr("privsyn.table.io.source.LEAST_ROWS", 1)
+    assert saved(path, tmp_path, **settings, memory=0) == whole
+    kept = np.concatenate(
+        [
+            f.index.to_numpy()
+            for f in PrivSyn(1.0, 1e-9, KNOWN, seed=3, **settings)
+            ._bounded(open_table(path, KNOWN, unit="person"))
+            .frames()
+        ]
+    )
+    assert len(kept) == table.groupby("person").size().clip(upper=2).sum()
+
+
+def test_the_ledger_of_a_stream_is_that_of_a_table(parquet):
+    ledgers = [
+        json.loads(PrivSyn(1.0, 1e-9, KNOWN, seed=1).fit(source).ledger_.to_json())
+        for source in (parquet, read_table(parquet).frame)
+    ]
+    assert ledgers[0] == ledgers[1]
+
+
+def test_a_table_without_rows_can_be_walked_over(tmp_path):
+    empty = rows(0).drop(columns="person")
+    empty.to_parquet(tmp_path / "none.parquet")
+    for source in (empty, tmp_path / "none.parquet", iter([empty])):
+        assert len(PrivSyn(1.0, 1e-9, KNOWN).fit(source).sample(3)) == 3
+
+
+# --- what cannot be walked over ----------------------------------------------------------------------------
+
+
+def complaint(source, schema=KNOWN, **settings):
+    with pytest.raises(InputError) as raised:
+        PrivSyn(1.0, 1e-9, schema, **settings).fit(source)
+    assert raised.value.__context__ is None or raised.value.__suppress_context__
+    return str(raised.value)
+
+
+def test_what_must_be_known_first_cannot_pass_once(parquet):
+    table = rows()
+    assert "values and bounds" in complaint(iter([table.drop(columns="person")]), OPEN)
+    assert "whose rows" in complaint(iter([table]), unit="person", rows_per_unit=2)
+
+
+def test_what_is_no_batch_is_said_by_place():
+    table = rows(10).drop(columns="person")
+    assert complaint(iter([])).startswith("there is no batch")
+    assert complaint(iter([table, 7])).startswith("batch 2 is a int")
+    assert complaint(iter([[1, 2]])).startswith("batch 1 is a list")
+    assert complaint(iter([table, table.drop(columns="age")])).startswith("batch 2 has other columns")
+    assert "dtypes differ" in complaint(iter([table, table.astype({"pay": "float32"})]))
+
+
+def test_a_reader_that_fails_is_not_quoted():
+    def batches():
+        yield pa.RecordBatch.from_pandas(rows(5).drop(columns="person"))
+        raise pa.ArrowInvalid("secret")
+
+    reader = pa.RecordBatchReader.from_batches(next(batches()).schema, batches())
+    assert "secret" not in complaint(reader)
+
+    def lines():
+        yield rows(5).drop(columns="person")
+        raise ValueError("secret")
+
+    with pytest.raises(InputError, match="cannot be read to their end") as raised:
+        PrivSyn(1.0, 1e-9, KNOWN).fit(lines())
+    assert raised.value.__context__ is None
+
+
+def test_the_ledger_says_that_the_dtypes_of_batches_are_public():
+    """pandas reads the dtypes of a batch off its cells: one odd cell decides that a run is refused."""
+    text = "city,job\n" + "u,1\n" * 30
+    schema = Schema({"city": Categorical(["u"]), "job": Numerical(0, 9, integer=True)})
+    model = PrivSyn(1.0, 1e-9, schema).fit(pd.read_csv(io.StringIO(text), chunksize=10))
+    assert BATCHES in model.ledger_.public_inputs
+    odd = pd.read_csv(io.StringIO(text + "u,Ann Lee\n"), chunksize=10)
+    assert "Ann" not in complaint(odd, schema)
+    whole = PrivSyn(1.0, 1e-9, schema).fit(pd.read_csv(io.StringIO(text)))
+    assert BATCHES not in whole.ledger_.public_inputs
+
+
+def test_a_damaged_file_is_one_line_wherever_the_damage_is(parquet, tmp_path):
+    whole = parquet.read_bytes()
+    for name, content in (
+        ("cut", whole[: len(whole) // 2]),
+        ("hole", whole[:2000] + bytes(3000) + whole[5000:]),
+    ):
+        path = tmp_path / f"{name}.parquet"
+        path.write_bytes(content)
+        assert complaint(path) == f"{path}: not a Parquet file, or a damaged one"
+        assert complaint(tmp_path / f"{name}.parquet", memory=0) == complaint(path)
+    assert complaint(ds.dataset([str(parquet), str(tmp_path / "hole.parquet")])).startswith("the data set")
+
+
+def test_folders_that_are_no_table(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert complaint(folder) == f"{folder}: is a folder without a file that ends in .parquet"
+    table = rows(10).drop(columns="person")
+    table.to_parquet(folder / "a.parquet")
+    table.astype({"pay": "float32"}).to_parquet(folder / "b.parquet")
+    assert complaint(folder).startswith(f"{folder / 'b.parquet'}: other columns or types than a.parquet")
+    (folder / "year=2020").mkdir()
+    (folder / "b.parquet").rename(folder / "year=2020" / "b.parquet")
+    assert "folders name values" in complaint(folder)
+
+
+@pytest.mark.parametrize("memory", [-1, "much", "4 apples", True, 1.5, None])
+def test_memory_is_bytes(memory):
+    with pytest.raises(InputError, match="memory"):
+        PrivSyn(1.0, memory=memory)

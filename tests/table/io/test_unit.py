@@ -1,0 +1,348 @@
+"""The promise for all rows of a person, from end to end: bounded before anything is counted, and told."""
+
+from __future__ import annotations
+
+import json
+import re
+from math import sqrt
+from unittest.mock import patch
+
+import command
+import numpy as np
+import pandas as pd
+import pytest
+from command import CANARY, run
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load, synthesizer
+from privsyn.private import measure
+from privsyn.private.accounting import rho_for
+from privsyn.table.io.stream import Stream
+
+DELTA = 1e-9
+METHODS = ["default", "published"]
+both = pytest.mark.parametrize("method", METHODS)
+SCHEMA = Schema({"ill": Categorical(["cold", "flu", "well"]), "age": Numerical(0, 100, integer=True)})
+
+
+def visits(people=60, most=9, seed=0):
+    """A table of up to `most` visits a person, in no order."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), rng.integers(1, most + 1, people))
+    rng.shuffle(who)
+    return pd.DataFrame(
+        {"ill": rng.choice(["cold", "flu", "well"], len(who)), "who": who, "age": (who * 7) % 100}
+    )
+
+
+VISITS = visits()
+
+
+def fitted(table=VISITS, k=3, method="default", epsilon=1.0, **options):
+    return PrivSyn(epsilon, DELTA, SCHEMA, unit="who", rows_per_unit=k, method=method, **options).fit(table)
+
+
+@pytest.fixture
+def exact_answers(monkeypatch):
+    """What each question's exact answer was, in order: seen before the noise."""
+    seen = []
+    release = measure.release
+    monkeypatch.setattr(measure, "release", lambda exact, *rest: seen.append(exact) or release(exact, *rest))
+    return seen
+
+
+# --- the bound ---------------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("k", [1, 3, 50])
+def test_no_more_rows_of_a_person_are_counted_than_may_be(method, k, exact_answers):
+    spends = fitted(k=k, method=method).ledger_.spends
+    kept = VISITS.groupby("who").size().clip(upper=k).sum()
+    for exact, spend in zip(exact_answers, spends, strict=True):
+        if spend.what.startswith("one-way counts"):
+            assert exact.sum() == 2 * kept  # a row is counted in either column
+        elif spend.what.startswith("counts"):
+            assert exact.sum() == kept
+
+
+@both
+def test_a_person_of_a_thousand_rows_moves_no_answer_further_than_the_ledger_says(method, exact_answers):
+    heavy = pd.DataFrame({"ill": "flu", "who": 999, "age": 50}, index=range(1000))
+    table = visits(most=3)
+    ledger = fitted(table, method=method).ledger_
+    alone = exact_answers[0]
+    exact_answers.clear()
+    fitted(pd.concat([heavy, table]), method=method)
+    move = np.linalg.norm(exact_answers[0] - alone)
+    assert move == pytest.approx(3 * sqrt(2))
+    assert ledger.spends[0].sensitivity == pytest.approx(move)
+
+
+def test_rows_without_an_identifier_are_not_counted(exact_answers):
+    table = VISITS.astype({"who": "Int64"})
+    table.loc[table["who"] < 30, "who"] = None
+    fitted(table)
+    assert exact_answers[0].sum() == 2 * table.groupby("who").size().clip(upper=3).sum()
+    exact_answers.clear()
+    assert len(fitted(table.assign(who=pd.array([None] * len(table), "Int64"))).sample(4)) == 4
+    assert exact_answers[0].sum() == 0
+
+
+@both
+def test_one_row_a_person_is_the_plain_case(method):
+    """With a seed even byte for byte, whatever the order of the identifiers."""
+    table = visits(most=1).sample(frac=1, random_state=0)
+    plain = PrivSyn(1.0, DELTA, SCHEMA, method=method, seed=1).fit(table.drop(columns="who"))
+    by_person = fitted(table, 1, method, seed=1)
+    assert by_person.ledger_.spends == plain.ledger_.spends
+    assert by_person.release_.learnt.total == plain.release_.learnt.total
+    pd.testing.assert_frame_equal(by_person.sample(50), plain.sample(50))
+
+
+@both
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_noise_is_k_times_that_of_the_plain_case(method, k):
+    plain = PrivSyn(1.0, DELTA, SCHEMA, method=method).fit(VISITS.drop(columns="who")).ledger_
+    ledger = fitted(k=k, method=method).ledger_
+    assert ledger.spends[0].sensitivity == pytest.approx(k * plain.spends[0].sensitivity)
+    assert ledger.spends[0].sigma == pytest.approx(k * plain.spends[0].sigma)
+    assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
+    assert ledger.budget == plain.budget == rho_for(1.0, DELTA, ledger.accounting)
+    assert ledger.epsilon(DELTA) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    shuffled = VISITS.sample(frac=1, random_state=5)
+    one, two = (fitted(table, 9, seed=1) for table in (VISITS, shuffled))
+    pd.testing.assert_frame_equal(one.sample(50), two.sample(50))
+
+
+def test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not(exact_answers):
+    table = visits(people=200)
+    looks = []
+    for options in ({"seed": 1}, {"seed": 1}, {"seed": 2}, {}, {}):
+        asked = len(exact_answers)
+        fitted(table, 1, **options)
+        looks.append(exact_answers[asked].tobytes())  # the first of the run
+    one, same, *others = looks
+    assert one == same
+    assert len({one, *others}) == 4
+
+
+def test_the_number_of_rows_is_that_of_the_kept_ones():
+    kept = VISITS.groupby("who").size().clip(upper=3).sum()
+    model = fitted(epsilon=1e6)
+    assert len(model.sample()) == pytest.approx(kept, abs=1)
+    assert list(model.sample(3).columns) == ["ill", "age"]
+
+
+def test_a_bound_of_another_type_of_number_is_the_number_it_is():
+    ledger = fitted(k=np.uint8(16)).ledger_  # whose square is 0 in eight bits
+    assert (ledger.rows_per_unit, type(ledger.rows_per_unit)) == (16, int)
+    assert json.loads(ledger.to_json())["rows_per_unit"] == 16
+    assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
+
+
+# --- what is said ------------------------------------------------------------------------------------------
+
+
+@both
+def test_the_ledger_names_the_unit_also_after_saving(method, tmp_path):
+    model = fitted(method=method)
+    model.save(tmp_path / "m.privsyn")
+    for ledger in (model.ledger_, load(tmp_path / "m.privsyn").ledger):
+        assert (ledger.unit, ledger.rows_per_unit) == ("who", 3)
+        assert ledger.neighbours == "add or remove all rows of one person (at most 3 rows each kept)"
+        assert "that one person has one identifier in 'who'" in ledger.public_inputs
+        assert (
+            "that two persons never share one in 'who', where 7 and 007 are two identifiers"
+            in ledger.public_inputs
+        )
+
+
+def test_paper_takes_a_unit_too():
+    model = PrivSyn.paper(1.0, DELTA, SCHEMA, unit="who", rows_per_unit=3)
+    assert (model.unit, model.rows_per_unit, model.method) == ("who", 3, "published")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"unit": "who"}, "unit needs rows_per_unit, the most rows kept of one person"),
+        ({"rows_per_unit": 3}, "rows_per_unit needs unit, the column that names the person"),
+        ({"unit": "age", "rows_per_unit": 3}, "unit 'age' is a column of the schema: leave it out"),
+        ({"unit": 5, "rows_per_unit": 3}, "unit is the name of a column; got 5"),
+        ({"unit": VISITS, "rows_per_unit": 3}, "unit is the name of a column; got a DataFrame"),
+        *(
+            ({"unit": "who", "rows_per_unit": k}, "rows_per_unit is a whole number of at least 1; got ")
+            for k in (0, -1, 1.5, True, "3", VISITS)
+        ),
+        ({"unit": "who", "rows_per_unit": 10**8}, "raise it, or lower rows_per_unit"),
+    ],
+)
+def test_half_a_setting_or_a_wrong_one_is_refused_in_one_line(wrong, message):
+    with pytest.raises(InputError) as refused:
+        PrivSyn(1.0, DELTA, SCHEMA, **wrong)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 170
+
+
+def test_a_table_without_its_unit_is_refused():
+    with pytest.raises(InputError, match="no column 'who', which unit names"):
+        fitted(VISITS.drop(columns="who"))
+    with pytest.raises(InputError, match="the table has no column 'age'"):
+        fitted(VISITS.drop(columns="age"))
+
+
+# --- on the command line -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data(tmp_path):
+    """The table and schema of the command line's tests, four rows a person, some of nobody."""
+    command.fill(tmp_path)
+    table = pd.read_csv(tmp_path / "data.csv")
+    who = np.arange(len(table)) // 4
+    table["who"] = np.where(who < 5, "NA", pd.Series(who).map(f"{CANARY}{{:03d}}".format))
+    table.to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path
+
+
+def test_a_person_on_the_command_line(data, capsys):
+    out, ledger, model = data / "out.csv", data / "ledger.json", data / "m.privsyn"
+    options = ("--schema", data / "schema.yaml", "--unit", "who", "--rows-per-unit", 2)
+    outcome = run(
+        capsys,
+        "synth",
+        data / "data.csv",
+        out,
+        "--epsilon",
+        1,
+        *options,
+        "--ledger",
+        ledger,
+        "--model",
+        model,
+    )
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "(a private estimate of how many rows of the table were kept), 4 columns" in outcome.out
+    assert "privacy: epsilon 1 at delta 1e-09 for all rows of one who, at most 2 each kept" in outcome.out
+    assert "taken as public: that one person has one identifier in 'who'" in outcome.out
+    assert "taken as public: that two persons never share one in 'who'" in outcome.out
+    assert "read off the file" not in outcome.out
+    assert list(pd.read_csv(out).columns) == command.COLUMNS
+    written = json.loads(ledger.read_text())
+    assert (written["unit"], written["rows_per_unit"]) == ("who", 2)
+    sampled = run(capsys, "sample", model, data / "more.csv")
+    assert "at most 2 each kept" in sampled.out
+    assert "how many rows of the table were kept" in sampled.out
+    for path in (out, ledger, model, data / "more.csv"):
+        assert CANARY.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--unit", "who"), "needs rows_per_unit"),
+        (("--rows-per-unit", 2), "needs unit"),
+        (("--unit", "who", "--rows-per-unit", 0), "--rows-per-unit"),
+        (("--unit", "age", "--rows-per-unit", 2), "leave it out"),
+        (("--unit", "nobody", "--rows-per-unit", 2), "no column 'nobody'"),
+        ((), "the schema does not know column 5"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_told_in_one_line(data, capsys, options, message):
+    outcome = run(
+        capsys,
+        "synth",
+        data / "data.csv",
+        data / "out.csv",
+        "--epsilon",
+        1,
+        "--schema",
+        data / "schema.yaml",
+        *options,
+    )
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert CANARY not in outcome.err
+    assert not (data / "out.csv").exists()
+
+
+@pytest.mark.parametrize("schema", [True, False])
+def test_a_report_compares_without_the_identifiers(data, capsys, schema):
+    known = ("--schema", data / "schema.yaml") if schema else ()
+    options = ("--epsilon", 1, *known, "--unit", "who", "--rows-per-unit", 2, "--report", data / "r.html")
+    assert run(capsys, "synth", data / "data.csv", data / "out.csv", *options).code == 0
+    assert "who" not in re.findall(r"<strong>(.*?)</strong>", (data / "r.html").read_text())
+
+
+def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):
+    drafted = run(capsys, "schema", data / "data.csv", "--unit", "who")
+    assert drafted.code == 0
+    assert "who:" not in drafted.out
+    checked = run(capsys, "schema", data / "data.csv", "--check", data / "schema.yaml", "--unit", "who")
+    assert checked.code == 0
+    assert "column 'who': 20 of 300 rows have no identifier and are dropped" in checked.out
+    missing = run(capsys, "schema", data / "data.csv", "--unit", "nobody")
+    assert (missing.code, "no column 'nobody'" in missing.err) == (2, True)
+
+
+def test_identifiers_in_a_csv_are_compared_as_they_are_written(tmp_path, exact_answers):
+    path = tmp_path / "v.csv"
+    path.write_text("who,ill,age\n007,flu,1\n7,flu,2\n7.0,flu,3\n7,well,4\n,cold,5\n-9,cold,6\n")
+    schema = Schema(dict(SCHEMA.columns), missing="-9")
+    ledger = PrivSyn(1.0, DELTA, schema, unit="who", rows_per_unit=1).fit(path).ledger_
+    assert exact_answers[0].sum() == 2 * 3  # a row of each of three persons, in two columns
+    assert not any("read off" in fact for fact in ledger.public_inputs)
+
+
+@both
+def test_one_person_moves_no_answer_further_than_the_ledger_says_whoever_is_spelt_alike(
+    method, exact_answers
+):
+    """7 and 007, who shared three rows: one left and the other's came instead, sqrt 2 times as far."""
+    table = pd.DataFrame(
+        {"ill": ["flu"] * 3 + ["cold"] * 3, "who": ["7"] * 3 + ["007"] * 3, "age": [1] * 3 + [9] * 3}
+    )
+    moves = set()
+    for leaver in ("7", "007"):
+        for rest in (table, table[table["who"] != leaver]):
+            exact_answers.clear()
+            ledger = fitted(rest, method=method, seed=3).ledger_
+            seen = exact_answers[0]
+            moves.add(tuple(seen.tolist()))
+    whole, *others = sorted(moves, key=sum, reverse=True)
+    for other in others:
+        assert np.linalg.norm(np.subtract(whole, other)) == pytest.approx(ledger.spends[0].sensitivity)
+
+
+def test_rows_that_change_their_order_from_walk_to_walk_are_refused():
+    """Who keeps which rows is decided on one walk and done on others: 249 rows of one person once passed."""
+    table = pd.DataFrame({"who": ["a"] * 50 + [f"p{i}" for i in range(50)], "x": [1] * 50 + [0] * 50})
+    walks = []
+
+    def batches():
+        walks.append(1)
+        yield table.iloc[:: 1 if len(walks) == 1 else -1]
+
+    model = PrivSyn(1.0, schema=Schema({"x": Categorical([0, 1])}), unit="who", rows_per_unit=1)
+    with (
+        patch.object(synthesizer, "open_table", lambda *_, **__: Stream(table.iloc[:0], batches)),
+        pytest.raises(InputError, match="another order each time"),
+    ):
+        model.fit(table)
+
+
+def test_parts_that_change_their_order_from_walk_to_walk_are_refused():
+    dataframe = pytest.importorskip("dask.dataframe")
+    from dask.delayed import delayed
+
+    def part():
+        return VISITS.sample(frac=1)
+
+    shuffled = dataframe.from_delayed([delayed(part, pure=False)()], meta=VISITS.iloc[:0])
+    with pytest.raises(InputError, match="could not be counted"):
+        fitted(shuffled)

@@ -1,0 +1,136 @@
+"""Check the habits that no linter knows; `make lint` runs this.
+
+Files have at most 300 lines, functions 60, folders 14 files. No passage of eight lines stands twice in the package.
+Documentation, docstrings, comments and messages use standard terms: `WORDS` lists home-made ones, each with a better
+word. A line that needs one of them all the same ends in the comment ``style: allow``.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MOST_LINES, MOST_FUNCTION_LINES, MOST_FILES, PASSAGE = 300, 60, 14, 8
+
+WORDS = {
+    r"heard": "measured",
+    r"told": "given, reported",
+    r"tells? (of|nothing)": "shows",
+    r"(said|seen) of": "known about",
+    r"made anew": "generated, replaced",
+    r"as it came": "unchanged",
+    r"what is had": "what is known",
+    r"whatever it (be|is)": "any",
+    r"in so many words": "(leave out)",
+    r"broken off": "interrupted",
+    r"(go|goes|going|gone) on with": "resume",
+    r"by lot": "at random",
+    r"lots": "random draws",
+    r"the rim": "table/",
+    r"things?": "(name it)",
+    r"wants": "needs",
+    r"anew": "again",
+    r"mend(s|ed|ing)?": "fix",
+    r"of itself": "(leave out)",
+    r"by itself": "alone, by default",
+    r"so many": "n",
+    r"for ever": "any time",
+}
+HOME_MADE = re.compile("|".join(rf"\b({word})\b" for word in WORDS), re.IGNORECASE)
+
+
+def main() -> int:
+    """Print every breach and return 1, or return 0."""
+    modules = sorted((ROOT / "privsyn").rglob("*.py"))
+    breaches = [
+        *(breach for path in modules for breach in too_long(path)),
+        *too_full(modules),
+        *repeated(modules),
+        *(breach for path in modules for breach in home_made(path, prose_of_code(path))),
+        *(breach for path in pages() for breach in home_made(path, prose_of_page(path))),
+    ]
+    sys.stdout.writelines(f"{breach}\n" for breach in breaches)
+    return 1 if breaches else 0
+
+
+def pages() -> list[Path]:
+    """Return the pages that users read; the changelog keeps what was written then."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def too_long(path: Path) -> Iterator[str]:
+    """Yield a breach for a file, and for each function, with too many lines."""
+    text = path.read_text(encoding="utf-8")
+    if (lines := text.count("\n")) > MOST_LINES:
+        yield f"{path.relative_to(ROOT)}: {lines} lines, at most {MOST_LINES}"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            if body and (length := (node.end_lineno or 0) - body[0].lineno + 1) > MOST_FUNCTION_LINES:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {length} lines of code"
+
+
+def too_full(modules: list[Path]) -> Iterator[str]:
+    """Yield a breach for each folder with too many modules."""
+    files = defaultdict(list)
+    for path in modules:
+        if path.name != "__init__.py":
+            files[path.parent].append(path)
+    for folder, inside in files.items():
+        if len(inside) > MOST_FILES:
+            yield f"{folder.relative_to(ROOT)}: {len(inside)} files, at most {MOST_FILES}"
+
+
+def repeated(modules: list[Path]) -> Iterator[str]:
+    """Yield a breach for each passage that stands in two places."""
+    places: dict[tuple[str, ...], tuple[Path, int]] = {}
+    for path in modules:
+        numbered = [(number, line.strip()) for number, line in enumerate(path.read_text().splitlines(), 1)]
+        code = [(n, line) for n, line in numbered if len(line) > 3 and not line.startswith(("#", "from ", "import "))]
+        last = 0
+        for start in range(len(code) - PASSAGE + 1):
+            passage = tuple(line for _, line in code[start : start + PASSAGE])
+            number = code[start][0]
+            other, there = places.setdefault(passage, (path, number))
+            if (other, there) != (path, number) and number > last:
+                yield f"{path.relative_to(ROOT)}:{number}: as {other.relative_to(ROOT)}:{there}"
+                last = code[start + PASSAGE - 1][0]
+
+
+def prose_of_code(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the comments and the texts of a module, with their lines; no code."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline))
+    for token in tokens:
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            for offset, line in enumerate(token.string.splitlines()):
+                if ">>>" not in line and "style: allow" not in token.line:
+                    yield token.start[0] + offset, line
+
+
+def prose_of_page(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page outside its code blocks."""
+    is_code = False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and "style: allow" not in line:
+            yield number, re.sub(r"`[^`]*`", "", line)
+
+
+def home_made(path: Path, prose: Iterator[tuple[int, str]]) -> Iterator[str]:
+    """Yield a breach for each word of `WORDS`."""
+    for number, line in prose:
+        for match in HOME_MADE.finditer(line):
+            better = next(better for word, better in WORDS.items() if re.fullmatch(word, match[0], re.IGNORECASE))
+            yield f"{path.relative_to(ROOT)}:{number}: {match[0]!r}: {better}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
