@@ -585,7 +585,7 @@ ROWS = (
     ),
     bug(
         "an error message with what failed on a cluster",
-        "privsyn/table/io/spark_source.py",
+        "privsyn/table/io/source.py",
         "    with suppress(Exception):\n        return run()\n",
         "    try:\n        return run()\n    except Exception as error:\n        said = f'{said}: {error}'\n",
         "tests/test_released_only.py::test_what_fails_on_a_part_is_not_quoted",
@@ -601,7 +601,7 @@ ROWS = (
     ),
     bug(
         "a log of how many rows are read",
-        "privsyn/table/io/stream.py",
+        "privsyn/table/io/source.py",
         "    rows = batch_rows(len(frame.columns))\n    for start",
         "    rows = batch_rows(len(frame.columns))\n"
         "    __import__('logging').getLogger('privsyn').debug('%d rows', len(frame))\n    for start",
@@ -623,7 +623,7 @@ ROWS = (
     ),
     bug(
         "the rows of a person bounded nowhere on a cluster",
-        "privsyn/table/io/spark_source.py",
+        "privsyn/table/io/dask_source.py",
         "bounds=tuple(bounds))",
         "bounds=())",
         "tests/test_released_only.py::test_of_a_person_in_many_parts_no_more_rows_are_kept",
