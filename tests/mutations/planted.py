@@ -623,7 +623,7 @@ ROWS = (
     ),
     bug(
         "the rows of a person bounded nowhere on a cluster",
-        "privsyn/table/io/dask_source.py",
+        "privsyn/table/io/source.py",
         "bounds=tuple(bounds))",
         "bounds=())",
         "tests/test_released_only.py::test_of_a_person_in_many_parts_no_more_rows_are_kept",
