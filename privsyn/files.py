@@ -55,7 +55,7 @@ def check_file(path: Path) -> None:
         elif not path.is_file():
             complaint = "is a folder or device, not a file"
         else:
-            with path.open("rb") as file:
+            with path.open("rb", buffering=0) as file:
                 file.read(1)
     except OSError as error:
         complaint = f"cannot be read ({error.strerror})"

@@ -18,7 +18,8 @@ from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
 from privsyn.table.encoding.identifiers import can_name, names_rows, with_identifiers
 from privsyn.table.encoding.parsing import moments
 from privsyn.table.io.csv_columns import marks_in
-from privsyn.table.io.csv_text import check_header, read_header
+from privsyn.table.io.csv_text import PLAIN, check_header
+from privsyn.table.io.first_line import read_header
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read import ending_of, read_columns, read_table
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
@@ -92,7 +93,7 @@ def _empty(table: object) -> pd.DataFrame:
     """The names and dtypes of a table, without a row; of a CSV, which has no dtypes, the names."""
     if is_csv(table):
         path = Path(cast(str, table))
-        check_header(path, names := read_header(path))
+        check_header(path, names := read_header(path, PLAIN))
         return pd.DataFrame({name: [] for name in names}, dtype=TEXT)
     return read_columns(table)
 

@@ -7,13 +7,12 @@ public, and said; what is seen not to be is refused.
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
@@ -21,8 +20,8 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError
+from privsyn.table.io.first_line import first_line, is_gzip, not_text, read_header, unreadable
 from privsyn.table.schema.csv_dialect import DELIMITERS, CsvFormat
-from privsyn.table.schema.validation import check_names
 
 PLAIN = CsvFormat()
 """How programs write a CSV."""
@@ -50,18 +49,18 @@ def check_text(path: Path, spelling: CsvFormat) -> list[str]:
     A file that is seen not to be well-formed is refused, in words that quote none of it.
     """
     _check_quotes(path)
-    return _header(path, spelling)[0]
+    return read_header(path, spelling)
 
 
 def walk_text(path: Path, spelling: CsvFormat) -> Iterator[pa.Table]:
     """The cells of a CSV file as text, some rows at a time."""
-    names, has_rows = _header(path, spelling)
+    names = read_header(path, spelling)
     complaint = f"{path}: its header cannot be read: write one name for each column, with commas between"
     try:
         with ExitStack() as stack:
-            packing = "gzip" if _is_gzip(path) else None
+            packing = "gzip" if is_gzip(path) else None
             batches: Iterable[pa.RecordBatch] = ()
-            if has_rows:
+            if _has_rows(path):
                 stream = stack.enter_context(pa.input_stream(str(path), compression=packing))
                 batches = stack.enter_context(_reader(stream, names, spelling))
             for batch in batches:
@@ -71,8 +70,8 @@ def walk_text(path: Path, spelling: CsvFormat) -> Iterator[pa.Table]:
             else:
                 complaint = ""
     except Exception as error:  # its text quotes the row
-        if "UTF8" in str(error):
-            complaint = _misspelt(path, spelling)
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+            complaint = not_text(path, spelling)
         elif "straddling" in str(error):  # a row goes on beyond the block after the one that it begins in
             complaint = (
                 f"{path}: some row is longer than {LONGEST_ROW >> 20} MiB, the most that a row may have:"
@@ -97,11 +96,6 @@ def _reader(stream: pa.NativeFile, names: Sequence[str], spelling: CsvFormat) ->
     )
 
 
-def read_header(path: Path, spelling: CsvFormat = PLAIN) -> list[str]:
-    """The names of the columns of a CSV file; no row is looked at."""
-    return _header(path, spelling)[0]
-
-
 def _check_quotes(path: Path) -> None:
     """Refuse a file in which some quote must be open: closed ones and doubled ones come in pairs."""
     quotes, complaint = 0, ""
@@ -110,51 +104,22 @@ def _check_quotes(path: Path) -> None:
             while block := file.read(2**20):
                 quotes += block.count(b'"')
     except (OSError, EOFError, zlib.error) as error:
-        complaint = f"{path}: cannot be read as CSV ({_reason(error)})"
+        complaint = unreadable(path, error)
     if quotes % 2:
         complaint = f"{path}: some quote is not closed: a quote within a cell is doubled, and the cell quoted"
     if complaint:
         raise InputError(complaint)
 
 
-def _misspelt(path: Path, spelling: CsvFormat) -> str:
-    return f"{path}: not text in {spelling.encoding.upper()}: save it so, or say its encoding in the schema"
-
-
-def _header(path: Path, spelling: CsvFormat) -> tuple[list[str], bool]:
-    """The names of the columns, and whether anything follows them."""
-    complaint = f"{path}: is empty: its first line is to hold the names of the columns"
-    names, has_rows = [], False
-    try:
-        with _open(path) as file:
-            encoding = "utf-8-sig" if spelling.encoding == "utf-8" else spelling.encoding
-            lines = io.TextIOWrapper(file, encoding=encoding, newline="")
-            names = next((row for row in csv.reader(lines, delimiter=spelling.delimiter) if row), [])
-            has_rows = any(line.strip("\r\n") for line in lines)
-    except UnicodeDecodeError:
-        names, complaint = [], _misspelt(path, spelling)
-    except csv.Error as error:
-        names, complaint = [], f"{path}: cannot be read as CSV ({_reason(error)})"
-    if not names:
-        raise InputError(complaint)
-    if any("\n" in name or "\r" in name for name in names):  # as a rule rows, after a quote left open
-        raise InputError(
-            f"{path}: its header does not end with its line: close its quotes, or rename a column"
-        )
-    check_names(names, f"{path}: ")
-    return names, has_rows
+def _has_rows(path: Path) -> bool:
+    """Whether anything but blank lines follows the header."""
+    with _open(path) as file:
+        file.read(len(first_line(path)))
+        return any(block.strip(b"\r\n") for block in iter(partial(file.read, 2**20), b""))
 
 
 def _open(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path) if _is_gzip(path) else path.open("rb"))
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or "it is damaged or no text"
-
-
-def _is_gzip(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
+    return cast(IO[bytes], gzip.open(path) if is_gzip(path) else path.open("rb"))
 
 
 def check_header(path: Path, names: Sequence[str], known: Collection[str] = ()) -> None:

@@ -17,7 +17,8 @@ from privsyn.errors import InputError
 from privsyn.files import check_file
 from privsyn.table.io.arrow import frame_of, readable
 from privsyn.table.io.csv_columns import no_rows, read_csv
-from privsyn.table.io.csv_text import PLAIN, read_header
+from privsyn.table.io.csv_text import PLAIN
+from privsyn.table.io.first_line import read_header
 from privsyn.table.io.frame_type import FrameType, Source
 from privsyn.table.io.parquet_folder import is_folder, parts_of
 from privsyn.table.schema.schema import Schema

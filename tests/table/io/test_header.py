@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+from codecs import BOM_UTF8
 from pathlib import Path
+from typing import IO, Any
 
+import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from command import Outcome, fill, run
 
-from privsyn import Categorical, InputError, Numerical, Schema, plan, read_schema
+from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read_schema
+from privsyn.table import first_line
+from privsyn.table.io.first_line import read_header
 from privsyn.table.io.read import read_table
 from privsyn.table.schema.csv_dialect import CsvFormat
 
@@ -90,3 +98,119 @@ def test_one_column_with_a_strange_name_is_one_where_the_schema_names_it(folder)
 def test_a_data_frame_has_names_whatever_they_are():
     frame = pd.DataFrame({"2019": [1], "": [2]})
     assert list(read_table(frame).frame) == ["2019", ""]
+
+
+# --- no byte after the header is read where no row is ------------------------------------------------------
+
+UNREAD = (
+    ("plan", "t.csv", "--epsilon", 1),
+    ("plan", "t.csv", "--epsilon", 1, "--schema", "schema.yaml"),
+    ("schema", "t.csv", "--from-dtypes"),
+)
+HEADER = b"age,job,pay,start\n"
+POISON = {
+    "nothing": b"",
+    "not UTF-8": b"39,\xff\xfe,1,2\n",
+    "a quote left open": b'39,"clerk,1,2\n',
+    "a row that is too short": b"39\n",
+    "no text at all": bytes(range(256)) * 40,
+    "ends of lines of every kind": b"\r\n\n\r39,clerk,1,2\r",
+}
+
+
+class Sealed(io.FileIO):
+    """A file of which no byte can be read but the first ones."""
+
+    first = 0
+
+    def read(self, size: int = -1) -> bytes:
+        assert 0 <= size <= self.first - self.tell(), "reads beyond the header"
+        return super().read(size)
+
+    def readinto(self, buffer: object) -> int:
+        raise AssertionError("reads ahead, into a buffer")
+
+
+def seal(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    """Let no table be read beyond its first bytes."""
+    plainly = Path.open
+
+    def opened(path: Path, mode: str = "r", *options: object, **more: object) -> IO[Any]:
+        if not path.name.startswith("t.csv"):
+            return plainly(path, mode, *options, **more)
+        file = Sealed(path)
+        file.first = first
+        return file if more.get("buffering") == 0 else io.BufferedReader(file)
+
+    monkeypatch.setattr(Path, "open", opened)
+
+
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
+@pytest.mark.parametrize("command", UNREAD, ids=["plan", "plan with a schema", "schema"])
+def test_no_byte_after_the_header_of_a_csv_is_read(command, poison, folder, capsys, monkeypatch):
+    fill(folder)
+    Path("t.csv").write_bytes(HEADER)
+    alone = run(capsys, *command)
+    assert alone.code == 0
+    Path("t.csv").write_bytes(HEADER + poison)
+    seal(monkeypatch, len(HEADER))
+    assert run(capsys, *command) == alone
+
+
+@pytest.mark.parametrize("command", [(*command[:1], "t.csv.gz", *command[2:]) for command in UNREAD])
+def test_no_more_of_a_packed_csv_is_read_than_its_header_needs(command, folder, capsys, monkeypatch):
+    fill(folder)
+    rows = np.random.default_rng(0).bytes(20_000)
+    Path("t.csv.gz").write_bytes(gzip.compress(HEADER))
+    alone = run(capsys, *command)
+    assert alone.code == 0
+    packed = gzip.compress(HEADER + rows)
+    Path("t.csv.gz").write_bytes(packed[:400] + b"\0" * 30_000)
+    seal(monkeypatch, 400)
+    assert run(capsys, *command) == alone
+
+
+def test_of_a_parquet_file_only_the_footer_is_decoded(folder, capsys):
+    fill(folder)
+    table = pd.DataFrame({"age": [17] * 90, "job": pd.Categorical(["baker"] * 90), "pay": 1.5, "start": "x"})
+    table.to_parquet("t.parquet")
+    whole = Path("t.parquet").read_bytes()
+    pages = pq.read_metadata("t.parquet").serialized_size + 8
+    for options in (("plan", "t.parquet", "--epsilon", 1), ("schema", "t.parquet", "--from-dtypes")):
+        Path("t.parquet").write_bytes(whole)
+        read = run(capsys, *options)
+        Path("t.parquet").write_bytes(whole[:4] + b"\xff" * (len(whole) - pages - 4) + whole[-pages:])
+        assert run(capsys, *options) == read
+        assert read.code == 0
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r", b""], ids=repr)
+@pytest.mark.parametrize("before", [b"", b"\n\r\n", BOM_UTF8, BOM_UTF8 + b"\r\n"], ids=repr)
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_the_header_is_the_first_line_that_is_not_blank(name, before, ending, folder):
+    names = ["age", 'a "b", c', "é"]
+    parts = [b"", before, 'age,"a ""b"", c",é'.encode(), ending, b"1,2,3" * bool(ending)]
+    # A packed file may consist of several, joined.
+    Path(name).write_bytes(b"".join(map(gzip.compress, parts) if name.endswith("gz") else parts))
+    assert read_header(Path(name), CsvFormat()) == names
+    assert read_table(name, Schema(dict.fromkeys(names, Text()))).frame.shape == (bool(ending), 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", b"", "is empty: its first line"),
+        ("t.csv", b"\n\r\n", "is empty: its first line"),
+        ("t.csv", b'a,"b\nc",d\n', "its header does not end with its line"),
+        ("t.csv", b"a,\xff\n1,2\n", "not text in UTF-8"),
+        ("t.csv", b"a" * 101, "its first line is longer than 1 MB"),
+        ("t.csv.gz", b"", "is empty: its first line"),
+        ("t.csv.gz", b"age,job\n", "cannot be read as CSV"),
+        ("t.csv.gz", gzip.compress(b"age,job\n")[:15], "cannot be read as CSV"),
+    ],
+)
+def test_a_header_that_cannot_be_read_is_one_line(name, content, words, folder, capsys, monkeypatch):
+    monkeypatch.setattr(first_line, "LONGEST_LINE", 100)
+    Path(name).write_bytes(content)
+    for command in (("plan", name, "--epsilon", 1), ("schema", name, "--from-dtypes")):
+        assert words in refused(run(capsys, *command))
