@@ -39,7 +39,8 @@ LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions o
 
 # What every run takes as public, in the ledger's words.
 PUBLIC = (
-    "the names, the order and the dtypes of the columns, and the type of each category column's values",
+    "the names, the order and the dtypes of the columns, the type of each category column's values,"
+    " and which columns Arrow declares not null",
     "all that the schema says",
     "the settings",
 )
@@ -263,7 +264,8 @@ class PrivSyn:
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
-        self.release_ = Release(codec, learnt, ledger, self.method, rows.form.without(codec.dropped))
+        form = rows.form.only(set(codec.names).difference(codec.dropped))
+        self.release_ = Release(codec, learnt, ledger, self.method, form)
         if codec.dropped:
             warn_dropped(codec.dropped)
         if unknown.objects:

@@ -93,7 +93,11 @@ def repeated(modules: list[Path]) -> Iterator[str]:
     places: dict[tuple[str, ...], tuple[Path, int]] = {}
     for path in modules:
         numbered = [(number, line.strip()) for number, line in enumerate(path.read_text().splitlines(), 1)]
-        code = [(n, line) for n, line in numbered if len(line) > 3 and not line.startswith(("#", "from ", "import "))]
+        code = [
+            (n, line)
+            for n, line in numbered
+            if len(line) > 3 and not line.startswith(("#", "from ", "import "))
+        ]
         last = 0
         for start in range(len(code) - PASSAGE + 1):
             passage = tuple(line for _, line in code[start : start + PASSAGE])
@@ -128,7 +132,9 @@ def home_made(path: Path, prose: Iterator[tuple[int, str]]) -> Iterator[str]:
     """Yield a breach for each word of `WORDS`."""
     for number, line in prose:
         for match in HOME_MADE.finditer(line):
-            better = next(better for word, better in WORDS.items() if re.fullmatch(word, match[0], re.IGNORECASE))
+            better = next(
+                better for word, better in WORDS.items() if re.fullmatch(word, match[0], re.IGNORECASE)
+            )
             yield f"{path.relative_to(ROOT)}:{number}: {match[0]!r}: {better}"
 
 

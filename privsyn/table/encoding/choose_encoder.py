@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.table.encoding.dtypes import Dtype, Family, decimals_of, dtype_text, family, number_type, tick
+from privsyn.table.encoding.dtypes import (
+    Dtype,
+    Family,
+    decimals_of,
+    dtype_text,
+    family,
+    number_type,
+    shown_dtype,
+    tick,
+)
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, NumericalEncoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
@@ -191,8 +200,7 @@ def _length(column: Duration, dtype: Dtype, kind: Family) -> DurationEncoder:
 
 
 def _its(dtype: Dtype) -> str:
-    # The categories are left out: as a rule they were read off the rows.
-    return f"its dtype is {'category' if isinstance(dtype, pd.CategoricalDtype) else dtype}"
+    return f"its dtype is {shown_dtype(dtype)}"
 
 
 def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
@@ -202,7 +210,8 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
     for name, dtype in table.dtypes.items():
         text = "object" if isinstance(schema.columns[str(name)], Text) else dtype_text(dtype)
         if text is None:
-            raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to a common one")
+            its = shown_dtype(dtype)
+            raise InputError(f"column {name!r}: its dtype is {its}: convert it to a common one")
         texts.append(text)
     return tuple(texts)
 

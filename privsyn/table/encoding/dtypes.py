@@ -141,6 +141,19 @@ def dtype_text(dtype: Dtype) -> str | None:
         return None
 
 
+def shown_dtype(dtype: Dtype) -> str:
+    """Name a dtype in a message, without the categories and the nested types, which may follow from cells.
+
+    >>> shown_dtype(pd.CategoricalDtype(["rare"])), shown_dtype(pd.ArrowDtype(pa.list_(pa.int8())))
+    ('category', 'list[pyarrow]')
+    """
+    if isinstance(dtype, pd.CategoricalDtype):
+        return CATEGORY
+    if isinstance(dtype, pd.ArrowDtype):
+        return f"{str(dtype.pyarrow_dtype).partition('<')[0]}[pyarrow]"
+    return str(dtype)
+
+
 def parse_dtype(text: str) -> Dtype:
     """The dtype that `dtype_text` wrote; for a category, one without categories."""
     if text in (CATEGORY, ORDERED_CATEGORY):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.table.encoding.dtypes import Dtype, family, number_type
+from privsyn.table.encoding.dtypes import Dtype, family, number_type, shown_dtype
 from privsyn.table.schema.columns import Identifier
 from privsyn.table.schema.schema import Schema
 
@@ -83,7 +83,7 @@ def make_maker(column: Identifier, dtype: Dtype) -> IdentifierMaker:
         return NumberMaker(dtype)
     if kind in ("text", "object"):
         return TextMaker(dtype, column.format)
-    raise InputError(f"an identifier is text or a whole number, not {kind or dtype}: convert it")
+    raise InputError(f"an identifier is text or a whole number, not {kind or shown_dtype(dtype)}: convert it")
 
 
 def names_rows(name: str) -> bool:

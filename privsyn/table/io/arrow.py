@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.errors import InputError
+from privsyn.table.io.arrow_schema import public_columns
 from privsyn.table.schema.validation import check_names
 
 _DTYPES = {
@@ -31,11 +32,12 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
     """An Arrow table as a data frame whose dtypes follow from its types alone.
 
     pandas by itself would make integers floats where a cell is missing, so that one row decides a dtype.
-    Where pandas wrote the table, what it noted of its own dtypes and of its index holds beside that.
+    Where pandas wrote the table, its metadata names dtypes too, and an index, which is dropped.
     """
     check_names(table.column_names, f"{what}: ")
     frame = None
     with suppress(Exception):  # its text may quote a cell
+        table = public_columns(table)
         columns = [_readable(cells) for cells in table.columns]
         readable = pa.Table.from_arrays(columns, names=table.column_names).replace_schema_metadata(
             table.schema.metadata
@@ -50,7 +52,8 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     """A data frame without cells of Arrow's that pandas fails at; it has the dtypes of the one that is given.
 
     `pandas.read_parquet` takes text as it comes; where that is not UTF-8, pandas fails at the whole column
-    later, and quotes the cell. Sound columns are looked over once, and not copied.
+    later, and quotes the cell. Sound columns are looked over once, and not copied. Only the dtype of an Arrow
+    dictionary changes, to what `frame_of` makes of it: the width of its indices follows from the rows.
 
     >>> frame = pd.DataFrame({"name": pd.array(["Ann", None], "string[pyarrow]")})
     >>> readable(frame) is frame
@@ -60,7 +63,10 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     for place, dtype in enumerate(frame.dtypes):
         if _is_arrow(dtype):
             cells = pa.chunked_array(pa.array(frame.iloc[:, place].array))
-            if (sound := _readable(cells)) is not cells:
+            sound = _readable(cells)
+            if pa.types.is_dictionary(cells.type):
+                mended[place] = sound.to_pandas(types_mapper=_dtype).array
+            elif sound is not cells:
                 mended[place] = dtype.__from_arrow__(sound.cast(cells.type))
     if mended:
         frame = frame.copy(deep=False)

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError
+from privsyn.table.io.arrow_schema import INDEX, public_schema
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 
@@ -24,9 +25,9 @@ class FrameType:
     ----------
     kind : "pandas", "polars" or "pyarrow"
     types : pyarrow.Schema, optional
-        The types of an Arrow table, bare: what programs note beside them (an index, a list of values) is
-        left out, for it was read off the rows. A column whose type has room for such notes is left out too:
-        what comes out is what Arrow makes of its cells.
+        The `public_schema` of an Arrow table: types without what programs read off the rows. Nested and
+        extension types are left out, because they have room for metadata of their own. Arrow then chooses
+        a type that fits the synthetic cells.
     enums : tuple of str
         The columns that are polars' Enum. Their values are those of the schema.
 
@@ -44,17 +45,16 @@ class FrameType:
     @classmethod
     def of(cls, table: pa.Table, polars: Any = None) -> FrameType:
         """The form of an Arrow table, or of the polars frame that it was made from."""
-        fields = [field for field in table.schema if _is_bare(field.type)]
-        bare = pa.schema([pa.field(field.name, field.type, field.nullable) for field in fields])
+        bare = pa.schema([field for field in public_schema(table.schema) if _is_bare(field.type)])
         if polars is None:
             return cls("pyarrow", bare)
         enums = (name for name, dtype in polars.schema.items() if str(dtype).startswith("Enum"))
         return cls("polars", bare, tuple(enums))
 
-    def without(self, names: Collection[str]) -> FrameType:
-        """The form without some columns, which do not come out: of free text not even the type is kept."""
-        types = None if self.types is None else pa.schema([f for f in self.types if f.name not in names])
-        return FrameType(self.kind, types, tuple(name for name in self.enums if name not in names))
+    def only(self, names: Collection[str]) -> FrameType:
+        """Return the form of some columns. Of those that do not come out, not even the type is kept."""
+        types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
+        return FrameType(self.kind, types, tuple(name for name in self.enums if name in names))
 
     def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
         """A synthetic table in this form."""
@@ -78,8 +78,8 @@ class FrameType:
                 continue
             field = self.types.field(name)
             nullable = field.nullable or getattr(schema.columns[name], "nullable", False)
-            fields.append(field.with_nullable(nullable))
             columns.append(_as_type(frame[name], field.type))
+            fields.append(pa.field(name, columns[-1].type, nullable))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def _polars(self, table: pa.Table, schema: Schema) -> Any:
@@ -140,18 +140,26 @@ def _is_bare(kind: pa.DataType) -> bool:
     """
     if pa.types.is_dictionary(kind):
         return _is_bare(kind.value_type)
-    return not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType))
+    other = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # listed text is of any length
+    return not (other or isinstance(kind, pa.BaseExtensionType))
 
 
 def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
-    """The cells as Arrow's own; in doubt, a type as near as Arrow makes of them."""
-    if pa.types.is_dictionary(kind):
-        found = pa.Array.from_pandas(cells.array)
-        if not isinstance(cells.dtype, pd.CategoricalDtype):
-            found = found.cast(kind.value_type).dictionary_encode()
-        with suppress(pa.ArrowException):  # more values than the indices can count
-            indices = found.indices.cast(kind.index_type)
-            values = found.dictionary.cast(kind.value_type)
-            return pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)
-        return found
-    return pa.Array.from_pandas(cells).cast(kind)
+    """Return the cells as an Arrow array of this type."""
+    if not pa.types.is_dictionary(kind):
+        return pa.Array.from_pandas(cells).cast(kind)
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        return _of_categories(cells, kind)
+    found = pa.Array.from_pandas(cells.array).cast(kind.value_type).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(found.indices, found.dictionary, ordered=kind.ordered)
+
+
+def _of_categories(cells: pd.Series, kind: pa.DataType) -> pa.DictionaryArray:
+    """Return categories as a dictionary; of text, if the type of its values cannot hold all of them."""
+    listed = cells.cat.categories.tolist()
+    values = pa.array(map(str, listed))
+    with suppress(pa.ArrowException):
+        values = pa.array(listed, kind.value_type)
+    codes = cells.cat.codes.to_numpy()
+    indices = pa.array(codes, INDEX, mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)

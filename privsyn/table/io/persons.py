@@ -15,7 +15,7 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.types import Ints, Mask
-from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type
+from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_columns import MARKS
 from privsyn.table.schema.validation import check_names
 
@@ -67,7 +67,9 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
 def _check_dtype(unit: str, dtype: Dtype) -> None:
     """Refuse a dtype that does not say how identifiers are written."""
     if family(_written(dtype)) not in ("text", "integer", "real", "object"):
-        raise InputError(f"column {unit!r}: an identifier is text or a whole number, not {_written(dtype)}")
+        raise InputError(
+            f"column {unit!r}: an identifier is text or a whole number, not {shown_dtype(_written(dtype))}"
+        )
     if dtype == OBJECT and dtype != TEXT:
         raise InputError(
             f"column {unit!r}: its dtype is object, which does not say what an identifier is:"

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from privsyn.errors import InputError
 from privsyn.files import check_file
 from privsyn.table.io.arrow import frame_of, readable
+from privsyn.table.io.arrow_schema import public_columns, public_schema
 from privsyn.table.io.csv_columns import no_rows, read_csv
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.first_line import read_header
@@ -86,7 +87,7 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
     if isinstance(source, Schema):
         return no_rows(source.columns, source)
     if isinstance(source, pd.DataFrame):
-        return source.iloc[:0]
+        return readable(source.iloc[:0])
     if not isinstance(source, str | PathLike):
         return frame_of(_arrow_of(source).schema.empty_table(), "the table")
     path = Path(source)
@@ -119,10 +120,14 @@ def check_excel_safe(path: str | PathLike[str], *, excel_safe: bool) -> None:
 
 
 def parquet_schema(files: Sequence[Path]) -> pa.Schema:
-    """The one schema of the Parquet files of a table."""
+    """Return the schema of the first file of a table; refuse files of other columns or types.
+
+    Files may differ in what depends on their rows: metadata, an index, the width of a dictionary's indices.
+    """
     schemas = [_schema_of(file) for file in files]
-    for file, schema in zip(files, schemas, strict=True):
-        if not schema.equals(schemas[0]):
+    columns = [public_schema(schema) for schema in schemas]
+    for file, its in zip(files, columns, strict=True):
+        if not its.equals(columns[0]):
             raise InputError(f"{file}: other columns or types than {files[0].name}: write all files alike")
     return schemas[0]
 
@@ -147,5 +152,5 @@ def _read_file(path: Path, schema: Schema | None, unit: str | None) -> Source:
 
 def _read_parquet(path: Path) -> pa.Table:
     with suppress(Exception), pq.ParquetFile(path) as file:
-        return file.read()
+        return public_columns(file.read())
     raise InputError(f"{path}: not a Parquet file, or a damaged one")

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from privsyn.errors import InputError
 from privsyn.files import check_file
 from privsyn.table.io.arrow import frame_of
+from privsyn.table.io.arrow_schema import public_schema
 from privsyn.table.io.csv_columns import CsvTable
 from privsyn.table.io.csv_text import walk_text
 from privsyn.table.io.frame_type import FrameType
@@ -31,6 +32,9 @@ A = TypeVar("A")
 
 BATCHES = "the dtypes of every batch, and that all batches can be made"
 """Public of batches: pandas takes the dtypes of each off its cells, unless it is told them."""
+
+DATA_SET = "that every file of the data set can be read in the data set's types"
+"""Public of a pyarrow.dataset: its first file decides these types, by the width of its indices too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +108,8 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
     if isinstance(source, Iterator):
         return _batches(source)
     if hasattr(source, "scanner") and hasattr(source, "schema"):  # pyarrow.dataset, which few have imported
-        return _arrow(source.schema, partial(_scan, source), "the data set")
+        stream = _arrow(source.schema, partial(_scan, source), "the data set")
+        return replace(stream, public_inputs=(DATA_SET,))
     table = read_table(source, schema, unit=unit)
     return Stream(table.frame.iloc[:0], partial(slices, table.frame), form=table.form)
 
@@ -155,12 +160,17 @@ def _scan(source: Any) -> Iterator[pa.RecordBatch]:
 def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Stream:
     empty = schema.empty_table()
     form = replace(FrameType.of(empty), kind="pandas")
-    return Stream(frame_of(empty, what), partial(_arrow_frames, batches, what), form=form)
+    return Stream(frame_of(empty, what), partial(_arrow_frames, batches, schema, what), form=form)
 
 
-def _arrow_frames(batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Iterator[pd.DataFrame]:
+def _arrow_frames(
+    batches: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema, what: str
+) -> Iterator[pd.DataFrame]:
+    """Frames of the columns of `schema`; its metadata, not that of each file, decides their dtypes."""
+    names = public_schema(schema).names
     for batch in batches():
-        yield frame_of(pa.Table.from_batches([batch]), what)
+        table = pa.Table.from_batches([batch]).select(names).replace_schema_metadata(schema.metadata)
+        yield frame_of(table, what)
 
 
 def _batches(source: Iterator[Any]) -> Stream:

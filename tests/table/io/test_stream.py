@@ -18,7 +18,7 @@ from privsyn.table.io import csv_text
 from privsyn.table.io.dask_source import PARTS
 from privsyn.table.io.read import read_table
 from privsyn.table.io.spark_source import MADE
-from privsyn.table.io.stream import BATCHES, open_table
+from privsyn.table.io.stream import BATCHES, DATA_SET, open_table
 
 KNOWN = Schema(
     {
@@ -69,7 +69,8 @@ def saved(table, folder, schema=KNOWN, **settings):
     with zipfile.ZipFile(folder / "m.privsyn") as file:
         text = json.loads(file.read("release.json"))
         public = text["ledger"]["public_inputs"]
-        text["ledger"]["public_inputs"] = [said for said in public if said not in (BATCHES, MADE, PARTS)]
+        way = (BATCHES, DATA_SET, MADE, PARTS)
+        text["ledger"]["public_inputs"] = [said for said in public if said not in way]
         return file.read("arrays.npz"), {key: text[key] for key in text if key != "form"}
 
 
