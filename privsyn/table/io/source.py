@@ -152,8 +152,7 @@ class Parts(RawTable):
     def keep(self, bounds: Sequence[KeptRows]) -> Parts:
         """The rows of each part that its bound keeps; the choice is made anew each time it is asked."""
         unit = bounds[0].unit
-        head, form = self.head.drop(columns=unit), self.form.without((unit,))
-        return replace(self, head=head, form=form, bounds=tuple(bounds))
+        return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
 
 
 def _from_head(

@@ -68,7 +68,6 @@ class Stream(RawTable):
         return replace(
             self,
             head=self.head.drop(columns=bound.unit),
-            form=self.form.without((bound.unit,)),
             batches=lambda: bound.kept_of(self.batches()),
         )
 
