@@ -96,8 +96,9 @@ class Accuracy:
 
     @cached_property
     def _labels(self) -> dict[str, tuple[str, ...]]:
-        """Of the values as they were counted: rare ones and neighbours may be one."""
-        words = labels(self.codec, self.learnt.merging.groups)
+        """Labels of the values as they were counted: rare values and neighbours may be counted together."""
+        merging = self.learnt.merging
+        words = labels(self.codec, merging.groups, merging.shares)
         return dict(zip(self.codec.domain.names, words, strict=True))
 
     def __repr__(self) -> str:
