@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, Time, load
+from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema, Time, load
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import bin_labels, labels, members, range_words
@@ -176,3 +176,49 @@ def test_ranges_are_written_for_people(column, expected):
         column, np.dtype(object) if isinstance(column, Datetime | Time) else np.dtype(float)
     )
     assert bin_labels(coder.grid, range_words(coder)) == expected
+
+
+def rising(rows, high, *, breaking):
+    """Two numbers of which the second is a little above the first, but for a share of the rows."""
+    rng = np.random.default_rng(0)
+    first = rng.gamma(2.0, high / 12, rows).astype(int).clip(0, high)
+    second = (first + rng.gamma(1.0, high / 120, rows).astype(int)).clip(0, high)
+    swap = rng.random(rows) < breaking
+    second[swap] = rng.integers(0, high + 1, swap.sum())
+    schema = Schema(
+        {name: Numerical(0, high, integer=True, nullable=False) for name in ("first", "second")},
+        constraints=[Increasing(["first", "second"])],
+    )
+    return pd.DataFrame({"first": first, "second": second}), schema
+
+
+def true_one_ways(release, table):
+    """The real counts of each column, in the codes of the release."""
+    merged = release.learnt.merging.merge(release.codec.encode(table))
+    return [np.bincount(merged.codes[:, j], minlength=size) for j, size in enumerate(merged.domain.sizes)]
+
+
+def test_intervals_of_columns_hold_though_rows_break_a_constraint():
+    """Two-sided. 15 runs of 64 cells: the share that holds has a standard deviation of 0.007, and leaves 0.95
+    by 0.036 but with probability 3e-7. When public zeros of the pair counted as answers, 0.87 held."""
+    table, schema = rising(2000, 99, breaking=0.4)
+    held = []
+    for seed in range(15):
+        release = PrivSyn(3.0, 1e-6, schema, seed=seed).fit(table).release_
+        for name, true in zip(("first", "second"), true_one_ways(release, table), strict=True):
+            cells = release.accuracy.counts(name)
+            held.append(((cells["low"] <= true) & (true <= cells["high"])).mean())
+    assert 0.914 < np.mean(held) < 0.986
+
+
+def test_expected_errors_of_columns_cover_what_constraints_change():
+    """The constraint moves 0.13 of the rows in each of 6 runs; the noise alone moves 0.02."""
+    table, schema = rising(4000, 3650, breaking=0.0)
+    expected, found = [], []
+    for seed in range(6):
+        release = PrivSyn(3.0, 1e-6, schema, seed=seed).fit(table).release_
+        true = true_one_ways(release, table)[0]
+        estimate = release.accuracy.counts("first")["estimate"]
+        found.append(np.abs(estimate - true).sum() / 2 / len(table))
+        expected.append(release.accuracy.tables["expected_error"][0])
+    assert 0.8 < np.mean(expected) / np.mean(found) < 1.4
