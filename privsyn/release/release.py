@@ -18,6 +18,7 @@ from privsyn.inference.fitted import Fitted, Method
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.marginals.types import Ints
 from privsyn.methods.paper.synthesise import synthesise_as_published
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, with_progress
@@ -236,6 +237,28 @@ class Release:
         chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
         restored = self.learnt.merging.restore(chosen, rng)
         return self.codec.decode(restored, rng, self.learnt.merging, start)
+
+    def drawn_counts(self, n: int, seed: int) -> dict[str, Ints]:
+        """Draw rows and count each column in them, in merged codes: constraints and drawing change counts.
+
+        The rows are drawn from the release, so it costs no privacy.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, at least 1.
+        seed : int
+
+        Raises
+        ------
+        InputError
+            If no row keeps the constraints.
+        """
+        rng = np.random.default_rng(seed)
+        merging = self.learnt.merging
+        records = self._records(self.learnt.one_ways + self._tables, n, rng)
+        numbers = self.codec.numbers(merging.restore(records, rng), rng, merging)
+        return {name: cells.count(numbers[name]) for name, cells in self.codec.cells(merging).items()}
 
     @cached_property
     def accuracy(self) -> Accuracy:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Integers, keep
+from privsyn.marginals.types import Floats, Integers, Ints, keep
 
 
 class Grid(Protocol):
@@ -85,6 +85,10 @@ class Cells:
         known = self.lows[:-1] if self.nullable else self.lows
         codes = np.clip(np.searchsorted(known, numbers, side="right") - 1, 0, None)
         return np.where(np.isnan(numbers), len(known), codes)
+
+    def count(self, numbers: Floats) -> Ints:
+        """Return how many of the numbers lie in each merged code."""
+        return np.bincount(self.groups[self.find(numbers)], minlength=self.merged)
 
     def draw(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """A number between each two, both included; NaN where the column has none."""
