@@ -22,6 +22,10 @@ class Grid(Protocol):
     def decimals(self) -> int | None:
         """How many decimals they have; None if they are real numbers."""
 
+    @property
+    def step(self) -> float:
+        """The distance of two neighbours; 0 for real numbers."""
+
     def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """A number between each two, both included; NaN where there is none."""
 
