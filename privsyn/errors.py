@@ -1,4 +1,4 @@
-"""The one error that is the caller's to mend, the one warning, and how both word what they show."""
+"""The one error that is the caller's to mend, the warnings, and how they word what they show."""
 
 from __future__ import annotations
 
@@ -34,6 +34,26 @@ def plural(number: float, thing: str) -> str:
     """
     text = f"{number:,.0f}"
     return f"{text} {thing}" if text == "1" else f"{text} {thing}s"
+
+
+class AbsentWarning(UserWarning):
+    """A sample with classes of equal size lacks a class, for the release counts no row of it."""
+
+
+def warn_absent(name: str, values: Sequence[object]) -> None:
+    """Warn the caller of `sample` of classes that are left out. It depends on the release alone."""
+    if values:
+        warnings.warn(about_absent(name, values), AbsentWarning, stacklevel=4)
+
+
+def about_absent(name: str, values: Sequence[object]) -> str:
+    """Say which values of a column are left out.
+
+    >>> about_absent("job", ["clerk", "cook"])
+    "balance 'job': left out, for the release counts no row of them: 'clerk', 'cook'"
+    """
+    named = ", ".join(map(repr, values[:5])) + (f" and {len(values) - 5} more" if len(values) > 5 else "")
+    return f"balance {name!r}: left out, for the release counts no row of them: {named}"
 
 
 class DroppedWarning(UserWarning):

@@ -29,6 +29,9 @@ class Grid(Protocol):
     def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """A number between each two, both included; NaN where there is none."""
 
+    def count(self, lows: Floats, highs: Floats) -> Floats:
+        """How many numbers lie between each two, both included."""
+
     def snap(self, numbers: Floats) -> Floats:
         """The numbers of the column that these are; NaN where it has none such."""
 
