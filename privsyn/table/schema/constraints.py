@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.table.schema.validation import flag
 
 Condition = Mapping[str, Any]
@@ -284,10 +284,8 @@ def _rows(rows: Any, columns: Sequence[str]) -> tuple[tuple[Any, ...], ...]:
 def _tuple(row: object) -> tuple[Any, ...]:
     cells = tuple(row) if isinstance(row, Sequence) and not isinstance(row, str) else (row,)
     cells = tuple(_single(cell) for cell in cells)
-    try:
+    with replace_errors("a row holds single values"):
         hash(cells)
-    except Exception:  # an object may raise what it likes
-        raise InputError("a row holds single values") from None
     if any(cell is None or cell != cell for cell in cells):
         raise InputError("a missing value is not listed: a row that lacks a cell keeps the constraint")
     return cells
