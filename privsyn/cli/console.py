@@ -93,6 +93,12 @@ def show_files(
         typer.echo(f"{ledger}: what was asked of the table, with which noise, and what it cost")
 
 
+def show_public_report(path: Path | None) -> None:
+    """Say where the public report is, if there is one."""
+    if path is not None:
+        typer.echo(f"{path}: what was released, and how sure it is")
+
+
 def show_report(path: Path) -> None:
     """Say where the comparison is."""
     typer.echo(f"{path}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")

@@ -10,11 +10,8 @@ from typing import Annotated
 
 import typer
 
+from privsyn.cli.keeping import StoppedError
 from privsyn.cli.options import ExcelSafe, Out, Rows
-
-
-class StoppedError(Exception):
-    """Ctrl-C, where there is more to say than that."""
 
 
 def sample(

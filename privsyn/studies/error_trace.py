@@ -41,7 +41,9 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
         pairs.
     """
     merging = release.learnt.merging
-    tables = [merging.merge(release.codec.encode(frame)) for frame in (real, synthetic)]
+    codec = release.codec
+    synthetic = synthetic.reindex(columns=codec.names)  # it lacks free text, which is not looked at
+    tables = [merging.merge(codec.encode(frame)) for frame in (real, synthetic)]
     pairs = list(combinations(merging.merged.names, 2))
     asked = dict(_asked(release, pairs))
     errors: dict[str, list[float]] = {

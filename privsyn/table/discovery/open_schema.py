@@ -164,6 +164,18 @@ class OpenSchema:
         values : released values of a column, those with most votes first
         bounds : released bounds of a column's numbers, of its days or its seconds
         """
+        found = self._filled(values, bounds)
+        with suppress(InputError):
+            return replace(self.schema, columns=add_declared(found, self._open, self.schema.constraints))
+        # No row within the found bounds keeps the constraints, which need not hold in the private table.
+        # `of` has seen that the bounds of an empty table leave one.
+        least = self._filled({}, {})
+        found |= {name: _hull(found[name], least[name]) for name in self.bounds}
+        return replace(self.schema, columns=add_declared(found, self._open, self.schema.constraints))
+
+    def _filled(
+        self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
+    ) -> dict[str, Column]:
         columns = dict(self.schema.columns)
         for name in self._open:
             column, dtype = cast(_Open, columns[name]), self.dtypes.get(name, OBJECT)
@@ -176,7 +188,7 @@ class OpenSchema:
                 columns[name] = _spanned(column, bounds.get(name, (0.0, 1.0)))
             else:
                 columns[name] = _dated(column, bounds.get(name))
-        return replace(self.schema, columns=add_declared(columns, self._open, self.schema.constraints))
+        return columns
 
     def _measured(self, name: str) -> tuple[_Measured, Dtype]:
         return cast(_Measured, self.schema.columns[name]), self.dtypes[name]
@@ -298,6 +310,11 @@ def _spanned(column: Duration, found: tuple[float, float]) -> Duration:
     """From the first to the last cell that matters."""
     step = timedelta(seconds=SECONDS[column.unit])
     return replace(column, low=step * int(found[0]), high=step * int(found[1]))
+
+
+def _hull(one: Any, other: Any) -> Column:
+    """The column with bounds that hold those of both."""
+    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
 
 
 def _unit(column: Datetime) -> Literal["D", "s"]:

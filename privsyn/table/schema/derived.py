@@ -75,10 +75,10 @@ def add_declared(
                 named = said if isinstance(said, tuple) else (said,)
                 values = dict.fromkeys([*(column.values or ()), *(v for v in named if v is not None)])
                 fitted[name] = replace(column, values=tuple(values))
-        if isinstance(constraint, Increasing):
-            both: Any = [fitted[name] for name in constraint.columns]
+        if isinstance(constraint, Increasing) and (open_ones := set(found) & set(constraint.columns)):
+            both: Any = [fitted[name] for name in constraint.columns if fitted[name].is_public]
             low, high = min(column.low for column in both), max(column.high for column in both)
-            for name in set(found) & set(constraint.columns):
+            for name in open_ones:
                 fitted[name] = replace(fitted[name], low=low, high=high)
     return fitted
 
