@@ -51,7 +51,7 @@ def combine_measurements(
         first_variance, second_variance = (np.maximum(look.variance, EXACT) for look in (one, two))
         share = second_variance / (first_variance + second_variance)
         counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
-        averaged.append(Measurement(Marginal(one.marginal.domain, counts), share * one.variance))
+        averaged.append(Measurement(Marginal(one.marginal.domain, counts), share * one.variance, one.groups))
     return tuple(averaged)
 
 
@@ -72,13 +72,33 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     for measurement in measurements:
         for name in measurement.attributes:
             about[name].append(measurement.project((name,)))
-    heard = []
-    for name, tables in about.items():
-        # Cell by cell: a pool of many values is far less certain than the values that stand alone.
-        precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in tables])
-        mean = np.average([table.marginal.counts for table in tables], axis=0, weights=precisions)
-        heard.append(Measurement(Marginal(domain.project((name,)), mean), 1 / precisions.sum(axis=0)))
-    return tuple(heard)
+    return tuple(_together(domain.project((name,)), tables) for name, tables in about.items())
+
+
+def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
+    """Return the weighted least-squares estimate of one attribute's counts.
+
+    Cell by cell: a pool of many values is far less certain than the values that stand alone. What was
+    measured in groups of codes says something of their sums only.
+    """
+    alone = [table for table in tables if table.groups is None]
+    precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in alone])
+    mean = np.average([table.marginal.counts for table in alone], axis=0, weights=precisions)
+    variance = 1 / precisions.sum(axis=0)
+    joined = [(table, table.groups[0]) for table in tables if table.groups is not None]
+    if not joined:
+        return Measurement(Marginal(domain, mean), variance)
+    covariance = np.diag(variance)
+    information, told = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
+    for table, group in joined:
+        weight = 1 / np.maximum(table.variance, EXACT)
+        sums = np.bincount(group, mean, len(weight))
+        told += (weight * (table.marginal.counts - sums))[group]
+        information += weight[group] * (group[:, np.newaxis] == group)
+    # (V^-1 + I)^-1 = V (1 + I V)^-1: no variance is divided by.
+    covariance = np.linalg.solve((np.eye(len(mean)) + information * variance).T, covariance).T
+    covariance = (covariance + covariance.T) / 2
+    return Measurement(Marginal(domain, mean + covariance @ told), np.maximum(np.diag(covariance), 0.0))
 
 
 def average_one_ways(

@@ -70,7 +70,7 @@ def _asked(
     measured = list(zip(learnt.certainties[len(learnt.one_ways) :], learnt.marginals, strict=True))
     for pair in pairs:
         for certainty, table in measured:
-            if set(pair) <= set(table.attributes):
+            if set(pair) <= set(table.attributes) and certainty.heard.groups is None:
                 noisy = certainty.heard.marginal.project(pair).counts
                 heard = norm_sub(noisy.ravel(), learnt.total).reshape(noisy.shape)
                 yield pair, (heard / learnt.total, table.project(pair).counts / learnt.total)
