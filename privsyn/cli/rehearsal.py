@@ -64,7 +64,12 @@ def _write(codec: Codec, form: FrameType, out: Path, rows: int | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, f"rehearsal{ending_of(out)}")
         try:
-            write_table(form.without(codec.dropped).cast(specimen, codec.schema), place, codec.schema, form)
+            write_table(
+                form.only(set(codec.names).difference(codec.dropped)).cast(specimen, codec.schema),
+                place,
+                codec.schema,
+                form,
+            )
         except InputError as error:
             complaint = str(error).replace(str(place), str(out))
     if complaint:

@@ -7,6 +7,8 @@ agreement a little, so the two are repeated.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from privsyn.marginals.domain import Attributes, Domain
@@ -102,7 +104,10 @@ def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
 
 
 def average_one_ways(
-    domain: Domain, measurements: tuple[Measurement, ...], total: float
+    domain: Domain,
+    measurements: tuple[Measurement, ...],
+    total: float,
+    settle: Callable[[Measurement, float], Marginal] | None = None,
 ) -> tuple[Marginal, ...]:
     """What was heard of each attribute, non-negative and of one total.
 
@@ -113,6 +118,8 @@ def average_one_ways(
         Every attribute lies in at least one.
     total : float
         What each one-way table is to sum to.
+    settle : callable, optional
+        Makes a measured one-way table non-negative and of that total; `norm_sub` by default.
 
     Returns
     -------
@@ -120,6 +127,8 @@ def average_one_ways(
     """
     return tuple(
         Marginal(heard.marginal.domain, norm_sub(heard.marginal.counts, total))
+        if settle is None
+        else settle(heard, total)
         for heard in combine_one_ways(domain, measurements)
     )
 

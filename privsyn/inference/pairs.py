@@ -22,6 +22,7 @@ from privsyn.inference.dispersion import (
 )
 from privsyn.inference.mixture import latent_class_pairs, parameters
 from privsyn.inference.smoothing import Smoother, fitted_smoother, is_smooth
+from privsyn.inference.tails import Tails
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -111,6 +112,7 @@ def estimate_pairs(
     scores: list[Floats],
     rng: np.random.Generator,
     possible: StructuralZeros = NO_ZEROS,
+    tails: Tails | None = None,
 ) -> Pairs:
     """Estimate the measured pairs.
 
@@ -130,9 +132,12 @@ def estimate_pairs(
     rng : numpy.random.Generator
     possible : Possible
         The public zeros; what was measured has them.
+    tails : Tails, optional
+        How the cells of ordered attributes lie.
     """
     total = estimate_total((*one_ways, *measured))
-    margins = possible.settle(average_one_ways(domain, (*one_ways, *measured), total))
+    settle = None if tails is None else tails.settle
+    margins = possible.settle(average_one_ways(domain, (*one_ways, *measured), total, settle))
     one_way = dict(zip(domain.names, margins, strict=True))
     sides = [tuple(one_way[name] for name in m.attributes) for m in measured]
     domains = [domain.project(m.attributes) for m in measured]

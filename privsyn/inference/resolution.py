@@ -13,7 +13,7 @@ import numpy as np
 
 from privsyn.inference.allocation import STEPS
 from privsyn.inference.smoothing import Smoother, groups_of
-from privsyn.marginals.coarse import LEVELS, groups_at
+from privsyn.marginals.coarse import LEVELS, groups_at, join
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Codes, Floats, Ints
@@ -115,9 +115,15 @@ def _components(one_way: Marginal, group: Codes, smoother: Smoother) -> _Compone
         return _Components(nominal, others, np.ones(len(others)), others, 1 / others)
     spectrum = smoother.along(one_way.attributes[0], group)
     mass = shares[:ordered].sum()
-    # of the components, those of the ordered codes
-    gains = (spectrum.lift[:ordered] ** 2 / shares[:ordered, np.newaxis]).sum(axis=0) / mass
-    prior = (spectrum.prior[:ordered] / shares[:ordered]).sum() / mass
+    gains, prior = np.zeros(len(spectrum.variances)), 0.0
+    scales = [scale[:ordered] for scale in _levels(one_way)]
+    covariance = smoother.covariance(one_way.attributes[0])[:ordered, :ordered]
+    for scale in scales:  # errors matter at each scale, at coarse ones most
+        held = join(shares[:ordered], [scale])
+        lift = join(spectrum.lift[:ordered], [scale, np.arange(len(gains), dtype=np.int32)])
+        weight = 1 / len(held) / mass
+        gains += weight * (lift**2 / held[:, np.newaxis]).sum(axis=0)
+        prior += weight * float((np.diag(join(covariance, [scale, scale])) / held).sum())
     return _Components(
         np.concatenate([np.zeros(len(gains), np.int64), 1 + nominal]),
         np.concatenate([spectrum.variances, others]),

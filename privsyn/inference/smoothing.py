@@ -106,7 +106,8 @@ class Smoother:
             return independent
         counts = [side.domain.ordered[0] for side in sides]
         both = np.ix_(*map(np.arange, counts))
-        total = independent[both].sum()
+        if not (total := independent[both].sum()) > 0:
+            return independent
         groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
         block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
         a, b = (self._integrals(name) for name in measured.attributes)

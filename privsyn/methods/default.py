@@ -35,6 +35,7 @@ from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, sc
 from privsyn.inference.rare_values import merge_rare
 from privsyn.inference.resolution import Resolutions
 from privsyn.inference.smoothing import Smoother, is_smooth
+from privsyn.inference.tails import Tails
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
@@ -97,10 +98,12 @@ def learn(
         split = split.without_scores()
     possible = possible_after(merging)
     total = estimate_total(one_ways)
-    margins = possible.settle(average_one_ways(private.domain, one_ways, total))
+    tails = Tails(merging, axes)
+    margins = possible.settle(average_one_ways(private.domain, one_ways, total, tails.settle))
     if not split.pairs:
         report("counting", 4, 4)
-        return Fitted(merging, margins, (), total, tuple(map(one_way_certainty, one_ways, margins)))
+        certainties = tuple(map(one_way_certainty, one_ways, margins))
+        return Fitted(tails.share(one_ways), margins, (), total, certainties)
     report("counting", 1, 4)
 
     expected = independent_pairs(private.domain, margins, possible)
@@ -111,24 +114,24 @@ def learn(
     resolutions = Resolutions(margins, smoother)
     measured, scores = _first_look(private, expected, scores, split.pairs, target, resolutions)
     measured = tuple(map(possible.clean, measured))
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
     report("counting", 3, 4)
 
     unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
     looks = (*measured, *(m for _, m in bigger))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with public zeros does not count rows that break a constraint: error bars hold without it.
-    whole = tuple(m for m in measured if possible.of(m.marginal.domain).all())
+    whole = tuple(m for m in measured if possible.of(private.domain.project(m.marginal.attributes)).all())
     heard = combine_one_ways(private.domain, (*one_ways, *whole))
     certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
-    of_columns = map(one_way_certainty, heard, pairs.one_ways)
-    return Fitted(merging, pairs.one_ways, tables, pairs.total, (*of_columns, *certain))
+    certainties = (*map(one_way_certainty, heard, pairs.one_ways), *certain)
+    return Fitted(tails.share(heard), pairs.one_ways, tables, pairs.total, certainties)
 
 
 def _one_ways(

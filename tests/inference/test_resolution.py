@@ -9,7 +9,7 @@ from privsyn.inference.allocation import STEPS, allocate, slopes_along
 from privsyn.inference.consistency import combine_one_ways
 from privsyn.inference.resolution import Resolutions
 from privsyn.inference.smoothing import Smoother
-from privsyn.marginals.coarse import coarsen, groups_at
+from privsyn.marginals.coarse import coarsen
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 
@@ -36,18 +36,21 @@ def test_the_more_budget_the_finer():
     assert levels[-1] == 4  # all 32 codes
 
 
-def test_expected_errors_fall_with_the_budget_and_are_those_of_the_cells():
-    """Beside a nominal attribute of one value nothing is unknown but that value; in all codes the expected
-    error is the sum over cells of what the posterior leaves."""
-    resolutions, smoother = Resolutions(SIDES, Smoother(SIDES)), Smoother(SIDES)
-    errors = resolutions.errors_at(1, [("a", "b"), ("a", "c")], np.array([100.0, 100.0]), 0.1)
+def test_expected_errors_fall_with_the_budget_to_nothing():
+    resolutions = Resolutions(SIDES, Smoother(SIDES))
+    errors = resolutions.errors_at(4, [("a", "b"), ("a", "c")], np.array([100.0, 100.0]), 1e9)
     assert (np.diff(errors, axis=1) <= 1e-9).all()
+    assert (errors[:, -1] < 0.01 * errors[:, 0]).all()
 
-    scale, variance = 100.0 * 9600, 1 / (2 * 0.1)
-    a, b = (smoother.along(name, groups_at(side, 4)) for name, side in zip("ab", SIDES, strict=False))
-    left = scale * np.outer(a.prior, b.prior)
-    left -= scale**2 * a.lift**2 @ (1 / (scale * np.outer(a.variances, b.variances) + variance)) @ b.lift.T**2
-    assert errors[0, -1] == pytest.approx(np.sqrt(2 / np.pi) * np.sqrt(left).sum(), rel=0.05)
+
+def test_a_second_look_goes_on_from_the_first():
+    resolutions, rho = Resolutions(SIDES, Smoother(SIDES)), 0.1
+    groups = resolutions.groups(("a", "b"), 1)
+    table = coarsen(Marginal(DOMAIN.project(("a", "b")), np.ones((32, 32))), groups).marginal
+    once = Measurement(table, 1 / (2 * rho), groups)
+    first = resolutions.errors_at(1, [("a", "b")], np.array([100.0]), rho)
+    second = resolutions.errors_left([once], np.array([100.0]), rho)
+    assert second[0, 0] == pytest.approx(first[0, -1])
 
 
 def test_slopes_are_those_of_the_convex_hull():

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import replace_errors
+from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
 from privsyn.table.discovery.bounds import FIRST_YEAR, LAST_YEAR, BoundsGrid, cluster, extent
 from privsyn.table.discovery.values import by_type, distinct_cells
