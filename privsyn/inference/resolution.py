@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privsyn.inference import _kernels
 from privsyn.inference.allocation import STEPS
 from privsyn.inference.smoothing import Smoother, groups_of
 from privsyn.marginals.coarse import LEVELS, groups_at, join
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Codes, Floats, Ints
-from privsyn.synthesis import _kernels
 
 
 @dataclass(frozen=True, eq=False)
