@@ -672,9 +672,9 @@ RELEASE = (
     ),
     bug(
         "the type of the identifiers kept in the model",
-        "privsyn/table/io/stream.py",
-        "form=self.form.without((bound.unit,)),",
-        "",
+        "privsyn/synthesizer.py",
+        "form = rows.form.only(set(codec.names).difference(codec.dropped))",
+        "form = rows.form",
         "tests/test_released_only.py::test_the_model_does_not_keep_the_type_of_identifiers",
     ),
     bug(
