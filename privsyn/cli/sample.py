@@ -12,6 +12,7 @@ import typer
 
 from privsyn.cli.keeping import StoppedError
 from privsyn.cli.options import ExcelSafe, Out, Rows
+from privsyn.cli.terminal import say
 
 
 def sample(
@@ -88,9 +89,7 @@ def _sample(
             "--resume: is not for rows that have something given: leave out --given and --balance"
         )
     if not resume and (begun := folder_kept(out)).is_dir():
-        typer.echo(
-            f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True
-        )
+        say(f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True)
     release = load(model)
     asked = parse_given(release.codec.schema, given) if given else None
     with progress() as report:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.coarse import join
@@ -125,5 +125,6 @@ class Accuracy:
         return f"<Accuracy: expected error of tables: {', '.join(parts)}>"
 
     def __str__(self) -> str:
-        named = self.tables.assign(columns=self.tables["columns"].map(" x ".join))
+        names = self.tables["columns"].map(lambda names: printable(" x ".join(names)))
+        named = self.tables.assign(columns=names)
         return named.to_string(index=False, float_format="{:.4f}".format)
