@@ -102,6 +102,6 @@ def _sample(
             shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
     show_files(shape, out, release.ledger, estimated=rows is None and plain)
     if balance is not None and (left_out := release.absent(balance)):
-        typer.echo(about_absent(balance, left_out))
+        say(about_absent(balance, left_out))
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
