@@ -95,8 +95,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            thing = globals()[name] = getattr(_import_module(home), name)
-            return thing
+            value = globals()[name] = getattr(_import_module(home), name)
+            return value
     raise AttributeError(f"module 'privsyn' has no attribute {name!r}")
 
 

@@ -133,6 +133,7 @@ def warn_objects(names: Sequence[str]) -> None:
 
 
 def warn_dropped(names: Sequence[str]) -> None:
-    """Warn the caller of `fit` of columns that are left out. It depends on the schema alone."""
-    text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
-    warnings.warn(text, DroppedWarning, stacklevel=3)
+    """Warn the caller of `fit` of columns that are left out. Only the schema decides."""
+    if names:
+        text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
+        warnings.warn(text, DroppedWarning, stacklevel=3)

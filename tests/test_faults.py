@@ -171,7 +171,7 @@ def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):
     assert files(folder / "more.csv.unfinished") == kept
     refused = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5, "--resume")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "more.csv.unfinished: was begun with another number of rows" in refused.err
+    assert "more.csv.unfinished: belongs to another number of rows" in refused.err
 
 
 @pytest.mark.parametrize("option", [("--given", "job=baker"), ("--balance", "job")])
@@ -192,7 +192,7 @@ def test_a_full_disk_keeps_what_is_done_for_the_next_run(ending, folder, capsys)
     code, err = disk_of(40_000, *command)  # a block is some 5 kB
     assert code == 2
     assert err.startswith(
-        f"privsyn: more.{ending}: cannot be written (File too large); what is done is kept in"
+        f"privsyn: more.{ending}: cannot be written (File too large); finished blocks are kept in"
     )
     assert not any(name.startswith(".") for name in files(folder / f"more.{ending}.unfinished"))
     assert run(capsys, *command).code == 0

@@ -28,7 +28,7 @@ from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation.comparison import TEST_SHARE
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.files import atomic_path, check_target
-from privsyn.inference.fitted import Method
+from privsyn.methods.methods import METHODS, MethodName
 from privsyn.progress import Progress
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
@@ -38,7 +38,7 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import to_plain
 
 SPLIT_SEED = 20261121
-PRESETS = {"default": "default", "paper": "published"}
+PRESETS: dict[str, MethodName] = {"default": "default", "paper": "published"}
 """The method of each preset."""
 
 PROC = Path("/proc/self")
@@ -117,8 +117,8 @@ class Bench:
 
     def model(self, run: Run) -> PrivSyn:
         """What is fitted in a run."""
-        method: Method = PRESETS[run.preset]  # type: ignore[assignment]
-        target = self.target if method == "default" else None  # the published algorithm knows none
+        method = PRESETS[run.preset]
+        target = self.target if METHODS[method].takes_target else None
         return PrivSyn(run.epsilon, self.delta, self.schema, target=target, seed=run.seed, method=method)
 
     @cached_property

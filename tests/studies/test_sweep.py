@@ -208,7 +208,7 @@ def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, 
     [
         (("--epsilon", "1,0"), "epsilon"),
         (("--delta", 2), "delta"),
-        (("--target", "jbo"), "target 'jbo': there is no such column"),
+        (("--target", "jbo"), "target 'jbo' is not one of the columns"),
         (("--schema", "other.yaml"), "'shoe'"),
         (("--out", "r.json"), "r.json: results are CSV"),
         (("--out", "r.parquet"), "r.parquet: results are CSV"),

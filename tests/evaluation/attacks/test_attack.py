@@ -168,7 +168,7 @@ def test_of_one_column_only_values_can_be_told():
     [
         ({"secrets": ["wage"]}, "secret 'wage': is none of the columns"),
         ({"secrets": "job"}, r"secrets is a list of columns: write \['job'\]"),
-        ({"seed": -1}, "seed is a whole number"),
+        ({"seed": -1}, "seed must be a whole number"),
         ({"control": KEPT[:0]}, "the control table has no rows"),
         ({"control": KEPT[["job"]]}, "the control table has other columns than the real one"),
     ],
