@@ -23,7 +23,7 @@ from privsyn.marginals.types import Codes, Floats
 
 SMOOTHNESSES = (0.25, 0.5, 0.75, 1.0, 1.5)
 MOST_SEEN = 200  # pairs that decide how smooth all are
-GAINED = 1.0  # in log-likelihood: what a correlation has to explain
+GAINED = 2.0  # in log-likelihood: what a correlation has to explain; noise alone does in 1 pair of 20
 
 
 def is_smooth(pair: Domain) -> bool:
