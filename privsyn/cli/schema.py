@@ -27,7 +27,7 @@ def schema(
     ] = False,
     other: Annotated[
         Path | None,
-        typer.Option("--import", help="Draft from SDV's metadata (JSON) or a domain (YAML); reads no DATA."),
+        typer.Option("--import", help="Draft from SDV's metadata of one table; reads no DATA."),
     ] = None,
     unit: Unit = None,
     force: Force = False,

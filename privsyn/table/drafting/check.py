@@ -1,4 +1,4 @@
-"""What a schema would do to the rows, for the owner's eyes only: it reads and counts private cells."""
+"""Count the cells that do not fit a schema and the rows that break its constraints. Not private."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from privsyn.table.schema.time_columns import Datetime
 from privsyn.table.schema.yaml_constraints import kind_of
 
 ROUNDING = 1e-6
-"""Relative error of a sum of reals that breaks nothing: a column may hold single precision."""
+"""Relative error of a sum of reals that is still accepted: a column may have single precision."""
 
 
 def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> list[str]:
-    """Tell which cells do not fit a schema, and how many rows break which constraint.
+    """Return a line for each column with cells that do not fit, and for each constraint that rows break.
 
-    NOT PRIVATE: each line counts private rows, and is for the owner's eyes only. A column whose values or
-    bounds are left to be found has no cells that do not fit.
+    NOT PRIVATE: each line counts private rows and is for the owner only. Every cell fits a column whose
+    values or bounds are left to be found.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
 
 
 def _of_cells(table: object, unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
-    """Say how many cells do not fit, of the columns with public values or bounds."""
+    """Return how many cells do not fit each column that has public values or bounds."""
     public = {name: column for name, column in unknown.schema.coded.items() if column.is_public}
     if not public:
         return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
@@ -90,7 +90,7 @@ def _fate(column: Coded) -> str:
 
 
 def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:
-    """How many cells of a CSV file hold text that became missing because its column cannot mean it."""
+    """Count, for each column of a CSV, the cells of text that could not be read and became missing."""
     if not is_csv(table):
         return {}
     text = read_text(Path(cast(str, table)), schema.csv)
@@ -103,15 +103,15 @@ def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str,
 
 
 def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
-    """Say how many rows break each constraint."""
+    """Return how many rows break each constraint."""
     schema = unknown.fill({}, _widest(unknown))
     if not schema.constraints:
         return []
     numbers = Codec.for_table(schema, frame).read(frame)
     for name, column in schema.coded.items():
         if isinstance(column, Numerical) and (column.is_whole or column.decimals is not None):
-            numbers[name] = np.round(numbers[name], column.decimals or 0)  # single precision is off
-    for name in unknown.values:  # a value that is left to be found is no missing cell
+            numbers[name] = np.round(numbers[name], column.decimals or 0)  # single precision rounds
+    for name in unknown.values:  # a value that is not listed yet is not a missing cell
         unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
         numbers[name] = np.where(unlisted, -1.0, numbers[name])
     return [
@@ -123,7 +123,7 @@ def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
 
 
 def _widest(unknown: OpenSchema) -> dict[str, tuple[float, float]]:
-    """Return bounds for dates that have none: reading clips dates to their bounds, and no other kind."""
+    """Return bounds for dates without bounds. Only dates are clipped to their bounds when read."""
     found = {}
     for name in unknown.bounds:
         column = unknown.schema.columns[name]
@@ -136,7 +136,7 @@ def _widest(unknown: OpenSchema) -> dict[str, tuple[float, float]]:
 
 
 def _keeps(columns: Mapping[str, Coded], constraint: Constraint, numbers: Numbers) -> Mask:
-    """Which rows keep a constraint; one that lacks a cell that is computed, or computed from, does."""
+    """Return which rows keep a constraint. A row that lacks a cell of a computed column keeps it."""
     kept = np.ones(len(numbers[constraint.columns[0]]), np.bool_)
     for rule in rules_of(columns, constraint):
         kept &= rule.holds(numbers)
@@ -148,7 +148,7 @@ def _keeps(columns: Mapping[str, Coded], constraint: Constraint, numbers: Number
 
 
 def _slack(column: Coded, maker: LookUp | SumOf, numbers: Numbers) -> Floats:
-    """By how much a computed number may be off."""
+    """Return the largest accepted error of a computed number."""
     is_real = isinstance(column, Numerical) and not column.is_whole and column.decimals is None
     if isinstance(maker, LookUp) or not is_real:
         return np.array(step_of(column) / 2)
