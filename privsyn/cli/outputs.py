@@ -11,7 +11,7 @@ from pathlib import Path
 from privsyn.cli.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path
-from privsyn.table.io.parquet_folder import left_out
+from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read import ending_of
 
 Outputs = Mapping[str, Path | None]

@@ -28,7 +28,7 @@ from privsyn.private.accounting import rho_for
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.csv_text import check_header
+from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.read import ending_of, read_columns
 from privsyn.table.schema.schema import Schema
 

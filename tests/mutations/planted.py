@@ -585,18 +585,16 @@ ROWS = (
     ),
     bug(
         "an error message with what failed on a cluster",
-        "privsyn/table/io/source.py",
-        "    with suppress(Exception):\n        return run()\n",
-        "    try:\n        return run()\n    except Exception as error:\n        said = f'{said}: {error}'\n",
+        "privsyn/errors.py",
+        "InputError(message(error) if callable(message) else message)",
+        "InputError(f'{message(error) if callable(message) else message}: {error}')",
         "tests/test_released_only.py::test_what_fails_on_a_part_is_not_quoted",
     ),
     bug(
         "a message that keeps behind it what a library says of a row",
-        "privsyn/table/io/stream.py",
-        "    with suppress(Exception):  # whoever makes the batches may quote a cell, as pandas does\n"
-        "        return next(source, None)\n"
-        "    raise InputError(",
-        "    try:\n        return next(source, None)\n    except Exception:\n        raise InputError(",
+        "privsyn/errors.py",
+        "        replacement.__context__ = None\n",
+        "",
         "tests/table/io/test_stream.py::test_a_reader_that_fails_is_not_quoted",
     ),
     bug(

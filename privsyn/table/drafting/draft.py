@@ -18,8 +18,8 @@ from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
 from privsyn.table.encoding.identifiers import can_name, names_rows, with_identifiers
 from privsyn.table.encoding.parsing import moments
 from privsyn.table.io.csv_columns import marks_in
-from privsyn.table.io.csv_text import PLAIN, check_header
-from privsyn.table.io.first_line import read_header
+from privsyn.table.io.csv_header import check_header, read_header
+from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read import ending_of, read_columns, read_table
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical

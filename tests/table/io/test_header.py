@@ -15,8 +15,8 @@ import pytest
 from command import Outcome, fill, run
 
 from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read_schema
-from privsyn.table.io import first_line
-from privsyn.table.io.first_line import read_header
+from privsyn.table.io import csv_header
+from privsyn.table.io.csv_header import read_header
 from privsyn.table.io.read import read_table
 from privsyn.table.schema.csv_dialect import CsvFormat
 
@@ -210,7 +210,7 @@ def test_the_header_is_the_first_line_that_is_not_blank(name, before, ending, fo
     ],
 )
 def test_a_header_that_cannot_be_read_is_one_line(name, content, words, folder, capsys, monkeypatch):
-    monkeypatch.setattr(first_line, "LONGEST_LINE", 100)
+    monkeypatch.setattr(csv_header, "LONGEST_LINE", 100)
     Path(name).write_bytes(content)
     for command in (("plan", name, "--epsilon", 1), ("schema", name, "--from-dtypes")):
         assert words in refused(run(capsys, *command))
