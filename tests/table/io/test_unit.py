@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import count
 from math import sqrt
 from unittest.mock import patch
 
@@ -340,8 +341,10 @@ def test_parts_that_change_their_order_from_walk_to_walk_are_refused():
     dataframe = pytest.importorskip("dask.dataframe")
     from dask.delayed import delayed
 
+    seeds = count()
+
     def part():
-        return VISITS.sample(frac=1)
+        return VISITS.sample(frac=1, random_state=next(seeds))
 
     shuffled = dataframe.from_delayed([delayed(part, pure=False)()], meta=VISITS.iloc[:0])
     with pytest.raises(InputError, match="could not be counted"):
