@@ -35,7 +35,7 @@ ANSWER = "place int, answer binary"
 """Schema of the result of a part: its number, and its pickled answer."""
 
 FEW = 16
-"""Parts. The answers of up to so many are added in this process; a tree in Spark would take longer."""
+"""Parts. Up to this number, answers are added in this process; a tree in Spark would take longer."""
 
 LARGE = 2**19
 """Bytes. Larger bounds are broadcast to the workers: Spark warns of the size of a question above a megabyte,
