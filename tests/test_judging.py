@@ -39,7 +39,7 @@ def learnt(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, float]:
     """What models score on a test table that learn the class from another."""
     view, (known, asked) = code_together([train, test], SCHEMA)
     task = Task.of(view, known, "y")
-    return {name: judged.score for name, judged in learning(view, task, known, asked).items()}
+    return {name: judged.value for name, judged in learning(view, task, known, asked).items()}
 
 
 def test_boosting_does_not_diverge_with_rare_classes():

@@ -214,18 +214,18 @@ def _propensity(comparison: Comparison, *, in_bins: bool) -> Score:
 
 def _learning(comparison: Comparison, target: str) -> dict[str, Score]:
     """What models learn from synthetic rows, and from real ones, both tried on the same real rows."""
-    from privsyn.evaluation.models import Judged, Task, guessing, learning
+    from privsyn.evaluation.models import ModelScore, Task, guessing, learning
 
     view, real_rows, test = comparison.view, comparison.train, comparison.test
     task = Task.of(view, real_rows, target)
     synthetic = learning(view, task, comparison.synthetic, test)
     real, guess = learning(view, task, real_rows, test), guessing(task, real_rows, test)
-    unknown = Judged(nan)
+    unknown = ModelScore(nan)
     return {
         name: Score(
-            judged.score,
-            real=real.get(name, unknown).score,
-            independent=guess.get(name, unknown).score,
+            judged.value,
+            real=real.get(name, unknown).value,
+            independent=guess.get(name, unknown).value,
             standard_error=standard_error(judged.influence, real.get(name, unknown).influence),
         )
         for name, judged in synthetic.items()

@@ -267,7 +267,7 @@ class Scores:
             NOT_PRIVATE,
             f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones,"
             f" {self.test_rows:,} held out; {len(self.columns)} columns",
-            *told_of(self.left_out),
+            *left_out_line(self.left_out),
             *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
             *worst,
             self.verdict,
@@ -280,10 +280,10 @@ def _cells(score: Score) -> tuple[str, ...]:
     return tuple("" if isnan(value) else shown_number(value) for value in values)
 
 
-def told_of(left_out: Sequence[str]) -> list[str]:
+def left_out_line(left_out: Sequence[str]) -> list[str]:
     """A line on columns that nobody looked at, if there are any.
 
-    >>> told_of(["customer_id"]), told_of([])
+    >>> left_out_line(["customer_id"]), left_out_line([])
     (['left out, being called like identifiers: customer_id; a schema can say otherwise'], [])
     """
     names = ", ".join(left_out)

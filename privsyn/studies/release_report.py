@@ -136,7 +136,7 @@ def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool
     step = 0.0 if cells.grid is None else cells.grid.step
     edges = np.append(cells.reach[0][: len(bins)], cells.highs[inside].max() + step)
     axis = Axis.of(edges[0], edges[-1], (cells.lows[inside] + cells.highs[inside]) / 2, weights)
-    words, lies = bins[name].tolist(), axis.places(edges)
+    words, lies = bins[name].tolist(), axis.positions(edges)
     picture = error_bars(name, words, lies, estimate, low, high, to_scale=not axis.stretched)
     return picture, axis.stretched
 

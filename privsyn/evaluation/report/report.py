@@ -155,7 +155,7 @@ def _histogram(comparison: Comparison, axis: int, real: Floats, synthetic: Float
         real, synthetic = (
             np.histogram(one, edges)[0] / len(every) for one, every in zip(inside, both, strict=True)
         )
-        lies = along.places(edges)
+        lies = along.positions(edges)
     picture = histogram(name, labels, lies, real, synthetic, to_scale=not along.stretched)
     return {"picture": picture, "stretched": along.stretched}
 
