@@ -61,13 +61,13 @@ def test_no_verdict_where_real_rows_teach_less_than_synthetic_ones():
     good, test = table_of_classes(400, 400), table_of_classes(300, 300, seed=3)
     noise = good.assign(y=np.random.default_rng(0).permutation(good.y))
     refused = evaluate(noise, good, SCHEMA, target="y", test=test)
-    assert "No verdict on what can be learnt about y" in refused.verdict
+    assert "No verdict on predicting y" in refused.verdict
     assert "more than 2 standard errors (standard error of the difference 0.0" in refused.verdict
     assert "gradient boosting, AUC (no verdict)" in str(refused)
     fine = evaluate(good, noise, SCHEMA, target="y", test=test)
     assert "No verdict" not in fine.verdict
     assert "(no verdict)" not in str(fine)
-    assert "learnt from real rows, 0." in fine.verdict
+    assert "trained on real rows, 0." in fine.verdict
 
 
 def test_the_verdict_rests_on_the_model_that_learns_more_from_real_rows():
@@ -75,10 +75,10 @@ def test_the_verdict_rests_on_the_model_that_learns_more_from_real_rows():
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (800, 2))
     real = pd.DataFrame({"a": bits[:, 0], "b": bits[:, 1], "y": np.where(bits[:, 0] == bits[:, 1], "x", "z")})
-    assert "gradient boosting that learnt from it" in evaluate(real, real, target="y").verdict
+    assert "gradient boosting trained on synthetic rows" in evaluate(real, real, target="y").verdict
     straight, test = table_of_classes(400, 400), table_of_classes(300, 300, seed=3)
     scores = evaluate(straight, straight, SCHEMA, target="y", test=test)
-    assert "a linear model that learnt from it" in scores.verdict
+    assert "a linear model trained on synthetic rows" in scores.verdict
 
 
 def test_influences_of_an_auc_are_those_of_delong():

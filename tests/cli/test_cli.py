@@ -88,7 +88,7 @@ def test_evaluate_needs_no_schema(folder, capsys):
     ("arguments", "words"),
     [
         (("out.csv",), "out.csv: there is no such file"),
-        (("data.csv", "--target", "wage"), "is none of the columns"),
+        (("data.csv", "--target", "wage"), "is not a compared column"),
         (("data.csv", "--report", "data.csv"), "is an input too"),
     ],
 )

@@ -22,8 +22,9 @@ from privsyn.evaluation.marginals import (
     shares,
     spearman,
 )
+from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.rows import wasserstein
-from privsyn.evaluation.scores import NOT_PRIVATE, TITLES
+from privsyn.evaluation.scores import NOT_PRIVATE
 from privsyn.marginals.domain import Domain, Records
 
 ROWS = 2000
@@ -65,7 +66,7 @@ def of_a_copy():
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["no schema", "schema"])
 def test_a_copy_is_without_error(schema):
     scores = evaluate(table(), table(), schema, models=False)
-    for name in TITLES:
+    for name in METRICS:
         if name.endswith(("_mean", "_max")) or name in ("missing_patterns", "unseen"):
             assert getattr(scores, name).synthetic == 0, name
     assert scores.rare_covered.synthetic == scores.identical_rows.synthetic == scores.gap_closed == 1
@@ -95,7 +96,10 @@ def test_identifiers_are_left_out_by_name_and_it_says_so():
     scores, without = evaluate(ours, theirs, models=False), evaluate(table(), table(1), models=False)
     assert scores.left_out == ("customer_id",)
     assert scores.row() == without.row()
-    assert "left out, being called like identifiers: customer_id; a schema can say otherwise" in str(scores)
+    assert (
+        "left out, because their names look like identifiers: customer_id; a schema can include them"
+        in str(scores)
+    )
     assert not without.left_out
     assert "left out" not in str(without)
 
@@ -284,7 +288,7 @@ def test_every_output_says_that_it_is_not_private(of_a_copy):
     assert str(of_a_copy).startswith(NOT_PRIVATE)
     assert of_a_copy.to_dict()["warning"] == NOT_PRIVATE
     for name in ("identical_rows", "nearest_row"):
-        assert "diagnostic, not privacy" in TITLES[name]
+        assert "diagnostic, not privacy" in METRICS[name].label
 
 
 def test_a_row_is_flat_and_all_its_cells_are_numbers(of_a_copy):
@@ -307,7 +311,7 @@ def test_the_same_tables_give_the_same_scores():
         ({"synthetic": table(rows=0)}, "the synthetic table has no rows"),
         ({"synthetic": table().drop(columns="age")}, "column 'age' is not in both tables"),
         ({"schema": None, "synthetic": table().drop(columns="age")}, "other columns than the real one"),
-        ({"target": "wage"}, "target 'wage': is none of the columns"),
+        ({"target": "wage"}, "target 'wage' is not a compared column"),
         ({"synthetic": table().assign(age=[[1]] * ROWS)}, "neither numbers, dates nor text"),
         ({"synthetic": table().assign(job=[["x"]] * ROWS)}, "neither numbers, dates nor text"),
     ],

@@ -184,7 +184,7 @@ def test_identifiers_are_left_out_by_name_unless_a_schema_says_otherwise():
     risks = attack(*tables, secrets=[])
     assert risks.left_out == ("customer_id",)
     assert risks.columns == tuple(KEPT)
-    assert "left out, being called like identifiers: customer_id" in str(risks)
+    assert "left out, because their names look like identifiers: customer_id" in str(risks)
     schema = Schema({"customer_id": Numerical(0, ROWS), "age": Numerical(16, 100)})
     assert attack(*tables, schema, secrets=[]).left_out == ()
 

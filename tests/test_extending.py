@@ -1,0 +1,35 @@
+"""The examples of docs/extending.md run, and their registrations end with the test."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from privsyn.evaluation.registry import METRICS
+
+PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """A module to run the blocks in: dataclasses look up their module by its name."""
+    registries = [METRICS]
+    before = [dict(registry) for registry in registries]
+    module = ModuleType("extending")
+    monkeypatch.setitem(sys.modules, "extending", module)
+    yield module
+    for registry, entries in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(entries)
+
+
+def test_the_examples_on_extending_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 2
+    for block in blocks:
+        exec(compile(block, "docs/extending.md", "exec"), module.__dict__)  # noqa: S102
