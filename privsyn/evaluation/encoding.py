@@ -25,14 +25,7 @@ from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.identifiers import called_identifiers
-from privsyn.table.encoding.labels import (
-    MISSING,
-    RangeWords,
-    bin_labels,
-    date_range,
-    grid_words,
-    span_range,
-)
+from privsyn.table.encoding.labels import MISSING, RangeWords, bin_labels, date_range, grid_words, span_range
 from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.encoding.parsing import moments, numbers
 from privsyn.table.schema.columns import Categorical, Numerical
@@ -126,12 +119,6 @@ def code_together(
         Its columns are compared; without a schema, all columns. Identifiers and free text are not.
     most_values : int, optional
         The number of values of a category that keep a code; rarer ones share one. None: all do.
-
-    Returns
-    -------
-    View
-    tuple of Coded
-        In the order of `tables`.
 
     Raises
     ------
