@@ -1,6 +1,6 @@
 """Laws of the attacks: a planted leak is found and measured, and where there is none, none is found.
 
-Seeds are fixed; the stated probabilities are those of a wrong verdict had they been drawn afresh.
+Seeds are fixed; the stated probabilities are those of a wrong verdict with random seeds.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_a_copy_of_the_rows_is_found_out_by_every_attack(of_a_copy):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_drawn_afresh_give_nothing_away(seed):
+def test_new_rows_of_the_population_reveal_nothing(seed):
     # Twice three halves of the interval are 5.9 standard errors on either side: 4e-9 for each of 8 risks.
     risks = attack(KEPT, people(10 + seed), HELD_OUT, seed=seed)
     assert len(risks.attacks) == len(ALL)
