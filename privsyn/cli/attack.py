@@ -21,7 +21,7 @@ def attack(
         list[str] | None,
         typer.Option(metavar="COL", help="A column to infer, any number of times; else all."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which rows are attacked, by lot.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Keep all the numbers here.")] = None,
 ) -> None:
     """Attack rows of REAL, and rows that SYNTHETIC never saw. It READS REAL: what it says is not private."""

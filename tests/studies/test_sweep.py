@@ -193,7 +193,7 @@ def test_the_command_shows_progress_and_says_that_it_is_not_private(folder, caps
 def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, capsys):
     assert "also keeps" not in run(capsys, *SWEEP, "--out", "r.csv").out
     other = run(capsys, *SWEEP, "--out", "r.csv", "--delta", 1e-6)
-    assert other.out.startswith("r.csv: 2 runs, a row each.")
+    assert other.out.startswith("r.csv: 2 runs, one row each.")
     assert "r.csv: also keeps 2 runs of other settings or another version" in other.out
     changed = pd.read_csv("data.csv")
     changed.loc[0, "age"] += 1
