@@ -41,15 +41,15 @@ def no_classes(domain, one_ways, pairs, rng):
     return tuple(np.multiply.outer(a.counts, b.counts) / a.total for a, b in sides)
 
 
-def gum(start, tables, rng, *, sweeps=None, possible=NO_ZEROS, still=()):
+def gum(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):
     """Gradual updates, in place of annealed moves."""
     del sweeps, possible, still
     return gradually_update(start, tables, rng, rounds=100)
 
 
-def start_alone(start, tables, rng, *, sweeps=None, possible=NO_ZEROS, still=()):
+def start_alone(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):
     """Nothing after the tree."""
-    del tables, rng, sweeps, possible, still
+    del tables, rng, one_ways, sweeps, possible, still
     return start
 
 
