@@ -16,8 +16,8 @@ from privsyn.marginals.types import Floats
 from privsyn.synthesis.conditional import complete
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.ranges import bounds_of, number_of
-from privsyn.table.enforcement.repair import LookUp
 from privsyn.table.enforcement.rules import Numbers
 
 

@@ -30,10 +30,10 @@ from privsyn.table.encoding.encoders import (
 )
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
-from privsyn.table.enforcement.compile import rulebook_of
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
-from privsyn.table.enforcement.repair import LookUp, Repair, SumOf
+from privsyn.table.enforcement.repair import Repair
+from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.columns import Identifier, Ordinal, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import from_plain, to_plain
@@ -112,7 +112,7 @@ class Codec:
         object.__setattr__(self, "_coders", coders)
         object.__setattr__(self, "_makers", makers)
         object.__setattr__(self, "_nullable", nullable)
-        object.__setattr__(self, "_rules", rulebook_of(self.schema.coded, self.schema.constraints))
+        object.__setattr__(self, "_rules", Repair.of(self.schema.coded, self.schema.constraints))
         self._check_computed()
         coded = tuple(name for name in coders if name not in self._rules.computed)
         sizes = tuple(coders[name].size + nullable[name] for name in coded)
@@ -195,9 +195,9 @@ class Codec:
         return numbers
 
     @property
-    def computed(self) -> tuple[LookUp | SumOf, ...]:
+    def computed(self) -> tuple[Computation, ...]:
         """What computes columns from others, in the order in which it can."""
-        return self._rules.makers
+        return self._rules.computations
 
     def listed(self, name: str) -> int:
         """How many values a column lists; 0 if it is one of numbers or times."""
@@ -250,9 +250,9 @@ class Codec:
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
     def _check_computed(self) -> None:
-        for maker in self._rules.makers:
+        for maker in self._rules.computations:
             coder: Any = self._coders[maker.column]
-            if isinstance(maker, SumOf) and maker.decimals != 0 and coder.grid.decimals == 0:
+            if maker.decimals != 0 and coder.grid.decimals == 0:
                 raise InputError(f"column {maker.column!r} is whole, and not all parts of its sum are")
             for name in maker.by:
                 if self._nullable[name] and not self._nullable[maker.column]:

@@ -7,7 +7,7 @@ until it fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
@@ -17,11 +17,13 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.marginals.types import Floats, Integers, Mask, keep
+from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.ranges import bounds_of, step_of
-from privsyn.table.enforcement.rules import Numbers, Rule, find_rows
+from privsyn.table.enforcement.rules import Computation, Numbers, Rule
 from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.constraint import Columns, Constraint
+from privsyn.table.schema.derived import computed_by, in_order
 
 MOST_CELLS = 2**20  # of a table that says which of its cells are possible; bigger ones are only mended
 MOST_DONORS = 100_000  # rows among which one is looked for that keeps all rules
@@ -34,41 +36,6 @@ class TooManyError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class LookUp:
-    """A column that follows from others by a list."""
-
-    column: str
-    by: tuple[str, ...]
-    keys: Floats
-    values: Floats
-
-    def __post_init__(self) -> None:
-        keep(self, "keys", "values", dtype=np.float64)
-        if self.keys.shape != (len(self.values), len(self.by)):
-            raise ValueError(f"keys {self.keys.shape} for {len(self.values)} values by {self.by}")
-
-    def make(self, numbers: Numbers) -> Floats:
-        """The value of each row, NaN where a key is missing."""
-        places = find_rows(self.keys, np.stack([numbers[name] for name in self.by], axis=1))
-        return np.where(places < 0, np.nan, self.values[places])
-
-
-@dataclass(frozen=True, eq=False)
-class SumOf:
-    """A column that is the sum of others."""
-
-    column: str
-    by: tuple[str, ...]
-    times: tuple[float, ...]
-    decimals: int | None
-
-    def make(self, numbers: Numbers) -> Floats:
-        """The sum of each row, NaN where a part is missing."""
-        total = sum((numbers[name] * n for name, n in zip(self.by, self.times, strict=True)), np.array(0.0))
-        return total if self.decimals is None else np.round(total, self.decimals) + 0.0
-
-
-@dataclass(frozen=True, eq=False)
 class Repair:
     """The rules of a schema, and what computes columns, in the order in which it can.
 
@@ -76,17 +43,27 @@ class Repair:
     ----------
     columns : mapping of a name to its column
     rules : tuple of Rule
-    makers : tuple of LookUp or SumOf
+    computations : tuple of Computation, each after those that it needs
     """
 
     columns: Mapping[str, Coded]
     rules: tuple[Rule, ...] = ()
-    makers: tuple[LookUp | SumOf, ...] = ()
+    computations: tuple[Computation, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Columns, constraints: Sequence[Constraint]) -> Repair:
+        """Return the rules and computations of constraints; all values and bounds are known."""
+        computing = computed_by(constraints)
+        return cls(
+            columns,
+            tuple(rule for constraint in constraints for rule in constraint.rules(columns)),
+            tuple(computing[name].computation(columns) for name in in_order(computing)),
+        )
 
     @property
     def computed(self) -> tuple[str, ...]:
         """The columns that are computed from others."""
-        return tuple(maker.column for maker in self.makers)
+        return tuple(computation.column for computation in self.computations)
 
     def possible(self, cells: Mapping[str, Cells]) -> Iterator[tuple[tuple[str, ...], Mask]]:
         """For each rule that codes can decide: its columns, and which cells of their table are possible."""
@@ -106,8 +83,8 @@ class Repair:
 
     def compute(self, numbers: dict[str, Floats]) -> None:
         """Fill in the computed columns."""
-        for maker in self.makers:
-            numbers[maker.column] = maker.make(numbers)
+        for computation in self.computations:
+            numbers[computation.column] = computation.make(numbers)
 
     def settle(self, rows: DrawnRows, rng: np.random.Generator) -> None:
         """Change rows so that all keep all rules, and fill in what is computed."""
@@ -115,7 +92,7 @@ class Repair:
         for rule in self.rules:
             broken = np.flatnonzero(~rule.holds(rows.numbers))
             if len(broken):
-                rule.mend(rows, broken, rng)
+                rule.repair(rows, broken, rng)
                 self.compute(rows.numbers)  # of all rows: some have traded with those that broke the rule
         for names, rules in self.parts:
             kept = np.ones(len(rows.numbers[names[0]]), np.bool_)
@@ -131,8 +108,8 @@ class Repair:
         for rule in self.rules:
             nx.add_path(graph, rule.columns)
             graph.add_nodes_from(rule.columns)
-        for maker in self.makers:
-            nx.add_path(graph, (*maker.by, maker.column))
+        for computation in self.computations:
+            nx.add_path(graph, (*computation.by, computation.column))
         order = [*(name for name in self.columns if name not in self.computed), *self.computed]
         return [
             (tuple(name for name in order if name in part), rules)
@@ -151,7 +128,7 @@ class Repair:
             If none was found in `MOST_TRIES`.
         """
         rules = [rule for rule in self.rules if set(rule.columns) <= set(names)]
-        makers = [maker for maker in self.makers if maker.column in names]
+        computations = [computation for computation in self.computations if computation.column in names]
         free = [name for name in names if name not in self.computed]
         choices = [
             [fixed[name]] if name in fixed else self._choices(name, rules, cells.get(name)) for name in free
@@ -160,10 +137,13 @@ class Repair:
 
         def search(place: int, row: dict[str, Floats]) -> dict[str, Floats] | None:
             row = dict(row)
-            for maker in makers:
-                if set(maker.by) <= set(row):
-                    row[maker.column] = maker.make(row)
-                    if maker.column in fixed and row[maker.column][0] != fixed[maker.column]:
+            for computation in computations:
+                if set(computation.by) <= set(row):
+                    row[computation.column] = computation.make(row)
+                    if (
+                        computation.column in fixed
+                        and row[computation.column][0] != fixed[computation.column]
+                    ):
                         return None
             if not all(rule.holds(row)[0] for rule in rules if set(rule.columns) <= set(row)):
                 return None
@@ -185,12 +165,14 @@ class Repair:
         """Numbers worth trying: those that rules speak of, their neighbours, and all bounds."""
         column = self.columns[name]
         low, high = bounds_of(column)
-        spoken = [number for rule in rules for of, numbers in rule.spoken if of == name for number in numbers]
+        named = [
+            number for rule in rules for of, numbers in rule.named_numbers if of == name for number in numbers
+        ]
         joined = {of for rule in rules if name in rule.columns for of in rule.columns}
-        spoken += [end for of in joined - set(self.computed) for end in bounds_of(self.columns[of])]
+        named += [end for of in joined - set(self.computed) for end in bounds_of(self.columns[of])]
         step = step_of(column)
         tried = {low, high, *np.arange(low, min(high, low + FEW_VALUES * step), step).tolist()}
-        tried |= {number + k * step for number in spoken for k in (-1, 0, 1)}
+        tried |= {number + k * step for number in named for k in (-1, 0, 1)}
         found = np.array(sorted(number for number in tried if low <= number <= high))
         if cells is not None:  # only points of its grid, and none twice
             found = np.unique(cells.snap(found))

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Column
-from privsyn.table.schema.constraints import Constraint, computed_by
+from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.csv_dialect import CsvFormat
-from privsyn.table.schema.derived import derive_columns
+from privsyn.table.schema.derived import computed_by, derive_columns
 from privsyn.table.schema.validation import marks
 
 
@@ -26,7 +26,7 @@ class Schema:
     csv : CsvFormat, optional
         How a CSV file is written.
     constraints : list of Forbidden, Allowed, Determined, Increasing, Total or MissingWhen
-        What holds in every row, and is public; see `privsyn.table.schema.constraints`.
+        What holds in every row, and is public; see `privsyn.table.schema.constraint`.
 
     Examples
     --------

@@ -15,11 +15,11 @@ import yaml
 from privsyn.errors import InputError, safe_repr
 from privsyn.files import atomic_path
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.plain_values import plain_value, read_typed, typed_value
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
-from privsyn.table.schema.yaml_constraints import constraint_of, plain_constraint
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
@@ -97,7 +97,7 @@ def to_plain(schema: Schema) -> dict[str, Any]:
         top["csv"] = spelling
     columns = {name: _plain_column(name, column) for name, column in schema.columns.items()}
     listed = {name for name, column in schema.columns.items() if isinstance(column, Categorical)}
-    constraints = [plain_constraint(constraint, listed) for constraint in schema.constraints]
+    constraints = [constraint_to_plain(constraint, listed) for constraint in schema.constraints]
     return {**top, "columns": columns, **({"constraints": constraints} if constraints else {})}
 
 
@@ -112,7 +112,7 @@ def from_plain(plain: object) -> Schema:
     said = plain.get("constraints") or ()
     if isinstance(said, str | Mapping):
         raise InputError("'constraints:' is a list, each such as {kind: increasing, columns: [start, end]}")
-    constraints = [constraint_of(place, each) for place, each in enumerate(said, 1)]
+    constraints = [constraint_from_plain(place, each) for place, each in enumerate(said, 1)]
     csv = _csv(plain.get("csv", {}))
     return Schema(columns, missing=plain.get("missing", ()), csv=csv, constraints=constraints)
 
