@@ -100,6 +100,11 @@ below 0 (Feldman and Cousins 1998). The estimate beside it draws on all else tha
 rule, and may lie outside. Of many cells one in twenty intervals fails. None of it says anything of the chance
 that the rows of a synthetic table add. It is arithmetic on released answers and costs no privacy.
 
+Intervals of one column hold whether or not the private rows keep the constraints of the schema. Tables of
+two and more columns do not count rows that break a constraint on them. The expected error of a column
+includes what the constraints change in its estimate. `privsyn report` draws synthetic rows as well: the
+errors on its page include what the constraints and the drawing change in them.
+
 delta {DELTA:g}, privsyn {", ".join(sorted(rows["version"].unique()))}; made by
 
     python experiments/error_bars.py --folder DATA --data nltcs,hmeq,br2000,adult

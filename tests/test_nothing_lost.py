@@ -41,6 +41,26 @@ def test_an_empty_text_that_is_no_mark_is_a_value():
     assert set(model.release_.codec.schema.columns["a"].values) == {"", "x", "other"}
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string_view(),
+        pa.binary_view(),
+        pa.list_view(pa.int8()),
+        pa.month_day_nano_interval(),
+        pa.dictionary(pa.int8(), pa.float64()),
+        pa.dictionary(pa.int8(), pa.string()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("schema", [None, Schema({"a": Categorical(["x"])})], ids=["open", "known"])
+def test_a_type_of_arrow_that_no_column_fits_is_refused_in_one_line(kind, schema, spent):
+    table = pd.DataFrame({"a": pd.Series([None] * 9, dtype=pd.ArrowDtype(kind))})
+    with pytest.raises(InputError, match=r"its dtype is .*: convert it to "):
+        PrivSyn(1.0, 1e-9, schema).fit(table)
+    assert not spent
+
+
 TENS = pd.ArrowDtype(pa.decimal128(5, -2))
 
 

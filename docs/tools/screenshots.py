@@ -44,6 +44,7 @@ def main() -> None:
         keep(desk, "public")
         phone = chromium.new_page(viewport=PHONE, color_scheme="dark")
         phone.goto((folder / "public.html").as_uri())
+        phone.evaluate("document.getElementById('columns').scrollIntoView()")
         keep(phone, "public-phone")
         chromium.close()
 

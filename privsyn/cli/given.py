@@ -6,15 +6,23 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.schema.columns import Categorical, Coded, Numerical
 from privsyn.table.schema.schema import Schema
+
+RANGE = ".."
+"""Stands between the ends of a range."""
 
 
 def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
-    """``column=value`` each, the value read as the column has it.
+    """Read ``column=value`` or ``column=low..high`` each, the value as the column has it.
 
-    >>> parse_given(Schema({"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)}), ["zip=01", "age=7"])
+    Either end of a range may be left out. Text that is a listed value is that value, dots and all.
+
+    >>> schema = Schema({"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)})
+    >>> parse_given(schema, ["zip=01", "age=7"])
     {'zip': '01', 'age': 7}
+    >>> parse_given(schema, ["age=3.."])
+    {'age': (3, None)}
     """
     _check_names(schema.coded, texts)
     given: dict[str, Any] = {}
@@ -22,16 +30,28 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
         name, equals, said = text.partition("=")
         if not equals:
             raise InputError(f"--given wants a column and a value, as in sex=Female; got {safe_repr(text)}")
-        column, value = schema.coded[name], said
-        if isinstance(column, Categorical):
-            value = next((v for v in column.values or () if str(v) == said), said)  # type: ignore[assignment]
-        elif isinstance(column, Numerical):
-            try:
-                value = int(said) if said.lstrip("+-").isdigit() else float(said)  # type: ignore[assignment]
-            except ValueError:
-                raise InputError(f"--given {name}: {safe_repr(said)} is not a number") from None
-        given[name] = value
+        low, dots, high = said.partition(RANGE)
+        column = schema.coded[name]
+        if dots and not (isinstance(column, Categorical) and said in map(str, column.values or ())):
+            given[name] = tuple(_value(name, column, end) if end else None for end in (low, high))
+        else:
+            given[name] = _value(name, column, said)
     return given
+
+
+def _value(name: str, column: Coded, said: str) -> Any:
+    """A value as the column has it."""
+    if isinstance(column, Categorical):
+        values = column.values or ()
+        listed = next((value for value in values if str(value) == said), None)
+        if listed is not None or not any(isinstance(value, int | float) for value in values):
+            return said if listed is None else listed
+    if isinstance(column, Numerical | Categorical):
+        try:
+            return int(said) if said.lstrip("+-").isdigit() else float(said)
+        except ValueError:
+            raise InputError(f"--given {name}: {safe_repr(said)} is not a number") from None
+    return said
 
 
 def _check_names(names: Collection[str], given: Sequence[str]) -> None:

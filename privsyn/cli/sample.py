@@ -23,7 +23,10 @@ def sample(
     rows: Rows = None,
     given: Annotated[
         list[str] | None,
-        typer.Option(metavar="COL=VALUE", help="What all rows are to have; may be said of several columns."),
+        typer.Option(
+            metavar="COL=VALUE",
+            help="What all rows are to have: a value, or a range such as age=30..40, 30.. or ..40.",
+        ),
     ] = None,
     balance: Annotated[
         str | None, typer.Option(metavar="COL", help="A column whose values are to come equally often.")
@@ -75,7 +78,7 @@ def _sample(
     from privsyn.cli.console import progress, show_dropped, show_files, show_privacy
     from privsyn.cli.given import parse_given
     from privsyn.cli.outputs import check_outputs
-    from privsyn.errors import InputError
+    from privsyn.errors import InputError, about_absent
     from privsyn.table.io.read import check_excel_safe, ending_of
     from privsyn.table.io.write import write_table
 
@@ -102,5 +105,7 @@ def _sample(
             table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
             shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
     show_files(shape, out, release.ledger, estimated=rows is None and plain)
+    if balance is not None and (left_out := release.absent(balance)):
+        typer.echo(about_absent(balance, left_out))
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)

@@ -25,12 +25,19 @@ from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.identifiers import called_identifiers
-from privsyn.table.encoding.labels import MISSING, as_date, as_number, bin_labels
+from privsyn.table.encoding.labels import (
+    MISSING,
+    RangeWords,
+    bin_labels,
+    date_range,
+    grid_words,
+    span_range,
+)
 from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.encoding.parsing import moments, numbers
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
+from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
 
 MOST_VALUES = 500
 """At most so many values or bins of a column are told apart; rarer values count as one."""
@@ -51,6 +58,8 @@ class View:
     kinds : tuple of "category", "number" or "date"
     labels : tuple of tuple of str
         ``labels[j][c]`` is code ``c`` of column ``j`` in words.
+    ranges : tuple of functions, or None for a category
+        How a range of each column's `Coded.numbers` is written.
     left_out : tuple of str
         Columns that are not compared because they are called like identifiers and no schema says otherwise.
     """
@@ -58,6 +67,7 @@ class View:
     domain: Domain
     kinds: tuple[Kind, ...]
     labels: tuple[tuple[str, ...], ...]
+    ranges: tuple[RangeWords | None, ...] = ()
     left_out: tuple[str, ...] = ()
 
     @property
@@ -131,14 +141,16 @@ def code_together(
     done = []
     for name, column in columns.items():
         cells = [_column(table, name) for table in tables]
+        words: RangeWords | None = None
         if isinstance(column, Time | Duration):
+            words = partial(span_range, step=SECONDS[column.unit])
             cells, column = [_steps(one, column) for one in cells], _in_steps(column)
         if isinstance(column, Categorical):
             marks = () if schema is None else schema.markers(name)
             values = None if schema is None else column.values
             done.append(_categories(cells, values, marks, most_values))
         else:
-            done.append(_bins(cells, column, given=schema is not None and column.is_public))
+            done.append(_bins(cells, column, words, given=schema is not None and column.is_public))
     sizes, ordered = tuple(len(one.labels) for one in done), tuple(one.ordered for one in done)
     domain = Domain(tuple(columns), sizes, ordered)
     coded = tuple(
@@ -149,8 +161,8 @@ def code_together(
         for place in range(len(tables))
     )
     left_out = called_identifiers(chosen) if schema is None else ()
-    kinds, labels = tuple(one.kind for one in done), tuple(one.labels for one in done)
-    return View(domain, kinds, labels, left_out), coded
+    kinds, labels, ranges = zip(*((one.kind, one.labels, one.ranges) for one in done), strict=True)
+    return View(domain, kinds, labels, ranges, left_out), coded
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +174,7 @@ class _Column:
     codes: Sequence[Codes]
     ordered: int = 0
     numbers: Sequence[Floats] = ()
+    ranges: RangeWords | None = None
 
 
 def _column(table: pd.DataFrame, name: str) -> pd.Series:
@@ -195,7 +208,7 @@ def _categories(
     return _Column("category", tuple(words), found)
 
 
-def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Column:
+def _bins(cells: Sequence[pd.Series], column: Ordinal, words: RangeWords | None, *, given: bool) -> _Column:
     """Codes of bins of numbers or dates, and one for missing."""
     dates = isinstance(column, Datetime)
     read = [_days(one) if dates else _numbers(one) for one in cells]
@@ -209,9 +222,15 @@ def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Colum
         np.where(np.isnan(one), grid.bins, grid.encode(at)).astype(np.int32)
         for one, at in zip(floats, points, strict=True)
     ]
-    words = bin_labels(grid, partial(as_date, in_a_day=DAY if seconds else 1) if dates else as_number)
+    labels = bin_labels(grid, partial(date_range, in_a_day=DAY if seconds else 1) if dates else words)
+    ranges = _days_in_words if dates else words or grid_words(grid)
     missing = (MISSING,) if any(np.isnan(one).any() for one in floats) else ()
-    return _Column("date" if dates else "number", (*words, *missing), codes, grid.bins, floats)
+    return _Column("date" if dates else "number", (*labels, *missing), codes, grid.bins, floats, ranges)
+
+
+def _days_in_words(low: float, high: float) -> str:
+    """A range of times in days since 1970."""
+    return date_range(low * DAY, high * DAY + DAY - 1 if high == int(high) else high * DAY, DAY)
 
 
 def _in_steps(column: Time | Duration) -> Numerical:

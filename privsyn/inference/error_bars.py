@@ -1,8 +1,9 @@
 r"""What the release knows of its own errors: the noise in each table, and how far off it is expected to be.
 
-Two things are told apart. An *interval* for a count comes from what was heard of that table itself, whose
-noise is known; it holds whatever the table is like. The *expected error* is that of the estimate, for which
-much else was used (the one-ways, the other pairs, the latent classes); it is as good as the model is.
+Two numbers are kept apart. An *interval* for a count comes from the noisy answers about that table alone,
+whose noise is known; it holds whatever the private table is like. The *expected error* is that of the
+estimate, for which much else was used (the one-ways, the other pairs, the latent classes); it is as good as
+the model is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from privsyn.inference.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.types import Floats
+
+FURTHEST = 6.0
+"""Standard deviations below zero: an answer further off is taken as there, for the digits of a double."""
 
 COVERAGE = 0.95
 TWO_SIDED = 1.959963984540054  # standard normal quantile of 0.975
@@ -68,10 +72,66 @@ class Certainty:
         """Ends of a 95 % interval for the true count of each cell."""
         return count_intervals(self.heard.marginal.counts, self.heard.variance)
 
+    def distance(self, counts: Floats) -> float:
+        """Return the total variation that is expected between these counts and the true ones.
 
-def one_way_certainty(heard: Measurement) -> Certainty:
-    """Of a one-way table made of all that was heard of it; its total is known better from all the others."""
-    return Certainty(heard, _expected_variation(_centred(heard.variance), heard.marginal.total))
+        It takes in whatever changed the counts: noise, constraints, the drawing of rows. Only the noisy
+        answers about this table are used; see `expected_distance`.
+        """
+        return expected_distance(self.heard, counts)
+
+
+def one_way_certainty(heard: Measurement, table: Marginal) -> Certainty:
+    """Return the certainty of a one-way table.
+
+    Parameters
+    ----------
+    heard : Measurement
+        All noisy answers about it, averaged.
+    table : Marginal
+        What is released of it: without negative counts, and as the constraints allow.
+    """
+    return Certainty(heard, expected_distance(heard, table.counts))
+
+
+def expected_distance(heard: Measurement, counts: Floats) -> float:
+    r"""Return the total variation that is expected between given counts and the true ones.
+
+    A true count is taken as normal about its noisy answer, and not negative. With :math:`\mu` the answer,
+    :math:`\sigma` the noise and :math:`a = (c - \mu) / \sigma`, :math:`b = -\mu / \sigma`, the mean of
+    :math:`|t - c|` over :math:`t \ge 0` is
+    :math:`\sigma (2 \varphi(a) - \varphi(b) + a (2 \Phi(a) - 1 - \Phi(b))) / (1 - \Phi(b))`.
+
+    Parameters
+    ----------
+    heard : Measurement
+    counts : array of the table's shape, not negative
+        Their total is taken as the true one.
+
+    Examples
+    --------
+    Noise of 10 records in each of two cells; then counts that a constraint moved by 100 of 200 records:
+
+    >>> from privsyn.marginals.domain import Domain
+    >>> heard = Measurement(Marginal(Domain(("a",), (2,)), np.array([150.0, 50.0])), 100.0)
+    >>> round(expected_distance(heard, np.array([150.0, 50.0])), 3)
+    0.028
+    >>> round(expected_distance(heard, np.array([50.0, 150.0])), 3)
+    0.5
+    """
+    total = float(counts.sum())
+    sigma = np.sqrt(np.maximum(_centred(heard.variance), EXACT))
+    seen = heard.marginal.counts - (heard.marginal.total - total) / counts.size
+    below = np.minimum(-seen / sigma, FURTHEST)
+    away = counts / sigma + below
+    bells = 2 * _bell(away) - _bell(below)
+    mean = sigma * (bells + away * (2 * ndtr(away) - 1 - ndtr(below))) / ndtr(-below)
+    return min(float(np.maximum(mean, 0.0).sum()) / (2 * max(total, 1.0)), 1.0)
+
+
+def _bell(x: Floats) -> Floats:
+    """Return the density of a standard normal."""
+    return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def table_certainty(

@@ -97,7 +97,7 @@ def learn(
     margins = possible.settle(average_one_ways(private.domain, one_ways, total))
     if not split.pairs:
         report("counting", 4, 4)
-        return Fitted(merging, margins, (), total, tuple(map(one_way_certainty, one_ways)))
+        return Fitted(merging, margins, (), total, tuple(map(one_way_certainty, one_ways, margins)))
     report("counting", 1, 4)
 
     expected = independent_pairs(private.domain, margins, possible)
@@ -118,10 +118,13 @@ def learn(
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
     looks = (*measured, *(m for _, m in bigger))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
-    heard = combine_one_ways(private.domain, (*one_ways, *measured))
+    # A table with public zeros does not count rows that break a constraint: error bars hold without it.
+    whole = tuple(m for m in measured if possible.of(m.marginal.domain).all())
+    heard = combine_one_ways(private.domain, (*one_ways, *whole))
     certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
-    return Fitted(merging, pairs.one_ways, tables, pairs.total, (*map(one_way_certainty, heard), *certain))
+    of_columns = map(one_way_certainty, heard, pairs.one_ways)
+    return Fitted(merging, pairs.one_ways, tables, pairs.total, (*of_columns, *certain))
 
 
 def _one_ways(

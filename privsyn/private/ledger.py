@@ -14,7 +14,7 @@ from math import fsum, inf, sqrt
 from textwrap import shorten
 from typing import Any, TypeVar
 
-from privsyn.errors import InputError
+from privsyn.errors import replace_errors
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.spend import ONE_WAYS, Spend
 
@@ -198,19 +198,14 @@ class Ledger:
         InputError
             If it is no ledger, or one that spends more than it promises.
         """
-        try:
+        with replace_errors(NO_LEDGER, (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)):
             return _read(plain)
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
-            raise InputError(NO_LEDGER) from None
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
         """Read what `to_json` wrote; an `InputError` as for `from_dict`."""
-        try:
-            plain = json.loads(text)
-        except (RecursionError, ValueError):
-            raise InputError(NO_LEDGER) from None
-        return cls.from_dict(plain)
+        with replace_errors(NO_LEDGER, (RecursionError, ValueError)):
+            return cls.from_dict(json.loads(text))
 
     def __str__(self) -> str:
         rows = self._table()

@@ -46,9 +46,10 @@ class Accuracy:
     def tables(self) -> pd.DataFrame:
         """A row for each table of counts: which columns, how many, how large, how noisy.
 
-        ``sigma`` is the standard deviation of the noise in a cell as it was heard, in rows, and
-        ``expected_error`` the total variation that is expected of the estimate, made of all that was heard:
-        the share of rows that would have to move.
+        ``sigma`` is the standard deviation of the noise in a cell, in rows. ``expected_error`` is the total
+        variation that is expected between the estimate and the private table: the share of rows that would
+        have to move. It includes what the constraints changed in the estimate, but not what they or the
+        drawing of rows change in a sample. `privsyn.report` draws rows: its errors of columns include both.
         """
         certainties = self.learnt.certainties
         return pd.DataFrame(
@@ -64,9 +65,12 @@ class Accuracy:
     def counts(self, *columns: str) -> pd.DataFrame:
         """A row for each cell of one table: its values, the estimated count, and a 95 % interval.
 
-        The interval, from ``low`` to ``high``, holds the true count with probability 0.95. It is made of what
-        was heard of this table alone, by its noise alone; ``estimate`` draws on all else that was heard, so
-        it errs less as a rule, and may lie outside.
+        The interval, from ``low`` to ``high``, holds the true count with probability 0.95. It comes from the
+        noisy answers about this table alone; ``estimate`` draws on all other answers and on the constraints.
+        It errs less as a rule, and may lie outside. The interval of one column holds whether or not the
+        private rows keep the constraints. Tables of more columns do not count rows that break one on them.
+
+        A label of several values that were counted together says so first, with their number.
 
         Parameters
         ----------
@@ -96,8 +100,9 @@ class Accuracy:
 
     @cached_property
     def _labels(self) -> dict[str, tuple[str, ...]]:
-        """Of the values as they were counted: rare ones and neighbours may be one."""
-        words = labels(self.codec, self.learnt.merging.groups)
+        """Labels of the values as they were counted: rare values and neighbours may be counted together."""
+        merging = self.learnt.merging
+        words = labels(self.codec, merging.groups, merging.shares)
         return dict(zip(self.codec.domain.names, words, strict=True))
 
     def __repr__(self) -> str:

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_whole
-from privsyn.errors import InputError, plural
+from privsyn.errors import InputError, plural, warn_absent
 from privsyn.files import atomic_path, check_target
 from privsyn.inference.fitted import Fitted, Method
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.marginals.types import Ints
 from privsyn.methods.paper.synthesise import synthesise_as_published
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.checkpoint import unfinished
-from privsyn.release.conditional import balanced, completed, read_given
+from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.file_format import pack, read_parts
+from privsyn.release.given import Given, read_given
 from privsyn.synthesis.batches import Keep, block_ends, in_blocks, make_block
 from privsyn.synthesis.synthesise import ENOUGH, synthesise
 from privsyn.table.encoding.codec import Codec
@@ -82,10 +84,13 @@ class Release:
         ----------
         n : int, optional
             Number of rows, from 0 up; the private estimate of the table's own if left out.
-        given : mapping of a column to a value, or pandas.DataFrame, optional
-            What all rows are to have; or partial rows to be completed, where empty cells are filled in.
+        given : mapping of a column to a value or a range, or pandas.DataFrame, optional
+            What all rows are to have, such as ``{"sex": "Female", "age": (30, 40)}``; or partial rows to be
+            completed, where empty cells are filled in. A range includes its ends, either of which may be
+            None; values within it are as frequent as the release has them there.
         balance : str, optional
-            A column of listed values, each of which is to come equally often.
+            A column of listed values, each of which is to come equally often. Values that the release counts
+            no row of are left out; an `AbsentWarning` names them.
         seed : int, optional
             Makes the drawing repeatable. It draws no noise, so the privacy is the same.
         progress : callable, optional
@@ -192,17 +197,24 @@ class Release:
         """Rows that have what is given."""
         rows = self._rows(n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
-        asked = {} if given is None else read_given(self.codec, given, n, rows)
-        rows = next((len(numbers) for numbers in asked.values()), rows)
+        asked = Given() if given is None else read_given(self.codec, given, n, rows)
+        numbers, spans = dict(asked.numbers), asked.spans
+        rows = next((len(cells) for cells in numbers.values()), rows)
         if balance is not None:
-            if balance in asked:
+            if balance in {*numbers, *spans}:
                 raise InputError(f"balance {balance!r}: this column is given")
-            asked[balance] = balanced(self.codec, self.learnt, balance, rows, rng)
-        if not rows or not asked:
+            numbers[balance] = balanced(self.codec, self.learnt, balance, rows, rng)
+            warn_absent(balance, self.absent(balance))
+        if not rows or not (numbers or spans):
             return stacked(self._blocks(rows, seed, progress))
         enough = max(min(round(self.learnt.total), POOL), ENOUGH)
         pool = self._records(self.learnt.one_ways + self._tables, enough, rng, progress)
-        return completed(self.codec, self.learnt, self._tables, pool, asked, rng)
+        return completed(self.codec, self.learnt, self._tables, pool, numbers, spans, rows, rng)
+
+    def absent(self, column: str) -> tuple[Any, ...]:
+        """The listed values of a column that the release counts no row of: no sample has them."""
+        check_column("absent", column, self.codec.schema.coded)
+        return absent(self.codec, self.learnt, column)
 
     @cached_property
     def _possible(self) -> StructuralZeros:
@@ -236,6 +248,28 @@ class Release:
         chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
         restored = self.learnt.merging.restore(chosen, rng)
         return self.codec.decode(restored, rng, self.learnt.merging, start)
+
+    def drawn_counts(self, n: int, seed: int) -> dict[str, Ints]:
+        """Draw rows and count each column in them, in merged codes: constraints and drawing change counts.
+
+        The rows are drawn from the release, so it costs no privacy.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, at least 1.
+        seed : int
+
+        Raises
+        ------
+        InputError
+            If no row keeps the constraints.
+        """
+        rng = np.random.default_rng(seed)
+        merging = self.learnt.merging
+        records = self._records(self.learnt.one_ways + self._tables, n, rng)
+        numbers = self.codec.numbers(merging.restore(records, rng), rng, merging)
+        return {name: cells.count(numbers[name]) for name, cells in self.codec.cells(merging).items()}
 
     @cached_property
     def accuracy(self) -> Accuracy:

@@ -1,30 +1,46 @@
-"""The public report: what a release says of itself, as one web page. It reads no row and costs no privacy."""
+"""The public report: what a release holds, as one web page. It reads no row and costs no privacy."""
 
 from __future__ import annotations
 
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from privsyn.evaluation.report.svg import whiskers
+import numpy as np
+
+from privsyn.errors import InputError
+from privsyn.evaluation.axis import Axis
+from privsyn.evaluation.report.svg import error_bars, percent_of
 from privsyn.evaluation.report.template import environment
 from privsyn.files import atomic_path
-from privsyn.release.accuracy import Accuracy
+from privsyn.inference.consistency import norm_sub
+from privsyn.marginals.types import Floats
 from privsyn.release.release import Release
+from privsyn.table.encoding.labels import members
+from privsyn.table.schema.columns import Identifier, Text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_VALUES = 32
-"""Of a column that has an order all are shown; of another the most frequent, so many."""
+"""Of a column without an order at most so many values are shown, the most frequent ones."""
+
+FEW_VALUES = 12
+"""So many values are shown at once, the rest on request. An ordered column of more is drawn along an axis."""
 
 MOST_TABLES = 12
-"""That are shown at once, those most in error; the rest on demand."""
+"""Tables shown at once, those most in error; the rest on request."""
+
+SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
+"""Synthetic rows are drawn to see what constraints and drawing change: of wide tables fewer rows."""
+
+MOVED, MUCH = 1.25, 0.005
+"""A column is marked if its expected error exceeds that of noise by this factor and this share of rows."""
 
 
 def report(release: Release, path: str | PathLike[str]) -> None:
     """Write what was released, how sure it is and what it cost to a web page, in one file.
 
-    It is made of the release alone: it may be published wherever the release may.
+    It is made from the release alone: it may be published wherever the release may.
 
     Parameters
     ----------
@@ -43,34 +59,108 @@ def report(release: Release, path: str | PathLike[str]) -> None:
 
 
 def render(release: Release) -> str:
-    """The page as text."""
-    accuracy = release.accuracy
-    tables = accuracy.tables
+    """Return the page as text."""
+    tables = release.accuracy.tables
     bigger = tables[tables["order"] > 1].sort_values("expected_error", ascending=False, kind="stable")
+    drawn = _drawn(release)
     return (
         environment()
         .get_template("release.html")
         .render(
             ledger=release.ledger.to_dict(),
             rows=release.learnt.total,
-            columns=[_column(release, accuracy, name) for name in release.codec.domain],
+            columns=[_column(release, name, drawn.get(name)) for name in release.codec.domain],
+            drawn=sum(next(iter(drawn.values()))) if drawn else 0,
+            uncovered=_uncovered(release),
             tables=bigger.to_dict("records"),
+            few=FEW_VALUES,
             most=MOST_TABLES,
         )
     )
 
 
-def _column(release: Release, accuracy: Accuracy, name: str) -> dict[str, Any]:
-    """One column's counts in a picture."""
-    counts: pd.DataFrame = accuracy.counts(name)
-    place = release.codec.domain.names.index(name)
-    if not release.learnt.merging.merged.ordered[place]:
-        counts = counts.sort_values("estimate", ascending=False, kind="stable").head(MOST_VALUES)
+def _drawn(release: Release) -> dict[str, Floats]:
+    """Counts of each column in synthetic rows, or nothing where none can be drawn."""
+    columns = len(release.codec.domain)
+    rows = min(round(release.learnt.total), ROWS, max(LEAST_ROWS, CELLS // columns))
+    try:
+        return {name: np.asarray(n, float) for name, n in release.drawn_counts(rows, SEED).items()}
+    except InputError:  # no row keeps the constraints: the page says that they are not covered
+        return {}
+
+
+def _uncovered(release: Release) -> dict[str, list[str]]:
+    """The columns without a count, by the reason."""
+    codec = release.codec
+    made = [name for name in codec.names if isinstance(codec.schema.columns[name], Identifier)]
+    dropped = [name for name in codec.names if isinstance(codec.schema.columns[name], Text)]
+    return {
+        "computed from other columns": [maker.column for maker in codec.computed],
+        "generated, with no relation to the private table": made,
+        "free text, left out": dropped,
+    }
+
+
+def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]:
+    """One column: its error, its counts and a picture of them."""
+    codec, learnt = release.codec, release.learnt
+    place = codec.domain.names.index(name)
+    certainty = learnt.certainties[place]
+    counts = release.accuracy.counts(name)
+    noise = certainty.distance(norm_sub(certainty.heard.marginal.counts, learnt.total))
+    error = certainty.error if drawn is None else certainty.distance(drawn * (learnt.total / drawn.sum()))
+    constrained = {of for constraint in codec.schema.constraints for of in constraint.columns}
+    bins = learnt.merging.merged.ordered[place]
+    picture, stretched = _picture(release, name, counts[:bins]) if bins > FEW_VALUES else (None, False)
+    rows = _rows(counts, [*members(codec, learnt.merging.groups)[place]])
+    shown = rows if codec.domain.ordered[place] else _most_frequent(rows)
     return {
         "name": name,
-        "error": release.learnt.certainties[place].error,
-        "more": release.learnt.merging.merged.sizes[place] - len(counts),
-        "picture": whiskers(
-            counts[name].tolist(), *(counts[part].to_numpy() for part in ("estimate", "low", "high"))
-        ),
+        "error": error,
+        "noise": noise,
+        "moved": error > MOVED * noise and error > noise + MUCH,
+        "constrained": name in constrained,
+        "more": len(rows) - len(shown),
+        "picture": picture,
+        "stretched": stretched,
+        "rows": shown,
     }
+
+
+def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool]:
+    """Bars of counts along an axis, and whether it is stretched: the released counts decide."""
+    cells = release.codec.cells(release.learnt.merging)[name]
+    estimate, low, high = (bins[part].to_numpy() for part in ("estimate", "low", "high"))
+    inside = cells.groups < len(bins)
+    weights = (cells.shares[inside] * estimate[cells.groups[inside]]).clip(0)
+    step = 0.0 if cells.grid is None else cells.grid.step
+    edges = np.append(cells.reach[0][: len(bins)], cells.highs[inside].max() + step)
+    axis = Axis.of(edges[0], edges[-1], (cells.lows[inside] + cells.highs[inside]) / 2, weights)
+    words, lies = bins[name].tolist(), axis.places(edges)
+    picture = error_bars(name, words, lies, estimate, low, high, to_scale=not axis.stretched)
+    return picture, axis.stretched
+
+
+def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str, Any]]:
+    """Each count with the values that it counts, and where its bar and its interval end."""
+    longest = max(float(counts["high"].max()), float(counts["estimate"].max()), 1e-12)
+    return [
+        {
+            "label": label,
+            "members": values if len(values) > 1 else (),
+            "estimate": estimate,
+            "low": low,
+            "high": high,
+            "bar": percent_of(longest, estimate),
+            "low_at": percent_of(longest, low),
+            "long": percent_of(longest, high - low),
+        }
+        for (label, estimate, low, high), values in zip(counts.to_numpy().tolist(), groups, strict=True)
+    ]
+
+
+def _most_frequent(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The most frequent values, and after them those that were counted together."""
+    single = sorted((row for row in rows if not row["members"]), key=lambda row: -row["estimate"])
+    together = [row for row in rows if row["members"]]
+    return [*single[: MOST_VALUES - len(together)], *together]

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation.comparison import TEST_SHARE
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.files import atomic_path, check_target
@@ -251,12 +251,10 @@ def _kept(out: str | PathLike[str] | None) -> pd.DataFrame:
             raise InputError(f"{out}: results are CSV: let the name end in .csv")
     if out is None or not Path(out).exists():
         return pd.DataFrame()
-    rows = None
-    with suppress(Exception):  # its text may quote a cell
+    with replace_errors(f"{out}: is there, and holds no results of a sweep: give another name"):
         rows = pd.read_csv(out, dtype=dict.fromkeys(("config", "table", "settings"), str))
-    if rows is None or "config" not in rows:
-        raise InputError(f"{out}: is there, and holds no results of a sweep: give another name")
-    return rows
+        rows["config"]
+        return rows
 
 
 def _check_table(out: object, rows: pd.DataFrame, table: str) -> None:

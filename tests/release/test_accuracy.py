@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema, Time, load
+from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.labels import labels
+from privsyn.table.encoding.labels import bin_labels, labels, members, range_words
 
 YES_NO = np.array(["no", "yes"])
 
@@ -118,11 +119,106 @@ def test_values_are_in_the_words_of_the_schema():
     assert accuracy.counts("seen")["seen"].str[:10].tolist() == ["2000-01-01", "2000-01-02"]
 
 
-def test_pooled_values_are_one_line():
-    codec = Codec.for_table(Schema({"a": Categorical(["a", "b", "c", "d"])}), pd.DataFrame({"a": ["a"]}))
-    assert labels(codec, [np.array([0, 2, 1, 2, 2])]) == (("a", "c", "b (and 2 more)"),)
+def test_a_label_of_values_counted_together_says_first_how_many():
+    codec = Codec.for_table(Schema({"a": Categorical(list("abcdefg"))}), pd.DataFrame({"a": ["a"]}))
+    groups = [np.array([0, 2, 1, 2, 2, 2, 2, 2])]
+    assert labels(codec, groups) == (("a", "c", "6 rare values together: b, d, e, …"),)
+    assert members(codec, groups) == ((("a",), ("c",), ("b", "d", "e", "f", "g", "(missing)")),)
+    assert labels(codec, [np.zeros(8, int)]) == (("all values: a, b, c, …",),)
+
+
+def test_a_value_that_took_in_rare_ones_says_so():
+    """Values of no weight are never drawn: nearly all of the count is that of the other."""
+    codec = Codec.for_table(
+        Schema({"a": Categorical(list("abc"), nullable=False)}), pd.DataFrame({"a": ["a"]})
+    )
+    groups, shares = [np.array([0, 0, 1])], [np.array([0.0, 1.0, 1.0])]
+    assert labels(codec, groups, shares) == (("b, with 1 rare value: a", "c"),)
+    assert labels(codec, [np.zeros(3, int)], [np.array([0.0, 0.0, 1.0])]) == (
+        ("c, with 2 rare values together: a, b",),
+    )
 
 
 def test_numbers_that_are_no_neighbours_are_not_called_a_range():
     codec = Codec.for_table(Schema({"a": Numerical(0, 3, integer=True)}), pd.DataFrame({"a": [1]}))
-    assert labels(codec, [np.array([0, 1, 1, 0])]) == (("0 (and 1 more)", "1 to 2"),)
+    assert labels(codec, [np.array([0, 1, 1, 0])]) == (("2 rare values together: 0, 3", "1 to 2"),)
+
+
+def test_a_missing_cell_that_joined_a_range_is_named():
+    codec = Codec.for_table(Schema({"a": Numerical(0, 3, bins=4)}), pd.DataFrame({"a": [1.5]}))
+    groups, shares = [np.array([0, 0, 1, 1, 0])], [np.array([0.5, 0.5, 0.5, 0.5, 0.0])]
+    assert labels(codec, groups, shares) == (("0 to 1.5, with 1 rare value: (missing)", "1.5 to 3"),)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (Numerical(-10, 6000, decimals=2, bins=2), ["-10 to 2994.99", "2995 to 6000"]),
+        (Numerical(-0.1, 0.2, decimals=1, bins=4), ["-0.1", "0", "0.1", "0.2"]),
+        (Numerical(1900, 2015, integer=True, bins=2), ["1900 to 1957", "1958 to 2015"]),
+        (Numerical(0, 9_999_999, integer=True, bins=2), ["0 to 4,999,999", "5,000,000 to 9,999,999"]),
+        (Numerical(0, 2_500_000, bins=2), ["0 to 1,250,000", "1,250,000 to 2,500,000"]),
+        (Numerical(0, 2e-6, bins=2), ["0 to 0.000001", "0.000001 to 0.000002"]),
+        (
+            Datetime("2013-01-01", "2013-12-31", bins=2),
+            ["2013-01-01 to 2013-07-01", "2013-07-02 to 2013-12-31"],
+        ),
+        (
+            Datetime("2013-01-01 00:00:00", "2013-01-01 23:59:59", bins=2),
+            ["2013-01-01 00:00 to 2013-01-01 11:59", "2013-01-01 12:00 to 2013-01-01 23:59"],
+        ),
+        (Time(bins=2), ["0:00:00 to 11:59:59", "12:00:00 to 23:59:59"]),
+    ],
+)
+def test_ranges_are_written_for_people(column, expected):
+    """Without an exponent, a rounding error of a double, or commas in a year; dates with times if short."""
+    coder = choose_encoder(
+        column, np.dtype(object) if isinstance(column, Datetime | Time) else np.dtype(float)
+    )
+    assert bin_labels(coder.grid, range_words(coder)) == expected
+
+
+def rising(rows, high, *, breaking):
+    """Two numbers of which the second is a little above the first, but for a share of the rows."""
+    rng = np.random.default_rng(0)
+    first = rng.gamma(2.0, high / 12, rows).astype(int).clip(0, high)
+    second = (first + rng.gamma(1.0, high / 120, rows).astype(int)).clip(0, high)
+    swap = rng.random(rows) < breaking
+    second[swap] = rng.integers(0, high + 1, swap.sum())
+    schema = Schema(
+        {name: Numerical(0, high, integer=True, nullable=False) for name in ("first", "second")},
+        constraints=[Increasing(["first", "second"])],
+    )
+    return pd.DataFrame({"first": first, "second": second}), schema
+
+
+def true_one_ways(release, table):
+    """The real counts of each column, in the codes of the release."""
+    merged = release.learnt.merging.merge(release.codec.encode(table))
+    return [np.bincount(merged.codes[:, j], minlength=size) for j, size in enumerate(merged.domain.sizes)]
+
+
+def test_intervals_of_columns_hold_though_rows_break_a_constraint():
+    """Two-sided. 15 runs of 64 cells: the share that holds has a standard deviation of 0.007, and leaves 0.95
+    by 0.036 but with probability 3e-7. When public zeros of the pair counted as answers, 0.87 held."""
+    table, schema = rising(2000, 99, breaking=0.4)
+    held = []
+    for seed in range(15):
+        release = PrivSyn(3.0, 1e-6, schema, seed=seed).fit(table).release_
+        for name, true in zip(("first", "second"), true_one_ways(release, table), strict=True):
+            cells = release.accuracy.counts(name)
+            held.append(((cells["low"] <= true) & (true <= cells["high"])).mean())
+    assert 0.914 < np.mean(held) < 0.986
+
+
+def test_expected_errors_of_columns_cover_what_constraints_change():
+    """The constraint moves 0.13 of the rows in each of 6 runs; the noise alone moves 0.02."""
+    table, schema = rising(4000, 3650, breaking=0.0)
+    expected, found = [], []
+    for seed in range(6):
+        release = PrivSyn(3.0, 1e-6, schema, seed=seed).fit(table).release_
+        true = true_one_ways(release, table)[0]
+        estimate = release.accuracy.counts("first")["estimate"]
+        found.append(np.abs(estimate - true).sum() / 2 / len(table))
+        expected.append(release.accuracy.tables["expected_error"][0])
+    assert 0.8 < np.mean(expected) / np.mean(found) < 1.4

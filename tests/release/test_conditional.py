@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 
 import numpy as np
@@ -25,7 +26,9 @@ from privsyn import (
     Schema,
     Total,
 )
-from privsyn.release.conditional import read_given
+from privsyn.cli.given import parse_given
+from privsyn.errors import AbsentWarning
+from privsyn.release.given import read_given
 from privsyn.table.enforcement.draws import Cells
 
 N = 4000
@@ -186,6 +189,19 @@ def test_few_rows(model, rows):
         ({"given": {"all": 30}}, "give pay and bonus instead"),
         ({"given": 3}, "given is a mapping"),
         ({"given": pd.DataFrame({"city": ["Rome"]}), "n": 2}, "leave out n"),
+        ({"given": {"pay": (40, 30)}}, "'pay': the low end of a range is above its high end"),
+        ({"given": {"pay": (300, None)}}, "'pay': none of its values lies in the range"),
+        ({"given": {"bonus": (3.2, 3.8)}}, "'bonus': none of its values lies in the range"),
+        ({"given": {"pay": (None, None)}}, "'pay': a range needs a low or a high end"),
+        ({"given": {"pay": (1, 2, 3)}}, "'pay': a range has a low and a high end"),
+        ({"given": {"pay": {"from": 3}}}, "'pay': a range has a low and a high end"),
+        ({"given": {"pay": (Incomparable(2), [3])}}, "'pay': a list is not a number"),
+        ({"given": {"city": (1, 2)}}, "'city': a range wants numbers or dates"),
+        ({"given": {"pay": ()}}, "'pay': a range needs a low or a high end"),
+        ({"given": {"all": (1, 2)}}, "'all': is computed, so it takes no range"),
+        ({"given": {"town": (1, 2)}}, "there is no column 'town'"),
+        ({"given": {"from": ("2022-06-01", None), "to": (None, "2022-01-01")}}, "keeps the constraints on"),
+        ({"balance": "pay", "given": {"pay": (20, 30)}}, "this column is given"),
         ({"balance": "pay"}, "wants a column of listed values"),
         ({"balance": "town"}, "there is no such column"),
         ({"balance": ["job"]}, "a list: there is no such column"),
@@ -231,6 +247,235 @@ def test_rows_to_be_completed_build_the_cells_of_a_column_once(model, monkeypatc
     unmerged = Cells.unmerged
     monkeypatch.setattr(Cells, "unmerged", lambda *cells: built.append(cells) or unmerged(*cells))
     codec = replace(model.release_.codec)
-    numbers = read_given(codec, pd.DataFrame({"pay": np.arange(0, 200, 0.1).round(1)}), None, 0)["pay"]
+    numbers = read_given(codec, pd.DataFrame({"pay": np.arange(0, 200, 0.1).round(1)}), None, 0).numbers[
+        "pay"
+    ]
     assert len(np.unique(numbers)) == 2000
     assert len(built) == len(codec.domain)
+
+
+def inside(cells, low, high):
+    return cells.notna().all() and (cells >= low).all() and (cells <= high).all()
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "low", "high"),
+    [
+        ("pay", (20, 40.05), 20, 40),
+        ("pay", {"low": 20, "high": np.float32(40)}, 20, 40),
+        ("pay", (None, 30), 0, 30),
+        ("pay", (199.9, 500), 199.9, 200),
+        ("bonus", (5, 9), 5, 9),
+        ("from", ("2021-02-01", "2021-02-03"), pd.Timestamp("2021-02-01"), pd.Timestamp("2021-02-03")),
+        ("to", (np.datetime64("2021-06-01"), None), pd.Timestamp("2021-06-01"), pd.Timestamp("2023-01-01")),
+    ],
+)
+def test_all_rows_lie_in_a_given_range(model, column, given, low, high):
+    sample = model.sample(500, given={column: given}, seed=3)
+    assert len(sample) == 500
+    assert inside(sample[column], low, high)
+    assert len(set(sample[column])) > 1
+    assert sound(sample)
+    assert (sample.dtypes == model.sample(5).dtypes).all()
+
+
+def far(ours, theirs, *, chance=1e-8):
+    """How far two shares of independent rows are apart but with this chance, by Hoeffding."""
+    return np.sqrt(np.log(4 / chance) / 2) * (1 / np.sqrt(ours) + 1 / np.sqrt(theirs))
+
+
+def test_numbers_in_a_range_are_as_frequent_as_the_release_has_them(model):
+    """In five parts of the range of pay, and jobs within it: each with a chance of 1e-8 to be off so far."""
+    sample = model.sample(20_000, given={"pay": (10, 60)}, seed=4)
+    plain = model.sample(40_000, seed=5)
+    plain = plain[plain.pay.between(10, 60)]
+    edges = np.linspace(10, 60, 6)
+    ours, theirs = (np.histogram(f.pay, edges)[0] / len(f) for f in (sample, plain))
+    assert np.abs(ours - theirs).max() < far(len(sample), len(plain))
+    assert np.ptp(theirs) > 4 * far(len(sample), len(plain)), "the test could not fail"
+    for job in ("clerk", "cook", "baker"):
+        assert abs((sample.job == job).mean() - (plain.job == job).mean()) < far(len(sample), len(plain))
+
+
+def test_a_range_beside_a_value_follows_it(model):
+    """Clerks have twice the pay: half of them lie where few bakers do."""
+    plain = model.sample(40_000, seed=5)
+    middle = {}
+    for job in ("clerk", "baker"):
+        sample = model.sample(10_000, given={"job": job, "pay": (20, 80)}, seed=6)
+        assert (sample.job == job).all()
+        assert inside(sample.pay, 20, 80)
+        theirs = plain[(plain.job == job) & plain.pay.between(20, 80)]
+        middle[job] = (sample.pay > 40).mean()
+        assert abs(middle[job] - (theirs.pay > 40).mean()) < far(len(sample), len(theirs))
+    assert middle["clerk"] > middle["baker"] + 0.2, "the test could not fail"
+
+
+def test_a_range_beside_a_looked_up_value_follows_what_it_is_looked_up_by(model):
+    """Oslo has the clerks, and they the high pay: beside a high pay there is more of Oslo in Norway."""
+    plain = model.sample(80_000, seed=5)
+    norway = plain[plain.country == "Norway"]
+    theirs = norway[norway.pay.between(60, 90)]
+    sample = model.sample(20_000, given={"country": "Norway", "pay": (60, 90)}, seed=6)
+    oslo = (theirs.city == "Oslo").mean()
+    assert abs((sample.city == "Oslo").mean() - oslo) < far(len(sample), len(theirs))
+    assert oslo - (norway.city == "Oslo").mean() > far(len(sample), len(theirs)), "the test could not fail"
+
+
+def test_a_range_beside_two_looked_up_values_keeps_both():
+    where = {"Oslo": ("Norway", "Europe"), "Rome": ("Italy", "Europe"), "Lima": ("Peru", "America")}
+    schema = Schema(
+        {
+            "city": Categorical(list(where)),
+            "land": Categorical(),
+            "part": Categorical(),
+            "n": Numerical(0, 9),
+        },
+        constraints=[
+            Determined("land", "city", {city: land for city, (land, _) in where.items()}),
+            Determined("part", "city", {city: part for city, (_, part) in where.items()}),
+        ],
+    )
+    rng = np.random.default_rng(0)
+    city = rng.choice(list(where), 900)
+    real = pd.DataFrame({"city": city, "land": "", "part": "", "n": rng.integers(0, 9, 900)})
+    model = PrivSyn(20.0, 1e-9, schema, seed=1).fit(real)
+    for given in ({"land": "Italy", "part": "Europe"}, {"part": "Europe", "land": "Italy"}):
+        assert set(model.sample(50, given={**given, "n": (3, 6)}).city) == {"Rome"}
+    with pytest.raises(InputError, match="no 'city' leads to"):
+        model.sample(50, given={"land": "Peru", "part": "Europe", "n": (3, 6)})
+    sample = model.sample(90, given={"n": (3, 6)}, balance="land", seed=1)
+    assert sample.land.value_counts().tolist() == [30, 30, 30]
+    assert inside(sample.n, 3, 6)
+
+
+def test_ranges_of_several_columns_keep_the_constraints_between_them(model):
+    """In one month the days of both must be in order, too."""
+    month = ("2021-03-01", "2021-03-31")
+    sample = model.sample(2000, given={"from": month, "to": month}, seed=7)
+    assert inside(sample["from"], *map(pd.Timestamp, month))
+    assert inside(sample["to"], *map(pd.Timestamp, month))
+    assert sound(sample)
+    assert sample["from"].nunique() > 20
+
+
+def test_a_range_with_balanced_classes_and_what_is_looked_up(model):
+    sample = model.sample(300, given={"pay": (20, 40), "country": "Norway"}, balance="job", seed=8)
+    assert inside(sample.pay, 20, 40)
+    assert (sample.country == "Norway").all()
+    assert sample.job.value_counts().tolist() == [100, 100, 100]
+    assert sound(sample)
+
+
+def test_a_range_that_the_release_has_no_row_of_is_filled_evenly():
+    schema = Schema({"x": Numerical(0, 100, integer=True), "y": Categorical(["a", "b"])})
+    real = pd.DataFrame({"x": [1, 2, 3] * 300, "y": ["a", "b", "a"] * 300})
+    sample = PrivSyn(50.0, 1e-9, schema, seed=1).fit(real).sample(2000, given={"x": (80, 84)}, seed=1)
+    assert set(sample.x) == {80, 81, 82, 83, 84}
+
+
+def test_a_range_of_listed_numbers_and_the_end_of_a_day():
+    schema = Schema(
+        {
+            "year": Categorical([1990, 2000, 2010]),
+            "seen": Datetime("2020-01-01 00:00", "2020-01-03 23:59:59", unit="s"),
+        }
+    )
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(
+        {
+            "year": rng.choice([1990, 2000, 2010], 900),
+            "seen": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 3 * 86400, 900), "s"),
+        }
+    )
+    model = PrivSyn(20.0, 1e-9, schema, seed=1).fit(real)
+    assert set(model.sample(200, given={"year": (1995, None)}, seed=1).year) == {2000, 2010}
+    for day in ("2020-01-02", date(2020, 1, 2)):
+        seen = model.sample(500, given={"seen": (day, day)}, seed=1).seen
+        assert set(seen.dt.date) == {date(2020, 1, 2)}
+        assert seen.dt.hour.max() > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n=3..7", (3, 7)),
+        ("n=-7.5..-3", (-7.5, -3)),
+        ("n=..7", (None, 7)),
+        ("code=a..b", "a..b"),
+        ("year=1995..", (1995, None)),
+        ("year=2000", 2000),
+        ("day=2020-01-01..2020-02-01", ("2020-01-01", "2020-02-01")),
+    ],
+)
+def test_ranges_on_the_command_line_are_read_as_the_column_has_them(text, expected):
+    schema = Schema(
+        {
+            "n": Numerical(-9, 9),
+            "code": Categorical(["a..b", "c"]),
+            "year": Categorical([1990, 2000]),
+            "day": Datetime("2020-01-01", "2020-12-31"),
+        }
+    )
+    assert list(parse_given(schema, [text]).values()) == [expected]
+
+
+def test_a_range_on_the_command_line(model, tmp_path, capsys):
+    model.save(tmp_path / "model.privsyn")
+    ran = [capsys, "sample", tmp_path / "model.privsyn", tmp_path / "out.csv", "--rows", "60"]
+    done = run(*ran, "--given", "pay=20..40", "--given", "from=2021-01-01..")
+    assert done.code == 0, done.err
+    sample = pd.read_csv(tmp_path / "out.csv", parse_dates=["from"])
+    assert inside(sample.pay, 20, 40)
+    assert (sample["from"] >= "2021-01-01").all()
+    for wrong in ("pay=40..20", "pay=20..much", "pay=..", "pay=300..400"):
+        refused = run(*ran, "--given", wrong)
+        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+
+
+@pytest.fixture(scope="module")
+def races():
+    """Six listed races, of which two hardly occur: their noisy counts may come out as none."""
+    rng = np.random.default_rng(0)
+    listed = ["Asian", "Black", "Native", "Other", "White", "Islander"]
+    real = pd.DataFrame(
+        {"race": rng.choice(listed, 3000, p=[0.1, 0.2, 0.0, 0.05, 0.65, 0.0]), "n": rng.integers(0, 9, 3000)}
+    )
+    schema = Schema({"race": Categorical(listed, nullable=False), "n": Numerical(0, 9, integer=True)})
+    models = (PrivSyn(1.0, 1e-9, schema, seed=seed).fit(real) for seed in range(20))
+    return next(model for model in models if model.release_.absent("race"))
+
+
+def test_classes_that_the_release_has_no_row_of_are_named(races, tmp_path, capsys):
+    absent = set(races.release_.absent("race"))
+    assert absent
+    assert absent <= {"Native", "Islander"}
+    with pytest.warns(AbsentWarning, match=f"^balance 'race': left out, .*'{min(absent)}'"):
+        sample = races.sample(1200, balance="race", seed=1)
+    assert set(sample.race) == {"Asian", "Black", "Native", "Other", "White", "Islander"} - absent
+    assert np.ptp(sample.race.value_counts()) <= 1
+    assert not absent & set(races.sample(20_000, seed=2).race)
+    races.save(tmp_path / "model.privsyn")
+    ran = [capsys, "sample", tmp_path / "model.privsyn", tmp_path / "out.csv", "--rows", "60"]
+    balanced = run(*ran, "--balance", "race")
+    assert "balance 'race': left out, for the release counts no row of them" in balanced.out
+    assert all(repr(race) in balanced.out for race in absent)
+    assert "left out" not in run(*ran).out
+
+
+def test_no_class_is_called_absent_that_is_there(model):
+    for column in ("job", "country", "city"):
+        assert model.release_.absent(column) == ()
+
+
+def test_looked_up_classes_that_no_row_leads_to_are_absent():
+    where = {"Oslo": "Norway", "Rome": "Italy", "Atlantis": "Sea"}
+    schema = Schema(
+        {"city": Categorical(list(where)), "country": Categorical()},
+        constraints=[Determined("country", "city", where)],
+    )
+    real = pd.DataFrame({"city": ["Oslo", "Rome"] * 500, "country": ["Norway", "Italy"] * 500})
+    releases = (PrivSyn(9.0, 1e-9, schema, seed=seed).fit(real).release_ for seed in range(20))
+    release = next(release for release in releases if release.absent("city"))
+    assert release.absent("city") == ("Atlantis",)
+    assert release.absent("country") == ("Sea",)

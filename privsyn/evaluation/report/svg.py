@@ -5,87 +5,91 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isnan
 
+import numpy as np
 from markupsafe import Markup, escape
 
 from privsyn.marginals.types import Floats
 
 WIDTH, HEIGHT = 320, 120
-LINE = 22
-"""Height of one value's two bars."""
+BASE, TOP = HEIGHT - 18, 14
+"""Bars stand on the first and reach to the second; numbers are below and above."""
 
-ROW = 16
-"""Height of one count."""
+LETTER, MOST_TICKS = 5.5, 5
+"""Width of a letter on the axis, and how many numbers it has at most."""
 
-LETTERS = 18
-"""Of a label; a longer one is cut, and whole in its tooltip."""
+LEAST = 0.4
+"""Percent of the longest bar: how long a bar is drawn at least."""
+
+TALL, CUT, REST = 3.0, 1.25, 0.02
+"""A bar so many times as high as any other is cut off at so many times the next, if the others together hold
+this part of the rows at least: a tail that is noise is not to be blown up."""
 
 
-def histogram(labels: Sequence[str], real: Floats, synthetic: Floats) -> Markup:
-    """Real shares as filled bars, synthetic ones as a line of steps over them."""
-    top = max(float(real.max()), float(synthetic.max()), 1e-12)
-    step = WIDTH / len(labels)
-    base = HEIGHT - 18
-    heights = [share / top * (base - 4) for share in (real, synthetic)]
-    filled = [
-        f'<rect class="real" x="{place * step:.1f}" y="{base - high:.1f}" width="{max(step - 1, 0.6):.1f}"'
-        f' height="{high:.1f}"><title>{escape(labels[place])}: real {real[place]:.2%},'
-        f" synthetic {synthetic[place]:.2%}</title></rect>"
-        for place, high in enumerate(heights[0])
+def histogram(
+    name: str, labels: Sequence[str], lies: Floats, real: Floats, synthetic: Floats, *, to_scale: bool
+) -> Markup:
+    """Draw real shares as filled bars, and synthetic ones as a line of steps over them.
+
+    A share is the area of its bar on an axis that is to scale, and its height otherwise.
+
+    Parameters
+    ----------
+    labels : of each bin, its range
+    lies : where the edges of bins lie on the axis, from 0 to 1
+    real, synthetic : share of rows in each bin
+    """
+    heights, cut = _heights(np.stack([real, synthetic]), real, _widths(lies) if to_scale else None)
+    bars = [
+        f"<g><title>{escape(label)}: real {ours:.2%}, synthetic {theirs:.2%}</title>{bar}</g>"
+        for label, ours, theirs, bar in zip(
+            labels, real.tolist(), synthetic.tolist(), _bars("real", lies, heights[0]), strict=True
+        )
     ]
-    path = f"M0 {base}" + "".join(
-        f"V{base - high:.1f}H{(place + 1) * step:.1f}" for place, high in enumerate(heights[1])
+    steps = "".join(
+        f"V{BASE - high:.1f}H{end * WIDTH:.1f}" for high, end in zip(heights[1], lies[1:], strict=True)
     )
-    first, last = labels[0].partition(" to ")[0], labels[-1].rpartition(" to ")[2]
-    return _svg(
-        HEIGHT,
-        *filled,
-        f'<path class="step" d="{path}V{base}"/>',
-        f'<line class="axis" x1="0" x2="{WIDTH}" y1="{base}" y2="{base}"/>',
-        f'<text x="0" y="{HEIGHT - 4}">{escape(first)}</text>',
-        f'<text x="{WIDTH}" y="{HEIGHT - 4}" text-anchor="end">{escape(last)}</text>',
-    )
+    line = f'<path class="step" d="M0 {BASE}{steps}V{BASE}"/>'
+    marks = [_cut_mark(lies, place, f"{real[place]:.0%}") for place in cut]
+    title = f"{name}: histogram of the real and the synthetic table"
+    return _svg(title, *bars, line, *marks, *_axis(labels, lies))
 
 
-def bars(labels: Sequence[str], real: Floats, synthetic: Floats) -> Markup:
-    """Two thin bars for each value: real above, synthetic below."""
-    top = max(float(real.max()), float(synthetic.max()), 1e-12)
-    left, right = 122, 42
-    parts = []
-    for place, (label, ours, theirs) in enumerate(zip(labels, real, synthetic, strict=True)):
-        y = place * LINE + 4
-        short = label if len(label) <= LETTERS else f"{label[: LETTERS - 1]}…"
-        wide = [share / top * (WIDTH - left - right) for share in (ours, theirs)]
-        parts += [
-            f"<g><title>{escape(label)}: real {ours:.2%}, synthetic {theirs:.2%}</title>",
-            f'<text x="{left - 8}" y="{y + 11}" text-anchor="end">{escape(short)}</text>',
-            f'<rect class="real" x="{left}" y="{y}" width="{wide[0]:.1f}" height="7"/>',
-            f'<rect class="synthetic" x="{left}" y="{y + 8}" width="{wide[1]:.1f}" height="7"/>',
-            f'<text x="{WIDTH}" y="{y + 11}" text-anchor="end">{ours:.1%}</text></g>',
-        ]
-    return _svg(len(labels) * LINE + 6, *parts)
+def error_bars(
+    name: str,
+    labels: Sequence[str],
+    lies: Floats,
+    estimate: Floats,
+    low: Floats,
+    high: Floats,
+    *,
+    to_scale: bool,
+) -> Markup:
+    """Draw each count as a bar, and its interval as a whisker; the arguments are those of `histogram`."""
+    heights, cut = _heights(np.stack([estimate, low, high]), low, _widths(lies) if to_scale else None)
+    middles = (lies[:-1] + lies[1:]) * WIDTH / 2
+    bars = _bars("estimate", lies, heights[0])
+    parts = [
+        f"<g><title>{escape(label)}: {count:,.0f}, between {least:,.0f} and {most:,.0f}</title>"
+        f'{bar}<path class="whisker" d="M{middle:.1f} {BASE - bottom:.1f}V{BASE - end:.1f}"/></g>'
+        for label, count, least, most, bar, middle, bottom, end in zip(
+            labels, estimate, low, high, bars, middles, *heights[1:], strict=True
+        )
+    ]
+    marks = [_cut_mark(lies, place, f"{estimate[place]:,.0f}") for place in cut]
+    return _svg(f"{name}: bars of estimated counts", *parts, *marks, *_axis(labels, lies))
 
 
-def whiskers(labels: Sequence[str], estimate: Floats, low: Floats, high: Floats) -> Markup:
-    """A bar for each count, and a line from one end of its interval to the other."""
-    top = max(float(high.max()), float(estimate.max()), 1e-12)
-    left, right = 122, 52
-    parts = []
-    for place, (label, count, least, most) in enumerate(zip(labels, estimate, low, high, strict=True)):
-        y, middle = place * ROW + 4, place * ROW + 9
-        short = label if len(label) <= LETTERS else f"{label[: LETTERS - 1]}…"
-        wide, start, end = (part / top * (WIDTH - left - right) for part in (count, least, most))
-        parts += [
-            f"<g><title>{escape(label)}: {count:,.0f}, between {least:,.0f} and {most:,.0f}</title>",
-            f'<text x="{left - 8}" y="{middle + 4}" text-anchor="end">{escape(short)}</text>',
-            f'<rect class="synthetic" x="{left}" y="{y}" width="{wide:.1f}" height="10"/>',
-            f'<path class="whisker" d="M{left + start:.1f} {middle}H{left + end:.1f}"/>',
-            f'<text x="{WIDTH}" y="{middle + 4}" text-anchor="end">{count:,.0f}</text></g>',
-        ]
-    return _svg(len(labels) * ROW + 6, *parts)
+def percent_of(longest: float, length: float) -> str:
+    """Return how long a bar is, for a page's style: what is not zero can be seen.
+
+    >>> percent_of(200.0, 50.0), percent_of(200.0, 1e-6), percent_of(200.0, 0.0)
+    ('25.0%', '0.4%', '0.0%')
+    """
+    return f"{max(100 * length / longest, LEAST) if length > 0 else 0:.1f}%"
 
 
 def strip(numbers: Mapping[str, float], *, low: float) -> Markup:
-    """Where the numbers lie on a line that begins at `low`: the synthetic one a disc, yardsticks ticks."""
+    """Draw where numbers lie on a line that begins at `low`: the synthetic one a disc, yardsticks ticks."""
     known = {which: value for which, value in numbers.items() if not isnan(value)}
     high = max(*known.values(), low + 1e-9)
     width, middle = 140, 9
@@ -101,6 +105,60 @@ def strip(numbers: Mapping[str, float], *, low: float) -> Markup:
     return Markup(f'<svg class="strip" viewBox="0 0 {width} 18" aria-hidden="true">{"".join(parts)}</svg>')  # noqa: S704
 
 
-def _svg(height: int, *parts: str) -> Markup:
+def _widths(lies: Floats) -> Floats:
+    """How wide bars are drawn: at least a pixel, or a single value would be infinitely high."""
+    return np.maximum(np.diff(lies), 1 / WIDTH)
+
+
+def _heights(counts: Floats, sure: Floats, widths: Floats | None) -> tuple[Floats, list[int]]:
+    """Heights in pixels, and which bin is cut off; `sure` is how many rows each bin holds for certain."""
+    if widths is not None:
+        counts = counts / widths
+    tops = counts.max(axis=0)
+    highest, second = int(tops.argmax()), float(np.sort(tops)[-2]) if len(tops) > 1 else 0.0
+    tall = tops[highest] > TALL * second > 0 and sure.sum() - sure[highest] > REST * sure.sum()
+    top = max(CUT * second if tall else float(tops[highest]), 1e-12)
+    return np.minimum(counts / top, 1.0) * (BASE - TOP), [highest] if tall else []
+
+
+def _bars(kind: str, lies: Floats, heights: Floats) -> list[str]:
+    return [
+        f'<rect class="{kind}" x="{x:.1f}" y="{BASE - high:.1f}" width="{max(width - 0.8, 0.8):.1f}"'
+        f' height="{high:.1f}"/>'
+        for x, width, high in zip(lies * WIDTH, _widths(lies) * WIDTH, heights, strict=False)
+    ]
+
+
+def _cut_mark(lies: Floats, place: int, text: str) -> str:
+    """Two strokes through a bar that is cut off, and above it how high it is."""
+    left, right = (lies[place : place + 2] * WIDTH).tolist()
+    strokes = "".join(f"M{left - 3:.1f} {y}L{right + 3:.1f} {y - 5}" for y in (26, 30))
+    x, side = (left, "start") if left < WIDTH / 2 else (right, "end")
+    number = f'<text x="{x:.1f}" y="10" text-anchor="{side}">{escape(text)}</text>'
+    return f'<path class="cut" d="{strokes}"/>{number}'
+
+
+def _axis(labels: Sequence[str], lies: Floats) -> list[str]:
+    """The line that bars stand on, with numbers at its ends and, if there is space, between."""
+    words = [*(label.partition(" to ")[0] for label in labels), labels[-1].rpartition(" to ")[2]]
+    space = (max(map(len, words)) * LETTER + 8) / WIDTH
+    taken, last = space, len(lies) - 1
+    shown = [0]
+    for wanted in np.linspace(0, 1, MOST_TICKS)[1:-1]:
+        place = int(np.abs(lies - wanted).argmin())
+        if taken <= lies[place] - space / 2 and lies[place] + space / 2 <= 1 - space:
+            taken = lies[place] + space / 2
+            shown.append(place)
+    parts = [f'<line class="axis" x1="0" x2="{WIDTH}" y1="{BASE}" y2="{BASE}"/>']
+    for place in (*shown, last):
+        x, side = lies[place] * WIDTH, {0: "start", last: "end"}.get(place, "middle")
+        parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{BASE}" y2="{BASE + 3}"/>')
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 4}" text-anchor="{side}">{escape(words[place])}</text>')
+    return parts
+
+
+def _svg(title: str, *parts: str) -> Markup:
     # Every text in it was escaped above; the rest is numbers.
-    return Markup(f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(parts)}</svg>')  # noqa: S704
+    return Markup(  # noqa: S704
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+    )

@@ -1,19 +1,18 @@
-"""How pages are made: templates that escape whatever they are given, and numbers in words."""
+"""How pages are made: templates that escape whatever they are given, and numbers written for people."""
 
 from __future__ import annotations
 
-from math import isnan
+from math import floor, isnan, log10
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from privsyn.evaluation.scores import shown_number
+from markupsafe import Markup
 
 FOLDER = Path(__file__).with_name("templates")
 
 
 def environment() -> Environment:
-    """Where the templates are found, with the filters that they use."""
+    """Return where the templates are found, with the filters that they use."""
     found = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -21,14 +20,56 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"percent": percent, "number": shown_number}
+    found.filters |= {"percent": percent, "number": number, "count": whole, "power": power}
     return found
 
 
 def percent(share: float) -> str:
-    """A share in percent, or nothing where there is none.
+    """Return a share in percent, with two decimals below 1 %, or nothing where there is none.
 
-    >>> percent(0.1234), percent(float("nan"))
-    ('12.3%', '')
+    >>> percent(0.1234), percent(0.00123), percent(5.5e-20), percent(0.0), percent(1.0), percent(float("nan"))
+    ('12.3%', '0.12%', '<0.01%', '0%', '100%', '')
     """
-    return "" if isnan(share) else f"{share:.1%}"
+    if isnan(share):
+        return ""
+    if share in (0, 1):
+        return f"{share:.0%}"
+    return "<0.01%" if 0 < share < 0.00005 else f"{share:.{2 if share < 0.00995 else 1}%}"
+
+
+def number(value: float) -> str:
+    """Return a number with three digits, all digits of its whole part, and no exponent.
+
+    >>> number(1.41421), number(25.333), number(12345.6), number(0.01234), number(2.0), number(1e-9)
+    ('1.41', '25.3', '12,346', '0.0123', '2', '<0.0001')
+    """
+    if isnan(value):
+        return ""
+    size = abs(value)
+    if 0 < size < 0.00005:
+        return "<0.0001" if value > 0 else ">-0.0001"
+    decimals = min(max(2 - floor(log10(size)), 0), 4) if size > 0 else 0
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def whole(value: float) -> str:
+    """Return a count.
+
+    >>> whole(1234.4), whole(-0.2)
+    ('1,234', '0')
+    """
+    return f"{round(value):,}"
+
+
+def power(value: float) -> Markup:
+    """Return a small number as a power of ten, and others as they are.
+
+    >>> str(power(1e-09)), str(power(2.5e-6)), str(power(0.01)), str(power(0.0))
+    ('10<sup>−9</sup>', '2.5 × 10<sup>−6</sup>', '0.01', '0')
+    """
+    if not 0 < value < 0.001:
+        return Markup("{}").format(f"{value:g}")
+    digits, _, exponent = f"{value:.3e}".partition("e")
+    front = "" if float(digits) == 1 else f"{float(digits):g} × "
+    return Markup("{}10<sup>−{}</sup>").format(front, -int(exponent))

@@ -41,4 +41,4 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     looks = zip(measured if chosen else (), marginals, strict=True)
     certain = (table_certainty(m, m.variance, table, heard) for m, table in looks)
     report("counting", 3, 3)
-    return Fitted(merging, margins, marginals, total, (*map(one_way_certainty, heard), *certain))
+    return Fitted(merging, margins, marginals, total, (*map(one_way_certainty, heard, margins), *certain))

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import replace_errors
 from privsyn.marginals.types import Integers, Ints
 from privsyn.table.discovery.bounds import FIRST_YEAR, LAST_YEAR, BoundsGrid, cluster, extent
 from privsyn.table.discovery.values import by_type, distinct_cells
@@ -115,9 +115,8 @@ class OpenSchema:
         return held
 
     def _hold(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Integers]]:
-        with suppress(Exception):  # no row should raise, and none may speak through what is said of it
+        with replace_errors("the values could not be counted: please report this, unless memory ran out"):
             return by_type(*distinct_cells(cells, self._marks(str(cells.name))))
-        raise InputError("the values could not be counted: please report this, unless memory ran out")
 
     def _marks(self, name: str) -> set[str]:
         """Texts that are no value. The empty text is a value, unless the schema says that it is missing."""
@@ -185,14 +184,13 @@ class OpenSchema:
     def _count(self, name: str, ruler: BoundsGrid, cells: pd.Series) -> Ints:
         """How many of the numbers, days or seconds of a column lie in each cell. Private."""
         column, dtype = self._measured(name)
-        with suppress(Exception):
+        with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
             wide = self.fill({}, {}).coded[name]
             if isinstance(column, Datetime):
                 wide = replace(
                     column, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=_unit(column)
                 )
             return ruler.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
-        raise InputError("the numbers could not be counted: please report this, unless memory ran out")
 
 
 def _extents(rulers: Mapping[str, BoundsGrid], cells: Released) -> dict[str, tuple[int, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -12,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 from privsyn.inference.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
@@ -147,9 +146,8 @@ class Codec:
         """The codes of every row, in order."""
         if (tuple(table.columns), dtypes_of(self.schema, table)) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
-        with suppress(Exception):  # no row should raise, and none may speak through what is said of it
+        with replace_errors("the table could not be coded: please report this, unless memory ran out"):
             return self._codes(table)
-        raise InputError("the table could not be coded: please report this, unless memory ran out")
 
     def _codes(self, table: pd.DataFrame) -> Records:
         codes = np.empty((len(table), len(self.domain)), dtype=np.int32, order="F")
@@ -219,11 +217,8 @@ class Codec:
     def _made(
         self, name: str, maker: IdentifierMaker, n: int, rng: np.random.Generator, start: int
     ) -> pd.Series:
-        try:
+        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
             return maker.make(n, rng, start)
-        except InputError as error:
-            complaint = f"column {name!r}: {error}"
-        raise InputError(complaint)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
         """The codes of each coded column as numbers, and how they were merged."""
@@ -309,13 +304,10 @@ class Codec:
             return None
         if family(dtype) == "nothing":
             return AllMissingEncoder(dtype)
-        try:
+        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
             if isinstance(column, Identifier):
                 return make_maker(column, dtype)
             coder = choose_encoder(column, dtype)
             if self.fine and isinstance(coder, OrderedEncoder) and name not in self.schema.computed:
                 return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))  # type: ignore[union-attr]
             return coder
-        except InputError as error:
-            complaint = f"column {name!r}: {error}"
-        raise InputError(complaint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -59,7 +60,9 @@ def family(dtype: Dtype) -> Family | None:
         return None
     if isinstance(dtype, pd.ArrowDtype) and (found := _arrow_family(dtype.pyarrow_dtype)):
         return found
-    return next((name for name, test in tests if test(dtype)), None)
+    with suppress(NotImplementedError):  # pandas knows no type for some of Arrow's, such as string_view
+        return next((name for name, test in tests if test(dtype)), None)
+    return None
 
 
 def _arrow_family(kind: pa.DataType) -> Family | None:

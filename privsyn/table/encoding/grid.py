@@ -156,12 +156,28 @@ class Grid:
         >>> tens.between(np.array([0.3, 0.61]), np.array([0.3, 0.69]), np.random.default_rng(0)).tolist()
         [0.3, nan]
         """
-        first = np.clip(np.ceil((lows - self.low) * self.scale - ROUNDING), 0, self.points)
-        last = np.clip(np.floor((highs - self.low) * self.scale + ROUNDING), -1, self.points - 1)
+        first, last = self._ends(lows, highs)
         some = first <= last  # not where one of them is NaN
         points = np.zeros(len(first), np.int64)
         points[some] = rng.integers(first[some].astype(np.int64), last[some].astype(np.int64) + 1)
         return np.where(some, self._numbers(points), np.nan)
+
+    def count(self, lows: Floats, highs: Floats) -> Floats:
+        """How many points lie between each low and each high, both included; NaN where one of them is.
+
+        Examples
+        --------
+        >>> Grid.exact(0, 9, decimals=0, bins=2).count(np.array([3.0, 3.1]), np.array([7.5, 3.9])).tolist()
+        [5.0, 0.0]
+        """
+        first, last = self._ends(lows, highs)
+        return np.maximum(last - first + 1, 0.0)
+
+    def _ends(self, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
+        """The first and the last point between each low and each high."""
+        first = np.clip(np.ceil((lows - self.low) * self.scale - ROUNDING), 0, self.points)
+        last = np.clip(np.floor((highs - self.low) * self.scale + ROUNDING), -1, self.points - 1)
+        return first, last
 
     def snap(self, numbers: Floats) -> Floats:
         """The point that each number lies on, of a real number the nearest; NaN where there is none.

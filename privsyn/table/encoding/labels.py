@@ -1,117 +1,216 @@
-"""Codes in words, for people to read: by public facts, and by which codes were counted as one."""
+"""Codes in words, for people to read: made from public facts, and from which codes were counted together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
+from math import floor, log10
 
 import numpy as np
 
-from privsyn.marginals.types import Integers
+from privsyn.marginals.types import Floats, Integers
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 
-Word = Callable[[float], str]
+RangeWords = Callable[[float, float], str]
+"""From the first point of a bin to its last, in words."""
 
 MISSING = "(missing)"
 SECONDS_IN_A_DAY = 86400
 
+NAMED = 3
+"""Of several values that were counted together, so many are named in a label."""
 
-def labels(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[str, ...], ...]:
-    """Each group of codes of each column in words.
+GROUPED = 10_000
+"""In a column that reaches this number thousands are set apart: years and short codes are not."""
+
+PLAIN_DIGITS, PLAIN_DECIMALS = 15, 12
+"""A number of more digits or decimals is written with an exponent."""
+
+
+def labels(
+    codec: Codec, groups: Sequence[Integers], shares: Sequence[Floats] | None = None
+) -> tuple[tuple[str, ...], ...]:
+    """Return a label for each group of codes of each column.
+
+    A group of several values says so first, with the number of its values.
 
     Parameters
     ----------
     codec : Codec
     groups : for each column the group of each code, from 0 up
+    shares : for each column the weight of each code within its group, optional
+        A value of weight 0 was added to another value's count because it is rare; it is never drawn.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from privsyn import Categorical, Numerical, Schema
-    >>> schema = Schema({"age": Numerical(0, 99, bins=4), "sex": Categorical(["F", "M"], nullable=False)})
-    >>> codec = Codec.for_table(schema, pd.DataFrame({"age": [1.5], "sex": ["F"]}))
-    >>> labels(codec, [np.array([0, 0, 0, 1, 2]), np.array([0, 0])])
-    (('0 to 74.25', '74.25 to 99', '(missing)'), ('F (and 1 more)',))
+    >>> schema = Schema({"age": Numerical(0, 99, bins=4), "city": Categorical(["Bern", "Rome", "Ulm"])})
+    >>> codec = Codec.for_table(schema, pd.DataFrame({"age": [1.5], "city": ["Rome"]}))
+    >>> labels(codec, [np.array([0, 0, 0, 1, 2]), np.array([1, 0, 1, 1])])
+    (('0 to 74.25', '74.25 to 99', '(missing)'), ('Rome', '3 rare values together: Bern, Ulm, (missing)'))
+    >>> labels(codec, [np.zeros(5, int), np.zeros(4, int)])
+    (('all values: 0 to 99, (missing)',), ('all values: Bern, Rome, Ulm, …',))
     """
+    given = [np.ones(len(group)) for group in groups] if shares is None else shares
     return tuple(
-        tuple(_label(coder, np.flatnonzero(group == place)) for place in range(int(group.max()) + 1))
+        tuple(_label(coder, *one, every=len(group)) for one in _grouped(group, share))
+        for coder, group, share in zip(codec.coders, groups, given, strict=True)
+    )
+
+
+def members(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Return the values, or ranges of neighbouring values, in each group of each column."""
+    return tuple(
+        tuple(tuple(_words(coder, codes)) for codes, _ in _grouped(group, np.ones(len(group))))
         for coder, group in zip(codec.coders, groups, strict=True)
     )
 
 
-def as_number(point: float) -> str:
-    """A point of a grid of numbers.
+def number_range(low: float, high: float, decimals: int | None = None, *, grouped: bool = True) -> str:
+    """Return a range of numbers in words.
 
-    >>> as_number(3.0), as_number(0.25)
-    ('3', '0.25')
+    Numbers of no known decimals get as many as are needed to tell both ends apart.
+
+    Parameters
+    ----------
+    low, high : float
+    decimals : int, optional
+    grouped : bool
+        Whether thousands are set apart.
+
+    Examples
+    --------
+    >>> number_range(3, 3, 0), number_range(1e6, 1_249_999, 0), number_range(1990, 2004, 0, grouped=False)
+    ('3', '1,000,000 to 1,249,999', '1990 to 2004')
+    >>> number_range(0.001, 0.25), number_range(2e-16, 1e-15), number_range(1234567.25, 1300000.0)
+    ('0.001 to 0.25', '2e-16 to 1e-15', '1,234,567 to 1,300,000')
     """
-    return f"{point:.0f}" if point == round(point) and abs(point) < 1e12 else f"{point:.6g}"
+    if decimals is None:
+        size = (high - low) or abs(high)
+        decimals = max(0, 3 - floor(log10(size))) if size > 0 else 0
+    return _joined(*(_number(point, decimals, grouped=grouped) for point in (low, high)))
 
 
-def as_date(point: float, in_a_day: int = 1) -> str:
-    """A point of a grid of times, of which so many make a day, by its date.
-
-    >>> as_date(31), as_date(86400 * 31, SECONDS_IN_A_DAY)
-    ('1970-02-01', '1970-02-01')
+def _number(point: float, decimals: int, *, grouped: bool) -> str:
     """
-    return str(np.datetime64(int(point // in_a_day), "D"))
-
-
-def as_span(point: float, step: int = 1) -> str:
-    """A point of a grid of lengths of time or times of day, in steps of so many seconds.
-
-    >>> as_span(90, 60)
-    '1:30:00'
+    >>> _number(3.0, 2, grouped=True), _number(-2e-16, 2, grouped=True), _number(1e300, 0, grouped=True)
+    ('3', '0', '1e+300')
     """
-    return str(timedelta(seconds=point * step))
+    if abs(point) >= 10.0**PLAIN_DIGITS or decimals > PLAIN_DECIMALS:
+        return f"{point:.3g}"
+    text = f"{round(point, decimals) + 0.0:{',' if grouped else ''}.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def bin_labels(grid: Grid, word: Word = as_number) -> list[str]:
-    """Each bin in words, by its first and last point.
+def grid_words(grid: Grid) -> RangeWords:
+    """Return what writes a range of a grid of numbers."""
+    grouped = max(abs(grid.low), abs(grid.high)) >= GROUPED
+    return partial(number_range, decimals=grid.decimals, grouped=grouped)
+
+
+def date_range(low: float, high: float, in_a_day: int = 1) -> str:
+    """Return a range of times, of which so many make a day: dates, and times of day in a short range.
+
+    >>> date_range(31, 58), date_range(0, 86399, SECONDS_IN_A_DAY), date_range(0, 3599, SECONDS_IN_A_DAY)
+    ('1970-02-01 to 1970-02-28', '1970-01-01', '1970-01-01 00:00 to 1970-01-01 00:59')
+    """
+    whole_days = low % in_a_day == 0 and (high + 1) % in_a_day == 0
+    if whole_days or high - low >= 2 * in_a_day:
+        return _joined(*(str(np.datetime64(int(point // in_a_day), "D")) for point in (low, high)))
+    seconds = SECONDS_IN_A_DAY // in_a_day
+    unit = "m" if (high - low) * seconds >= 60 else "s"
+    times = (np.datetime64(int(point) * seconds, "s").astype(f"datetime64[{unit}]") for point in (low, high))
+    return _joined(*(str(time).replace("T", " ") for time in times))
+
+
+def span_range(low: float, high: float, step: int = 1) -> str:
+    """Return a range of lengths of time, or of times of day, in steps of so many seconds.
+
+    >>> span_range(90, 120, 60)
+    '1:30:00 to 2:00:00'
+    """
+    return _joined(*(str(timedelta(seconds=point * step)) for point in (low, high)))
+
+
+def bin_labels(grid: Grid, words: RangeWords | None = None) -> list[str]:
+    """Return a label for each bin: its first and last point.
 
     >>> bin_labels(Grid.exact(0, 3, decimals=0, bins=3))
     ['0', '1', '2 to 3']
     """
-    return [_range(grid, place, place, word) for place in range(grid.bins)]
+    return [_range(grid, place, place, words or grid_words(grid)) for place in range(grid.bins)]
 
 
-def _label(coder: Encoder, codes: Integers) -> str:
-    """Neighbouring bins by their range; other codes that were counted as one by the first of them."""
-    first, last = int(codes[0]), int(codes[-1])
-    if isinstance(coder, OrderedEncoder) and last < coder.size and last - first + 1 == len(codes):
-        return _range(coder.grid, first, last, _word_of(coder))
-    return _word(coder, first) + (f" (and {len(codes) - 1} more)" if len(codes) > 1 else "")
+def _grouped(group: Integers, share: Floats) -> list[tuple[Integers, Floats]]:
+    """The codes of each group, and their weights."""
+    every = [np.flatnonzero(group == place) for place in range(int(group.max()) + 1)]
+    return [(codes, share[codes]) for codes in every]
 
 
-def _word(coder: Encoder, code: int) -> str:
+def _label(coder: Encoder, codes: Integers, share: Floats, *, every: int) -> str:
+    """What a group is called: its only value or range, or how many of `every` values it holds."""
+    words = _words(coder, codes)
+    if len(words) == 1:
+        return words[0]
+    kept, rare = _words(coder, codes[share > 0]), _words(coder, codes[share == 0])
+    if len(kept) == 1 and rare:
+        return f"{kept[0]}, with {_together(rare)}"
+    return f"all values: {_few(words)}" if len(codes) == every else _together(words)
+
+
+def _together(words: list[str]) -> str:
+    """
+    >>> _together(["a", "b", "c", "d"]), _together(["a"])
+    ('4 rare values together: a, b, c, …', '1 rare value: a')
+    """
+    return (
+        f"{len(words)} rare values together: {_few(words)}" if len(words) > 1 else f"1 rare value: {words[0]}"
+    )
+
+
+def _few(words: list[str]) -> str:
+    """The first of some words."""
+    return f"{', '.join(words[:NAMED])}{', …' if len(words) > NAMED else ''}"
+
+
+def _words(coder: Encoder, codes: Integers) -> list[str]:
+    """Each value of a group; neighbouring bins as one range."""
     match coder:
-        case _ if code == coder.size:
-            return MISSING
         case CategoricalEncoder():
-            return str(coder.pool.iloc[code])
+            return [MISSING if code == coder.size else str(coder.pool.iloc[code]) for code in codes.tolist()]
         case OrderedEncoder():
-            return _range(coder.grid, code, code, _word_of(coder))
+            bins = codes[codes < coder.size]
+            runs = np.split(bins, np.flatnonzero(np.diff(bins) > 1) + 1) if len(bins) else []
+            words = range_words(coder)
+            ranges = [_range(coder.grid, int(run[0]), int(run[-1]), words) for run in runs]
+            return [*ranges, *([MISSING] if len(bins) < len(codes) else [])]
+        case _ if len(codes) and not coder.size:
+            return [MISSING]
         case _:
             raise TypeError(f"no words for a {type(coder).__name__}")
 
 
-def _word_of(coder: OrderedEncoder) -> Word:
-    """How a point of its grid is written."""
+def range_words(coder: OrderedEncoder) -> RangeWords:
+    """Return what writes a range of a column's points."""
     match coder:
         case DatetimeEncoder():
-            return partial(as_date, in_a_day=1 if coder.unit == "D" else SECONDS_IN_A_DAY)
+            return partial(date_range, in_a_day=1 if coder.unit == "D" else SECONDS_IN_A_DAY)
         case DurationEncoder() | TimeEncoder():
-            return partial(as_span, step=coder.step)
+            return partial(span_range, step=coder.step)
         case _:
-            return as_number
+            return grid_words(coder.grid)
 
 
-def _range(grid: Grid, first: int, last: int, word: Word) -> str:
-    """From the first point of one bin to the last of another."""
+def _range(grid: Grid, first: int, last: int, words: RangeWords) -> str:
+    """From the first point of one bin to the last of another; of real numbers, to the first of the next."""
     low, end = grid.low + grid.edges[[first, last + 1]] / grid.scale
-    ends = word(low), word(end - (0 if grid.decimals is None else 10.0**-grid.decimals))
-    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+    return words(float(low), float(end - (0 if grid.decimals is None else grid.step)))
+
+
+def _joined(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"

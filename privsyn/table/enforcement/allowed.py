@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.types import Array, Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
@@ -160,10 +160,8 @@ def check_row(row: object) -> tuple[Any, ...]:
     """Return one combination as a tuple of single values, none of them missing."""
     cells = tuple(row) if isinstance(row, Sequence) and not isinstance(row, str) else (row,)
     cells = tuple(python_value(cell) for cell in cells)
-    try:
+    with replace_errors("a row holds single values"):
         hash(cells)
-    except Exception:  # an object may raise any error
-        raise InputError("a row holds single values") from None
     if any(cell is None or cell != cell for cell in cells):
         raise InputError("do not list missing values: a row with a missing cell keeps the constraint")
     return cells

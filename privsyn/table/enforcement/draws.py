@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Integers, keep
+from privsyn.marginals.types import Floats, Integers, Ints, keep
 
 
 class Grid(Protocol):
@@ -22,8 +22,15 @@ class Grid(Protocol):
     def decimals(self) -> int | None:
         """How many decimals they have; None if they are real numbers."""
 
+    @property
+    def step(self) -> float:
+        """The distance of two neighbours; 0 for real numbers."""
+
     def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """A number between each two, both included; NaN where there is none."""
+
+    def count(self, lows: Floats, highs: Floats) -> Floats:
+        """How many numbers lie between each two, both included."""
 
     def snap(self, numbers: Floats) -> Floats:
         """The numbers of the column that these are; NaN where it has none such."""
@@ -85,6 +92,10 @@ class Cells:
         known = self.lows[:-1] if self.nullable else self.lows
         codes = np.clip(np.searchsorted(known, numbers, side="right") - 1, 0, None)
         return np.where(np.isnan(numbers), len(known), codes)
+
+    def count(self, numbers: Floats) -> Ints:
+        """Return how many of the numbers lie in each merged code."""
+        return np.bincount(self.groups[self.find(numbers)], minlength=self.merged)
 
     def draw(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """A number between each two, both included; NaN where the column has none."""

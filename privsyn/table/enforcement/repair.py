@@ -75,10 +75,11 @@ class Repair:
                     yield rule.columns, mask
 
     def holds(self, numbers: Numbers) -> Mask:
-        """Which rows keep all rules; what is computed is taken as it is."""
+        """Which rows keep the rules on these columns; what is computed is taken as it is."""
         kept = np.ones(len(next(iter(numbers.values()))), np.bool_)
         for rule in self.rules:
-            kept &= rule.holds(numbers)
+            if set(rule.columns) <= set(numbers):
+                kept &= rule.holds(numbers)
         return kept
 
     def compute(self, numbers: dict[str, Floats]) -> None:

@@ -40,8 +40,7 @@ class DaskParts(Parts):
     @classmethod
     def of(cls, frame: Any) -> DaskParts:
         """The parts of a Dask data frame, whose names and dtypes are those it announces."""
-        columns = {name: pd.Series([], dtype=dtype) for name, dtype in frame.dtypes.items()}
-        head = readable(pd.DataFrame(columns))
+        head = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in frame.dtypes.items()})
         for name, dtype in head.dtypes.items():
             if isinstance(dtype, pd.CategoricalDtype) and UNKNOWN_CATEGORIES in dtype.categories:
                 raise InputError(
@@ -94,10 +93,9 @@ def _as_announced(part: pd.DataFrame, announced: pd.DataFrame) -> pd.DataFrame:
     2^53 would be none there, so one row would drop those of others; and 1 among categories would be 1.0, so
     that one row moves the votes of all.
     """
-    part = readable(part)
     if list(part.columns) != list(announced.columns) or not all(map(_alike, part.dtypes, announced.dtypes)):
         raise InputError("a part of the table has other columns or dtypes than are announced")
-    return part
+    return readable(part)
 
 
 def _alike(dtype: Any, announced: Any) -> bool:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 
 PLAIN = (str, bool, int, float)
 """The types that YAML and JSON have themselves."""
@@ -69,10 +69,8 @@ def read_typed(plain: object) -> Any:
     ((name, written),) = plain.items()
     if name not in _TYPES:
         return plain
-    try:
+    with replace_errors(f"{safe_repr(written)} is not a {name}"):
         return _TYPES[name][2](written)
-    except Exception:  # each type raises its own errors
-        raise InputError(f"{safe_repr(written)} is not a {name}") from None
 
 
 _TYPES: dict[object, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {

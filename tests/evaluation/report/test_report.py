@@ -55,7 +55,7 @@ def test_the_page_is_one_file_without_addresses_and_escapes_the_cells(page):
 def test_the_page_says_that_it_is_not_private_and_what_it_cost(page):
     text = page.read_text()
     assert text.index("Not private.") < text.index("<h1>")
-    assert "(1.0, 1e-06)-differential privacy" in text
+    assert "with epsilon 1 and delta 10<sup>−6</sup>" in text
     assert "one-way counts of every attribute" in text
 
 

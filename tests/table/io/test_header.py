@@ -15,7 +15,7 @@ import pytest
 from command import Outcome, fill, run
 
 from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read_schema
-from privsyn.table import first_line
+from privsyn.table.io import first_line
 from privsyn.table.io.first_line import read_header
 from privsyn.table.io.read import read_table
 from privsyn.table.schema.csv_dialect import CsvFormat

@@ -1,0 +1,172 @@
+"""What a sample is to have: values of some columns, for all rows, or row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.types import Floats
+from privsyn.release.ranges import part_inside
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.enforcement.ranges import Span, bounds_of, number_of
+from privsyn.table.schema.time_columns import Datetime
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the rows of a sample are to have.
+
+    Parameters
+    ----------
+    numbers : mapping of a column to a number for each row, NaN where none is given
+    spans : mapping of a column to the span that its numbers are to lie in, in all rows
+    """
+
+    numbers: Mapping[str, Floats] = field(default_factory=dict)
+    spans: Mapping[str, Span] = field(default_factory=dict)
+
+
+def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
+    """Read what a sample is to have.
+
+    Parameters
+    ----------
+    codec : Codec
+    given : mapping of a column to a value or a range, or pandas.DataFrame
+        A range is ``(low, high)`` or ``{"low": low, "high": high}``, both ends included, either of them None.
+        A cell of a data frame that is missing is to be filled in.
+    n : int, optional
+        The number of rows that the caller asks for; a data frame has its own.
+    rows : int
+        How many rows a mapping is for.
+
+    Examples
+    --------
+    >>> from privsyn import Categorical, Numerical, Schema
+    >>> schema = Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 9)})
+    >>> codec = Codec(schema, ("sex", "age"), ("object", "int64"))
+    >>> read = read_given(codec, {"sex": "M", "age": (3, None)}, None, 2)
+    >>> read.numbers["sex"].tolist(), read.spans["age"].ends
+    ([1.0, 1.0], [3.0, inf])
+    """
+    spans = {}
+    if isinstance(given, pd.DataFrame):
+        if n is not None and n != len(given):
+            raise InputError("given has as many rows as are made: leave out n")
+        if not given.columns.is_unique:
+            raise InputError("given has two columns of one name: drop one")
+        cells = {name: given[name].tolist() for name in given.columns}
+    elif isinstance(given, Mapping):
+        ranges = {name: said for name, said in given.items() if isinstance(said, tuple | Mapping)}
+        spans = {_known(codec, name): _span(codec, name, said) for name, said in ranges.items()}
+        cells = {name: [value] * rows for name, value in given.items() if name not in ranges}
+    else:
+        raise InputError(f"given is a mapping of columns to values, or a data frame; got {safe_repr(given)}")
+    found = {}
+    for name, values in cells.items():
+        numbers = _Numbers(codec, _known(codec, name), quoting=isinstance(given, Mapping))
+        found[name] = np.array([numbers[value] for value in values], np.float64)
+    return Given(found, spans)
+
+
+def _known(codec: Codec, name: Any) -> str:
+    if name not in codec.schema.coded:
+        raise InputError(f"given: there is no column {safe_repr(name)} among those to be synthesised")
+    return str(name)
+
+
+def _span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any]) -> Span:
+    """Read a range; refused where no value of the column lies in it."""
+    try:
+        return _read_span(codec, name, said)
+    except InputError as error:
+        complaint = str(error)
+    except Exception:  # an object may raise what it likes
+        complaint = "its range cannot be read"
+    raise InputError(f"given: column {name!r}: {complaint}")
+
+
+def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any]) -> Span:
+    column = codec.schema.coded[name]
+    names = ("low", "high") if len(said) == 2 else range(len(said))
+    ends: dict[Any, Any] = dict(said if isinstance(said, Mapping) else zip(names, said, strict=True))
+    if set(ends) - {"low", "high"}:
+        raise InputError("a range has a low and a high end, either of them None")
+    ends = {end: _plain(value) for end, value in ends.items() if value is not None}
+    if not ends:
+        raise InputError("a range needs a low or a high end")
+    if name in codec.schema.computed:
+        raise InputError("is computed, so it takes no range: give ranges of what it is computed from")
+    if isinstance(column, Datetime) and column.unit == "s" and "high" in ends:
+        ends["high"] = _end_of_day(ends["high"])
+    span = Span.of(column, ends)
+    if name not in codec.domain.names or not part_inside(codec.cells()[name], span).any():
+        raise InputError("none of its values lies in the range")
+    return span
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python's own types; of NumPy's times, which are read as they are, the value itself."""
+    times = isinstance(value, np.datetime64 | np.timedelta64)
+    return value.item() if isinstance(value, np.generic) and not times else value
+
+
+def _end_of_day(high: Any) -> Any:
+    """The last second of a day that is given without a time, as the end of a range."""
+    if isinstance(high, str) and len(high.strip()) == len("2020-12-31"):
+        return f"{high.strip()} 23:59:59"
+    return datetime.combine(high, time(23, 59, 59)) if type(high) is date else high
+
+
+class _Numbers(dict[Any, float]):
+    """The number of each value of a column, worked out when it is first asked for.
+
+    A complaint quotes the value of a mapping, which somebody wrote; rows of a data frame may be of people.
+    """
+
+    def __init__(self, codec: Codec, name: str, *, quoting: bool) -> None:
+        super().__init__()
+        self.column, self.name, self.codec, self.quoting = codec.schema.coded[name], name, codec, quoting
+
+    def __getitem__(self, value: Any) -> float:
+        if not pd.api.types.is_scalar(value):
+            raise InputError(f"given: column {self.name!r} wants one value a row")
+        try:
+            return np.nan if pd.isna(value) else super().__getitem__(value)
+        except InputError as error:
+            complaint = str(error)
+        except Exception:  # an object may raise what it likes
+            complaint = f"{safe_repr(value)} cannot be read"
+        complaint = complaint if self.quoting else "it has a value that cannot be there"
+        raise InputError(f"given: column {self.name!r}: {complaint}")
+
+    def __missing__(self, value: Any) -> float:
+        number = number_of(self.column, _plain(value))
+        low, high = bounds_of(self.column)
+        if not low <= number <= high:
+            raise InputError(f"{safe_repr(value)} lies outside its bounds")
+        cells = self.codec.cells().get(self.name)
+        if cells is not None:
+            snapped = float(cells.snap(np.array([number]))[0])
+            if np.isnan(snapped):
+                raise InputError(f"{safe_repr(value)} is not one of its numbers")
+            is_real = cells.grid is not None and cells.grid.decimals is None
+            number = number if is_real else snapped  # what is given stays as it is said
+        self[value] = number
+        return number
+
+
+def patterns(given: Mapping[str, Floats]) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
+    """The sets of columns that are given together, each with its rows."""
+    names = tuple(given)
+    known = np.stack([~np.isnan(given[name]) for name in names], axis=1)
+    which, rows = np.unique(known, axis=0, return_inverse=True)
+    for place, pattern in enumerate(which):
+        some = tuple(name for name, is_given in zip(names, pattern, strict=True) if is_given)
+        yield some, np.flatnonzero(rows.ravel() == place)

@@ -1,0 +1,185 @@
+"""Numbers within given ranges, drawn as the release has them there beside all else that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from privsyn.inference.fitted import Fitted
+from privsyn.marginals.domain import Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.nearest_rows import nearest_rows
+from privsyn.marginals.types import Array, Floats, Integers, Mask
+from privsyn.synthesis.conditional import complete
+from privsyn.synthesis.synthesise import ENOUGH
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.enforcement.draws import Cells
+from privsyn.table.enforcement.ranges import Span
+from privsyn.table.enforcement.repair import Repair
+from privsyn.table.enforcement.rules import Numbers
+
+EACH = 1000
+"""Records that are made for each combination of given values, to see which numbers go with it."""
+
+TRIES = 50
+"""Times that a row is drawn again if its numbers break a constraint among themselves."""
+
+
+def part_inside(cells: Cells, span: Span) -> Floats:
+    """Return which part of the points of each code lies in a span; a missing cell never does.
+
+    Examples
+    --------
+    >>> from privsyn.table.encoding.grid import Grid
+    >>> grid = Grid.exact(0, 9, decimals=0, bins=2)
+    >>> ages = Cells.unmerged(*grid.extents, grid)
+    >>> part_inside(ages, Span(np.array([4.0]), np.array([8.5]), missing=False)).tolist()
+    [0.2, 0.8]
+    """
+    if cells.grid is None:
+        return span.covers(cells.lows, cells.highs).astype(np.float64)
+    (low,), (high,) = span.lows, span.highs
+    inside = cells.grid.count(np.maximum(cells.lows, low), np.minimum(cells.highs, high))
+    return np.nan_to_num(inside / cells.grid.count(cells.lows, cells.highs))
+
+
+def within(
+    codec: Codec,
+    learnt: Fitted,
+    tables: tuple[Marginal, ...],
+    pool: Records,
+    held: Numbers,
+    spans: Mapping[str, Span],
+    n: int,
+    rng: np.random.Generator,
+) -> dict[str, Floats]:
+    """Draw numbers that lie in spans, for rows of which other columns are given.
+
+    A record is drawn among those that have what is given, by the part of it that lies in all spans: so
+    ranges of several columns go together as the release has them. Within its groups of codes the numbers
+    are drawn as in any sample. Where no record lies in the spans, each column is drawn alone.
+
+    Parameters
+    ----------
+    codec, learnt, tables, pool : as for `privsyn.release.conditional.completed`
+    held : of each given column a number for each of the `n` rows
+    spans : of each other column the span that its numbers are to lie in
+    """
+    records, kinds, kind = _records_with(codec, learnt, tables, pool, held, n, rng)
+    columns = {name: _Column.of(codec, learnt, name, span) for name, span in spans.items()}
+    weights = np.ones(len(records))
+    for column in columns.values():
+        weights *= column.chances[records.codes[:, column.place]]
+
+    def draw(rows: Integers) -> dict[str, Floats]:
+        picked = nearest_rows([kinds], weights, [kind[rows]], rng)
+        alone = weights[picked] == 0
+        found = {}
+        for name, column in columns.items():
+            groups = records.codes[picked, column.place]
+            found[name] = column.draw(np.where(alone, column.groups_alone(len(rows), rng), groups), rng)
+        return found
+
+    found = draw(np.arange(n))
+    for _ in range(TRIES if codec.schema.constraints else 0):
+        broken = np.flatnonzero(~_keeps(codec, {**held, **found}))
+        if not len(broken):
+            break
+        for name, numbers in draw(broken).items():
+            found[name][broken] = numbers
+    return found
+
+
+def _records_with(
+    codec: Codec,
+    learnt: Fitted,
+    tables: tuple[Marginal, ...],
+    pool: Records,
+    held: Numbers,
+    n: int,
+    rng: np.random.Generator,
+) -> tuple[Records, Array, Array]:
+    """Records that have what is given, which of its combinations each has, and which each row is to have."""
+    merging = learnt.merging
+    if not held:
+        return pool, np.zeros(len(pool), np.int64), np.zeros(n, np.int64)
+    cells, axes = codec.cells(), merging.original.axes(tuple(held))
+    merged = [
+        merging.groups[axis][cells[name].find(numbers)]
+        for axis, (name, numbers) in zip(axes, held.items(), strict=True)
+    ]
+    distinct, kind = np.unique(np.stack(merged, axis=1), axis=0, return_inverse=True)
+    kinds = np.repeat(np.arange(len(distinct)), max(EACH, -(-ENOUGH // len(distinct))))
+    wanted = Records(merging.merged.project(tuple(held)), distinct[kinds])
+    return complete(wanted, pool, tables, rng, codec.possible(merging)), kinds, kind.ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column whose numbers are to lie in a span.
+
+    Parameters
+    ----------
+    place : int
+        In the domain.
+    cells : Cells
+        With the groups of codes that the release has.
+    span : Span
+    inside : of shape (codes,)
+        Weight of each code within its group, times the part of it that lies in the span.
+    alone : of shape (groups,)
+        Chance of each group where nothing else is looked at.
+    """
+
+    place: int
+    cells: Cells
+    span: Span
+    inside: Floats
+    alone: Floats
+
+    @classmethod
+    def of(cls, codec: Codec, learnt: Fitted, name: str, span: Span) -> _Column:
+        """The column by what was released of it; uniform where the release has no row in the span."""
+        cells = codec.cells(learnt.merging)[name]
+        (place,) = learnt.merging.original.axes((name,))
+        part = part_inside(cells, span)
+        inside = part * cells.shares
+        alone = learnt.one_ways[place].counts * _by_group(cells, inside)
+        if not alone.sum() > 0:
+            inside, alone = part, _by_group(cells, part)
+        return cls(place, cells, span, inside, alone / alone.sum())
+
+    @property
+    def chances(self) -> Floats:
+        """The part of each group that lies in the span."""
+        return _by_group(self.cells, self.inside)
+
+    def groups_alone(self, n: int, rng: np.random.Generator) -> Integers:
+        """Groups drawn by the one-way table."""
+        return rng.choice(len(self.alone), n, p=self.alone)
+
+    def draw(self, groups: Integers, rng: np.random.Generator) -> Floats:
+        """A number of each group that lies in the span."""
+        codes = nearest_rows([self.cells.groups], self.inside, [groups], rng)
+        lows, highs = self.cells.lows[codes], self.cells.highs[codes]
+        if self.cells.grid is None:
+            return lows
+        return self.cells.draw(
+            np.maximum(lows, self.span.lows[0]), np.minimum(highs, self.span.highs[0]), rng
+        )
+
+
+def _by_group(cells: Cells, weights: Floats) -> Floats:
+    """The sum over the codes of each group."""
+    return np.bincount(cells.groups, weights, minlength=cells.merged).astype(np.float64)
+
+
+def _keeps(codec: Codec, numbers: dict[str, Floats]) -> Mask:
+    """Which rows keep the constraints that speak of these columns alone."""
+    repair = Repair.of(codec.schema.coded, codec.schema.constraints)
+    for maker in repair.computations:
+        if set(maker.by) <= set(numbers):
+            numbers[maker.column] = maker.make(numbers)
+    return repair.holds(numbers)
