@@ -35,6 +35,7 @@ from privsyn.table.encoding.labels import (
 )
 from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.encoding.parsing import moments, numbers
+from privsyn.table.schema import columns
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
@@ -135,16 +136,20 @@ def code_together(
     (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
     """
     chosen = draft_schema(tables[0]) if schema is None else schema
-    columns = chosen.coded
-    if not columns:
+    coded_columns = chosen.coded
+    if not coded_columns:
         raise InputError("there is nothing to compare: all columns are identifiers or free text")
     done = []
-    for name, column in columns.items():
+    for name, column in coded_columns.items():
         cells = [_column(table, name) for table in tables]
         words: RangeWords | None = None
         if isinstance(column, Time | Duration):
             words = partial(span_range, step=SECONDS[column.unit])
-            cells, column = [_steps(one, column) for one in cells], _in_steps(column)
+        if not isinstance(column, Categorical | Numerical | Datetime):
+            cells, column = (
+                [_steps(one, cast(columns.Ordinal, column)) for one in cells],
+                _in_steps(cast(columns.Ordinal, column)),
+            )
         if isinstance(column, Categorical):
             marks = () if schema is None else schema.markers(name)
             values = None if schema is None else column.values
@@ -152,11 +157,11 @@ def code_together(
         else:
             done.append(_bins(cells, column, words, given=schema is not None and column.is_public))
     sizes, ordered = tuple(len(one.labels) for one in done), tuple(one.ordered for one in done)
-    domain = Domain(tuple(columns), sizes, ordered)
+    domain = Domain(tuple(coded_columns), sizes, ordered)
     coded = tuple(
         Coded(
             Records(domain, np.column_stack([one.codes[place] for one in done])),
-            {name: one.numbers[place] for name, one in zip(columns, done, strict=True) if one.numbers},
+            {name: one.numbers[place] for name, one in zip(coded_columns, done, strict=True) if one.numbers},
         )
         for place in range(len(tables))
     )
@@ -233,15 +238,15 @@ def _days_in_words(low: float, high: float) -> str:
     return date_range(low * DAY, high * DAY + DAY - 1 if high == int(high) else high * DAY, DAY)
 
 
-def _in_steps(column: Time | Duration) -> Numerical:
+def _in_steps(column: columns.Ordinal) -> Numerical:
     """Times of day and lengths of time as whole numbers, with the bounds of the schema, if it gives any."""
-    low, high = column.steps if column.is_public else (None, None)
-    return Numerical(low, high, integer=True, bins=column.bins)
+    low, high = column.bounds if column.is_public else (None, None)
+    return Numerical(low, high, integer=column.fixed_decimals == 0, bins=column.bins)
 
 
-def _steps(cells: pd.Series, column: Time | Duration) -> pd.Series:
+def _steps(cells: pd.Series, column: columns.Ordinal) -> pd.Series:
     """The cells of such a column in its steps."""
-    wide = column if column.is_public else Duration("0:00", "1 day", unit=column.unit)
+    wide = column if column.is_public else column.with_bounds(None, whole=True)
     return pd.Series(cast(OrderedEncoder, choose_encoder(wide, cells.dtype)).read(cells))
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.table.discovery.bounds import FIRST_YEAR, LAST_YEAR
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.drafting.draft import is_csv, without
 from privsyn.table.encoding.codec import Codec
@@ -19,7 +18,7 @@ from privsyn.table.enforcement.feasibility import rows_that_keep
 from privsyn.table.io.csv_text import read_text
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read import read_table
-from privsyn.table.schema.columns import Categorical, Coded, Numerical, Text
+from privsyn.table.schema.columns import Categorical, Coded, Text
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
@@ -100,8 +99,8 @@ def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
         return []
     numbers = Codec.for_table(schema, frame).read(frame)
     for name, column in schema.coded.items():
-        if isinstance(column, Numerical) and (column.is_whole or column.decimals is not None):
-            numbers[name] = np.round(numbers[name], column.decimals or 0)  # single precision is off
+        if column.fixed_decimals is not None:  # single precision is off
+            numbers[name] = np.round(numbers[name], column.fixed_decimals)
     for name in unknown.values:  # a value that is left to be found is no missing cell
         unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
         numbers[name] = np.where(unlisted, -1.0, numbers[name])
@@ -115,12 +114,7 @@ def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
 
 def _widest(unknown: OpenSchema) -> dict[str, tuple[float, float]]:
     """Return bounds for dates that have none: reading clips dates to their bounds, and no other kind."""
-    found = {}
-    for name in unknown.bounds:
-        column = unknown.schema.columns[name]
-        if isinstance(column, Datetime):
-            ends = np.array(
-                [f"{FIRST_YEAR}-01-01", f"{LAST_YEAR}-12-31"], f"datetime64[{column.unit or 'D'}]"
-            )
-            found[name] = (float(ends[0].astype(np.int64)), float(ends[1].astype(np.int64)))
-    return found
+    columns = unknown.schema.columns
+    return {
+        name: column.widest.bounds for name in unknown.bounds if isinstance(column := columns[name], Datetime)
+    }

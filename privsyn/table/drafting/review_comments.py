@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from privsyn.table.drafting.draft import draft_schema, is_csv, is_short
-from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
+from privsyn.table.schema.time_columns import Datetime, Duration
 from privsyn.table.schema.yaml_file import to_yaml
 
 READ = """\
@@ -58,7 +58,7 @@ def _read(column: Column) -> str:
     """What was read off the rows, and so must be judged public; and what to think of."""
     if isinstance(column, Identifier):
         return _IDENTIFIER
-    if isinstance(column, Text):
+    if not isinstance(column, Coded):
         return ""
     what, thought = _facts(column)
     facts = [*what, *([] if column.nullable else ["no cell missing"])]
@@ -85,7 +85,7 @@ def _facts(column: Coded) -> tuple[list[str], list[str]]:
             return ["first and last year"], []
         case Duration():
             return ["bounds"], []
-        case Time():
+        case _:
             return [], []
 
 

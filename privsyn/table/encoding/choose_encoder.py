@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.encoding.dtypes import (
@@ -22,8 +23,10 @@ from privsyn.table.encoding.dtypes import (
 )
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, NumericalEncoder
 from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.parsing import clock_seconds, moments, numbers, span_seconds
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
-from privsyn.table.schema.columns import Categorical, Coded, Numerical, Text
+from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Numerical, Ordinal, Text
+from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
 from privsyn.table.schema.validation import check_decimals, check_names, holds, spacing
@@ -49,20 +52,19 @@ def choose_encoder(column: Coded, dtype: Dtype) -> Encoder:
     kind = family(dtype)
     if kind is None or dtype_text(dtype) is None:
         raise InputError(f"{_its(dtype)}: convert it to numbers, text, dates or categories")
-    match column:
-        case Categorical():
-            values = tuple(cast(Any, column.values))
-            other = None if column.other is None else values.index(column.other)
-            return CategoricalEncoder(_listed(values, dtype, kind), other)
-        case Numerical():
-            decimal = kind == "object" and column.objects == "decimal"
-            return NumericalEncoder(_number_grid(column, dtype, kind), dtype, decimal)
-        case Datetime():
-            return _moment(column, dtype, kind)
-        case Time():
-            return _clock(column, dtype, kind)
-        case Duration():
-            return _length(column, dtype, kind)
+    class_ = next(class_ for class_ in type(column).__mro__ if class_ in ENCODERS)
+    return ENCODERS[class_](column, dtype, kind)
+
+
+def _categorical(column: Categorical, dtype: Dtype, kind: Family) -> CategoricalEncoder:
+    values = tuple(cast(Any, column.values))
+    other = None if column.other is None else values.index(column.other)
+    return CategoricalEncoder(_listed(values, dtype, kind), other)
+
+
+def _numerical(column: Numerical, dtype: Dtype, kind: Family) -> NumericalEncoder:
+    decimal = kind == "object" and column.objects == "decimal"
+    return NumericalEncoder(_number_grid(column, dtype, kind), dtype, decimal)
 
 
 def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
@@ -197,6 +199,83 @@ def _length(column: Duration, dtype: Dtype, kind: Family) -> DurationEncoder:
         raise InputError(f"{_its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
     low, high = column.steps
     return DurationEncoder(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, SECONDS[column.unit])
+
+
+def _read_numbers(column: Numerical, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    if not spelling.spells_plainly:
+        texts = [None if text is None else spelling.plain_number(text) for text in texts]
+    read = numbers(texts)
+    if not column.is_whole:
+        return pd.Series(read)
+    missing = np.isnan(read)  # a number that is too large stays large, which is all that its bounds need
+    whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))
+    return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
+
+
+def _read_dates(column: Datetime, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    return pd.Series(moments(texts, column.format))
+
+
+def _read_times(column: Time, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    seconds = clock_seconds(texts)
+    times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
+    return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
+
+
+def _read_durations(column: Duration, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    seconds = span_seconds(texts)
+    return pd.Series(np.nan_to_num(seconds).astype("timedelta64[s]")).mask(np.isnan(seconds))
+
+
+ENCODERS: dict[type[Column], Callable[[Any, Dtype, Family], Encoder]] = {
+    Categorical: _categorical,
+    Numerical: _numerical,
+    Datetime: _moment,
+    Time: _clock,
+    Duration: _length,
+}
+"""For each kind of column what makes its encoder; a kind without one has the encoder of its base class."""
+
+READERS: dict[type[Column], Callable[[Any, Sequence[str | None], CsvFormat], pd.Series]] = {
+    Numerical: _read_numbers,
+    Datetime: _read_dates,
+    Time: _read_times,
+    Duration: _read_durations,
+}
+"""For each kind of column between bounds what reads its cells from the text of a CSV."""
+
+
+def read_texts(column: Ordinal, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    """Return the cells of a CSV in the dtype that the column calls for; None is a missing cell."""
+    class_ = next(class_ for class_ in type(column).__mro__ if class_ in READERS)
+    return READERS[class_](column, texts, spelling)
+
+
+def register_column(
+    kind: str,
+    class_: type[Column],
+    make_encoder: Callable[[Any, Dtype, Family], Encoder] | None = None,
+    read: Callable[[Any, Sequence[str | None], CsvFormat], pd.Series] | None = None,
+) -> None:
+    """Add a kind of column.
+
+    Parameters
+    ----------
+    kind : str
+        The name of the kind in a schema file.
+    class_ : type
+        The frozen dataclass that declares a column.
+    make_encoder : callable, optional
+        Returns the encoder for a column, a dtype and the family of the dtype. It raises `InputError` if the
+        dtype cannot hold the column. Default: that of the base class.
+    read : callable, optional
+        Returns the cells for a column, texts and a `CsvFormat`. Default: that of the base class.
+    """
+    COLUMNS[kind] = class_
+    if make_encoder is not None:
+        ENCODERS[class_] = make_encoder
+    if read is not None:
+        READERS[class_] = read
 
 
 def _its(dtype: Dtype) -> str:

@@ -132,7 +132,9 @@ class Codec:
     def axes(self) -> dict[str, Axis]:
         """How the cells of each fine column lie: public."""
         return {
-            name: Axis(np.diff(coder.grid.edges).astype(np.float64), self.schema.columns[name].bins)  # type: ignore[union-attr]
+            name: Axis(
+                np.diff(coder.grid.edges).astype(np.float64), cast(Ordinal, self.schema.columns[name]).bins
+            )
             for name in self.domain
             if self.fine and isinstance(coder := self._coders[name], OrderedEncoder)
         }
@@ -189,7 +191,7 @@ class Codec:
             numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
-            self._rules.settle(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
+            self._rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
         return numbers
 
     @property
@@ -299,7 +301,8 @@ class Codec:
 
     def _column(self, name: str, text: str) -> Encoder | IdentifierMaker | None:
         """What codes a column, or makes it; None for one that is left out."""
-        column, dtype = self.schema.columns[name], parse_dtype(text)
+        column: Any = self.schema.columns[name]
+        dtype = parse_dtype(text)
         if isinstance(column, Text):
             return None
         if family(dtype) == "nothing":
@@ -309,5 +312,5 @@ class Codec:
                 return make_maker(column, dtype)
             coder = choose_encoder(column, dtype)
             if self.fine and isinstance(coder, OrderedEncoder) and name not in self.schema.computed:
-                return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))  # type: ignore[union-attr]
+                return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))
             return coder

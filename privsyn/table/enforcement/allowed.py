@@ -13,7 +13,6 @@ from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.types import Array, Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.ranges import bounds_of, number_of
 from privsyn.table.enforcement.rules import Numbers, Rule, find_rows
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
@@ -131,10 +130,10 @@ def numbers_of(columns: Columns, names: Sequence[str], rows: Rows) -> Floats:
     numbers = np.empty((len(rows), len(names)))
     for j, name in enumerate(names):
         try:
-            number = {value: number_of(columns[name], value) for value in {row[j] for row in rows}}
+            number = {value: columns[name].number_of(value) for value in {row[j] for row in rows}}
         except InputError as error:
             raise InputError(f"column {name!r}: {error}") from None
-        low, high = bounds_of(columns[name])
+        low, high = columns[name].bounds
         for value, at in number.items():
             if not low <= at <= high:
                 raise InputError(f"column {name!r}: {safe_repr(value)} lies outside its bounds")

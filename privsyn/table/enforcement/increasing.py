@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.ranges import bounds_of
 from privsyn.table.enforcement.rules import Numbers, Rule
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
-from privsyn.table.schema.time_columns import SECONDS
 from privsyn.table.schema.validation import flag
 
 SWAP_ROUNDS = 12
@@ -64,7 +62,7 @@ class Increasing(Constraint):
     def check(self, columns: Columns) -> None:
         """Refuse a column that begins above the end of a later one."""
         scales = _scales(columns, self.columns)
-        ends = [bounds_of(columns[name]) for name in self.columns]
+        ends = [columns[name].bounds for name in self.columns]
         for j, name in enumerate(self.columns):
             for k in range(j + 1, len(ends)):
                 low, high = ends[j][0] * scales[j], ends[k][1] * scales[k]
@@ -79,8 +77,8 @@ class Increasing(Constraint):
 
 
 def _scales(columns: Columns, names: Sequence[str]) -> tuple[float, ...]:
-    """Return the seconds in a step of each column of times, and 1 for numbers."""
-    return tuple(float(SECONDS[getattr(columns[name], "unit", None) or "s"]) for name in names)
+    """Return the common units in one unit of each column."""
+    return tuple(cast(Ordinal, columns[name]).scale for name in names)
 
 
 @dataclass(frozen=True, eq=False)

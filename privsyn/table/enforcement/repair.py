@@ -1,8 +1,8 @@
-"""Repair: all constraints of a schema together. What they compute, what they leave, and that they are kept.
+"""Repair: all constraints of a schema at work on drawn rows.
 
-Every row keeps every rule in the end: numbers are drawn anew within their groups, and a row for which that is
-not enough takes the columns in question from a row that keeps the rules and is most like it. Nothing is drawn
-until it fits.
+In the end every row keeps every rule. First, numbers are drawn again within their groups. A row that still
+breaks a rule takes the columns of that rule from the most similar row that keeps all rules. There is no
+rejection sampling.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ from privsyn.errors import InputError
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.ranges import bounds_of, step_of
 from privsyn.table.enforcement.rules import Computation, Numbers, Rule
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint
 from privsyn.table.schema.derived import computed_by, in_order
 
-MOST_CELLS = 2**20  # of a table that says which of its cells are possible; bigger ones are only mended
-MOST_DONORS = 100_000  # rows among which one is looked for that keeps all rules
+MOST_CELLS = 2**20  # of a table of possible cells; rules on larger tables are enforced by repair alone
+MOST_DONORS = 100_000  # rows that keep all rules, among which the most similar one is taken
 MOST_TRIES = 20_000  # values tried in the search for a row that keeps all rules
-FEW_VALUES = 30  # listed values that are all tried
+FEW_VALUES = 30  # columns of at most this many values have all of them tried
 
 
 class TooManyError(Exception):
-    """A row that keeps all rules was looked for too long."""
+    """The search for a row that keeps all rules took too long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """The rules of a schema, and what computes columns, in the order in which it can.
+    """The rules and computations of a schema.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class Repair:
         return tuple(computation.column for computation in self.computations)
 
     def possible(self, cells: Mapping[str, Cells]) -> Iterator[tuple[tuple[str, ...], Mask]]:
-        """For each rule that codes can decide: its columns, and which cells of their table are possible."""
+        """Yield for each rule that codes can decide its columns, and the possible cells of their table."""
         for rule in self.rules:
             known = [cells[name] for name in rule.columns if name in cells]
             if len(known) == len(rule.columns) and prod(c.merged for c in known) <= MOST_CELLS:
@@ -75,7 +74,7 @@ class Repair:
                     yield rule.columns, mask
 
     def holds(self, numbers: Numbers) -> Mask:
-        """Which rows keep the rules on these columns; what is computed is taken as it is."""
+        """Return which rows keep the rules on these columns; computed columns are not computed again."""
         kept = np.ones(len(next(iter(numbers.values()))), np.bool_)
         for rule in self.rules:
             if set(rule.columns) <= set(numbers):
@@ -87,14 +86,14 @@ class Repair:
         for computation in self.computations:
             numbers[computation.column] = computation.make(numbers)
 
-    def settle(self, rows: DrawnRows, rng: np.random.Generator) -> None:
-        """Change rows so that all keep all rules, and fill in what is computed."""
+    def enforce(self, rows: DrawnRows, rng: np.random.Generator) -> None:
+        """Change rows so that all keep all rules, and fill in the computed columns."""
         self.compute(rows.numbers)
         for rule in self.rules:
             broken = np.flatnonzero(~rule.holds(rows.numbers))
             if len(broken):
                 rule.repair(rows, broken, rng)
-                self.compute(rows.numbers)  # of all rows: some have traded with those that broke the rule
+                self.compute(rows.numbers)  # of all rows: others may have swapped numbers
         for names, rules in self.parts:
             kept = np.ones(len(rows.numbers[names[0]]), np.bool_)
             for rule in rules:
@@ -104,7 +103,7 @@ class Repair:
 
     @property
     def parts(self) -> list[tuple[tuple[str, ...], list[Rule]]]:
-        """Columns that rules join, directly or not, each with its rules; computed ones come last."""
+        """The groups of columns that rules connect, each with its rules; computed columns come last."""
         graph: nx.Graph[str] = nx.Graph()
         for rule in self.rules:
             nx.add_path(graph, rule.columns)
@@ -121,7 +120,7 @@ class Repair:
     def example(
         self, names: tuple[str, ...], fixed: Mapping[str, float], cells: Mapping[str, Cells]
     ) -> dict[str, float] | None:
-        """Numbers for joined columns that keep all rules; None if there are none.
+        """Return numbers for connected columns that keep all rules; None if there are none.
 
         Raises
         ------
@@ -163,31 +162,31 @@ class Repair:
         return None if found is None else {name: float(number[0]) for name, number in found.items()}
 
     def _choices(self, name: str, rules: list[Rule], cells: Cells | None) -> list[float]:
-        """Numbers worth trying: those that rules speak of, their neighbours, and all bounds."""
+        """Return the numbers to try: those that rules name, their neighbours, and all bounds."""
         column = self.columns[name]
-        low, high = bounds_of(column)
+        low, high = column.bounds
         named = [
             number for rule in rules for of, numbers in rule.named_numbers if of == name for number in numbers
         ]
         joined = {of for rule in rules if name in rule.columns for of in rule.columns}
-        named += [end for of in joined - set(self.computed) for end in bounds_of(self.columns[of])]
-        step = step_of(column)
+        named += [end for of in joined - set(self.computed) for end in self.columns[of].bounds]
+        step = column.resolution
         tried = {low, high, *np.arange(low, min(high, low + FEW_VALUES * step), step).tolist()}
         tried |= {number + k * step for number in named for k in (-1, 0, 1)}
         found = np.array(sorted(number for number in tried if low <= number <= high))
-        if cells is not None:  # only points of its grid, and none twice
+        if cells is not None:  # only points of the grid, and each once
             found = np.unique(cells.snap(found))
             found = found[~np.isnan(found)]
         nullable = column.nullable if cells is None else cells.nullable
         return [*found.tolist(), *([np.nan] if nullable else [])]
 
     def _copy(self, rows: DrawnRows, names: tuple[str, ...], kept: Mask, rng: np.random.Generator) -> None:
-        """Give each row that breaks a rule the columns of one that keeps all and is most like it."""
+        """Copy into each row that breaks a rule the columns of the most similar row that keeps all."""
         broken, donors = np.flatnonzero(~kept), np.flatnonzero(kept)
         if len(donors) > MOST_DONORS:
             donors = rng.choice(donors, MOST_DONORS, replace=False)
-        held = [name for name in names if name in rows.fixed]
-        order = [*held, *(name for name in names if name not in rows.fixed and name not in self.computed)]
+        fixed = [name for name in names if name in rows.fixed]
+        order = [*fixed, *(name for name in names if name not in rows.fixed and name not in self.computed)]
         if len(donors):
             taken = donors[
                 nearest_rows(
@@ -198,29 +197,29 @@ class Repair:
                 )
             ]
             same = np.ones(len(broken), np.bool_)
-            for name in held:
+            for name in fixed:
                 one, two = rows.numbers[name][broken], rows.numbers[name][taken]
                 same &= (one == two) | (np.isnan(one) & np.isnan(two))
             for name in names:
                 rows.numbers[name][broken[same]] = rows.numbers[name][taken[same]]
             broken = broken[~same]
         if len(broken):
-            self._invent(rows, names, held, broken)
+            self._invent(rows, names, fixed, broken)
 
-    def _invent(self, rows: DrawnRows, names: tuple[str, ...], held: list[str], at: Integers) -> None:
-        """Give rows of which none keeps the rules an example that does, found by trying."""
+    def _invent(self, rows: DrawnRows, names: tuple[str, ...], fixed: list[str], at: Integers) -> None:
+        """Copy into rows an example that a search finds, because no drawn row keeps the rules."""
         given = (
-            np.stack([rows.numbers[name][at] for name in held], axis=1) if held else np.empty((len(at), 0))
+            np.stack([rows.numbers[name][at] for name in fixed], axis=1) if fixed else np.empty((len(at), 0))
         )
         distinct, which = np.unique(given, axis=0, return_inverse=True)
         for place, numbers in enumerate(distinct):
             example = None
             with suppress(TooManyError):
-                example = self.example(names, dict(zip(held, numbers.tolist(), strict=True)), rows.cells)
+                example = self.example(names, dict(zip(fixed, numbers.tolist(), strict=True)), rows.cells)
             if example is None:
                 raise InputError(
                     f"no row was found that keeps the constraints on {', '.join(names)}: "
-                    "mend the constraints, or what is given"
+                    "change the constraints, or the given values"
                 )
             for name in names:
                 rows.numbers[name][at[which.ravel() == place]] = example[name]

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.ranges import step_of
 from privsyn.table.schema.columns import Coded
 
 Numbers = Mapping[str, Floats]
@@ -58,7 +57,7 @@ class Computation(ABC):
 
     def tolerance(self, column: Coded, numbers: Numbers) -> Floats:
         """Return by how much a number of the real column may differ from the computed one."""
-        return np.array(step_of(column) / 2)
+        return np.array(column.resolution / 2)
 
 
 def find_rows(listed: Floats, values: Floats) -> npt.NDArray[np.intp]:

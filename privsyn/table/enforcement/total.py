@@ -105,10 +105,10 @@ class Total(Constraint):
         """Return how many decimals the sum has, None if it is real."""
         most = 0
         for name, factor in self.factors.items():
-            part: Any = columns[name]
-            if float(factor) != round(factor) or not (part.is_whole or part.decimals is not None):
+            decimals = columns[name].fixed_decimals
+            if float(factor) != round(factor) or decimals is None:
                 return None
-            most = max(most, part.decimals or 0)
+            most = max(most, decimals)
         return most
 
 
@@ -128,8 +128,7 @@ class SumOf(Computation):
 
     def tolerance(self, column: Coded, numbers: Numbers) -> Floats:
         """Allow for the rounding of each part if the sum is real."""
-        total: Any = column
-        if total.is_whole or total.decimals is not None:
+        if column.fixed_decimals is not None:
             return super().tolerance(column, numbers)
         sizes = (abs(n * numbers[name]) for name, n in zip(self.by, self.factors, strict=True))
         return ROUNDING * sum(sizes, np.array(0.0))

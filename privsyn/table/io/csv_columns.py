@@ -12,19 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.marginals.types import Floats
+from privsyn.table.encoding.choose_encoder import read_texts
 from privsyn.table.encoding.dtypes import TEXT
-from privsyn.table.encoding.parsing import clock_seconds, moments, number, numbers, span_seconds
+from privsyn.table.encoding.parsing import number
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_header, check_text, read_text, walk_text
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
+from privsyn.table.schema.time_columns import Datetime
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts taken for a missing cell where no schema says which are."""
@@ -181,35 +180,12 @@ def _typed(cells: pa.ChunkedArray, column: Column, spelling: CsvFormat) -> pd.Se
             return cells.to_pandas().astype(TEXT)
         case Categorical():
             return _listed(cells, tuple(cast(Any, column.values)), column.other, spelling)
-        case Numerical():
-            read = numbers(_plain(cells.to_pylist(), spelling))
-            return _whole(read) if column.is_whole else pd.Series(read)
-        case Datetime():
-            return pd.Series(moments(cells.to_pylist(), column.format))
-        case Time():
-            seconds = clock_seconds(cells.to_pylist())
-            times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
-            return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
-        case Duration():
-            seconds = span_seconds(cells.to_pylist())
-            spans = np.nan_to_num(seconds).astype("timedelta64[s]")
-            return pd.Series(spans).mask(np.isnan(seconds))
-        case Identifier():  # its cells are not looked at: its type follows from the schema
+        case Identifier():  # its cells are not read: its type follows from the schema
             return pd.Series([None] * len(cells), dtype="Int64" if column.format is None else TEXT)
-
-
-def _plain(texts: list[str | None], spelling: CsvFormat) -> list[str | None]:
-    """Numbers as programs write them."""
-    if spelling.spells_plainly:
-        return texts
-    return [None if text is None else spelling.plain_number(text) for text in texts]
-
-
-def _whole(read: Floats) -> pd.Series:
-    """Whole numbers that may be missing; what is too big stays big, which is all its bounds need to know."""
-    missing = np.isnan(read)
-    whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))
-    return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
+        case Ordinal():
+            return read_texts(column, cells.to_pylist(), spelling)
+        case _:
+            raise TypeError(f"no reader of text for a {type(column).__name__}")
 
 
 def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any, spelling: CsvFormat) -> pd.Series:

@@ -90,13 +90,10 @@ class Schema:
     def require_public(self) -> None:
         """Refuse a schema in which a list of values or the bounds of a column are still to be found."""
         for name, column in self.columns.items():
-            if column.is_public:
-                continue
-            if isinstance(column, Categorical):
-                what, how = "list its values", "Categorical([...])"
-            else:
-                what, how = "give its bounds", f"{type(column).__name__}(low, high)"
-            raise InputError(f"column {name!r}: {what}: {how}; only `fit` finds them under privacy")
+            if isinstance(column, Coded) and not column.is_public:
+                raise InputError(
+                    f"column {name!r}: {column.public_hint}; only `fit` finds them under privacy"
+                )
 
 
 def _rebuild(

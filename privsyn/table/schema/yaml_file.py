@@ -14,24 +14,13 @@ import yaml
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.files import atomic_path
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_dialect import CsvFormat
-from privsyn.table.schema.plain_values import plain_value, read_typed, typed_value
+from privsyn.table.schema.plain_values import changed_settings, read_typed
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
-
-_KINDS: dict[str, type[Column]] = {
-    "categorical": Categorical,
-    "numerical": Numerical,
-    "datetime": Datetime,
-    "time": Time,
-    "duration": Duration,
-    "identifier": Identifier,
-    "text": Text,
-}
 
 
 def read_schema(path: str | PathLike[str]) -> Schema:
@@ -93,9 +82,12 @@ def to_plain(schema: Schema) -> dict[str, Any]:
     {'kind': 'datetime', 'low': '2015-01-01', 'high': '2015-12-31', 'nullable': False}
     """
     top: dict[str, Any] = {"missing": list(schema.missing)} if schema.missing else {}
-    if spelling := _differing("csv", schema.csv):
+    if spelling := changed_settings("csv", schema.csv):
         top["csv"] = spelling
-    columns = {name: _plain_column(name, column) for name, column in schema.columns.items()}
+    columns = {
+        name: {"kind": kind_of(column), **column.to_plain(f"column {name!r}")}
+        for name, column in schema.columns.items()
+    }
     listed = {name for name, column in schema.columns.items() if isinstance(column, Categorical)}
     constraints = [constraint_to_plain(constraint, listed) for constraint in schema.constraints]
     return {**top, "columns": columns, **({"constraints": constraints} if constraints else {})}
@@ -134,13 +126,14 @@ def _column(name: object, said: object) -> Column:
         if not isinstance(said, Mapping):
             raise InputError("a column is a mapping such as {kind: categorical, values: [a, b]}")
         if "kind" not in said:
-            raise InputError(f"'kind' is missing: one of {', '.join(_KINDS)}")
+            raise InputError(f"'kind' is missing: one of {', '.join(COLUMNS)}")
         kind = said["kind"]
-        if not isinstance(kind, str) or kind not in _KINDS:
-            raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(_KINDS)}")
+        if not isinstance(kind, str) or kind not in COLUMNS:
+            raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(COLUMNS)}")
         settings = {key: value for key, value in said.items() if key != "kind"}
-        _check_keys(settings, tuple(field.name for field in fields(_KINDS[kind])))
-        return _KINDS[kind](**{key: _read_setting(key, value) for key, value in settings.items()})
+        class_: Any = COLUMNS[kind]
+        _check_keys(settings, tuple(field.name for field in fields(class_)))
+        return class_(**{key: _read_setting(key, value) for key, value in settings.items()})
     except InputError as error:
         raise InputError(f"column {name!r}: {error}") from None
 
@@ -153,43 +146,9 @@ def _check_keys(said: Mapping[object, object], allowed: tuple[str, ...], needed:
         raise InputError(f"{needed!r} is missing")
 
 
-def _plain_column(name: str, column: Column) -> dict[str, Any]:
-    """The settings of a column that differ from the defaults."""
-    kind = next(kind for kind, class_ in _KINDS.items() if isinstance(column, class_))
-    plain = {"kind": kind, **_differing(f"column {name!r}", column)}
-    if isinstance(column, Time):
-        plain = {key: value for key, value in plain.items() if value != _day(column.unit).get(key)}
-    if (
-        isinstance(column, Datetime)
-        and column.is_public
-        and Datetime(column.low, column.high).unit == column.unit
-    ):
-        del plain["unit"]
-    return plain
-
-
-def _day(unit: Any) -> dict[str, object]:
-    """The bounds of a whole day, which need not be said."""
-    day = Time(unit=unit)
-    return {"low": plain_value("", day.low), "high": plain_value("", day.high)}
-
-
-def _differing(what: str, settings: Any) -> dict[str, Any]:
-    """The settings that differ from the defaults."""
-    said = {field.name: (getattr(settings, field.name), field.default) for field in fields(settings)}
-    return {
-        key: _plain_setting(what, key, value) for key, (value, default) in said.items() if value != default
-    }
-
-
-def _plain_setting(what: str, key: str, value: Any) -> Any:
-    match key:
-        case "values":
-            return [typed_value(what, listed) for listed in value]
-        case "other":
-            return typed_value(what, value)
-        case _:
-            return plain_value(what, value)
+def kind_of(column: Column) -> str:
+    """Return the name of the kind of a column in a schema file."""
+    return next(kind for kind, class_ in COLUMNS.items() if type(column) is class_)
 
 
 def _read_setting(key: str, value: Any) -> Any:
