@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 from privsyn import PrivSyn, Schema, load
-from privsyn.table.encoding.choose_encoder import ENCODERS, READERS
+from privsyn.table.encoding.choose_encoder import ENCODERS
+from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.schema.columns import COLUMNS
 from privsyn.table.schema.constraint import CONSTRAINTS
 

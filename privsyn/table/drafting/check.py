@@ -100,7 +100,8 @@ def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
     numbers = Codec.for_table(schema, frame).read(frame)
     for name, column in schema.coded.items():
         if column.fixed_decimals is not None:  # single precision is off
-            numbers[name] = np.round(numbers[name], column.fixed_decimals)
+            with np.errstate(over="ignore"):  # a warning would be about a cell
+                numbers[name] = np.round(numbers[name], column.fixed_decimals)
     for name in unknown.values:  # a value that is left to be found is no missing cell
         unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
         numbers[name] = np.where(unlisted, -1.0, numbers[name])

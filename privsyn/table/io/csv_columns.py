@@ -16,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.table.encoding.choose_encoder import read_texts
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.encoding.parsing import number
+from privsyn.table.encoding.read_texts import read_texts
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_header, check_text, read_text, walk_text
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.csv_dialect import CsvFormat

@@ -24,9 +24,9 @@ NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
 
 def read_schema(path: str | PathLike[str]) -> Schema:
-    """The schema in a YAML file; an `InputError` of one line says what is wrong with it.
+    """Return the schema in a YAML file; an `InputError` of one line says what is wrong with it.
 
-    Text is text here: ``yes``, ``no`` and ``2015-01-01`` are not made booleans and dates.
+    Text stays text: ``yes``, ``no`` and ``2015-01-01`` do not become booleans and dates.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -47,8 +47,9 @@ def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
 
 
 def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
-    """The schema in YAML, with a comment above each column of which there is a note.
+    """Return the schema in YAML, with a comment above each column that has a note.
 
+    >>> from privsyn import Numerical
     >>> print(to_yaml(Schema({"age": Numerical(17, 90, integer=True), "sex": Categorical(["F", "M"])})))
     columns:
       age: {kind: numerical, low: 17, high: 90, integer: true}
@@ -76,8 +77,9 @@ def _dump(plain: object) -> str:
 
 
 def to_plain(schema: Schema) -> dict[str, Any]:
-    """The schema as mappings, lists, text and numbers only: what YAML and JSON can say.
+    """Return the schema as mappings, lists, text and numbers: plain data for YAML and JSON.
 
+    >>> from privsyn import Datetime
     >>> to_plain(Schema({"day": Datetime("2015-01-01", "2015-12-31", nullable=False)}))["columns"]["day"]
     {'kind': 'datetime', 'low': '2015-01-01', 'high': '2015-12-31', 'nullable': False}
     """
@@ -94,7 +96,7 @@ def to_plain(schema: Schema) -> dict[str, Any]:
 
 
 def from_plain(plain: object) -> Schema:
-    """The schema that `to_plain` wrote, or a person."""
+    """Return the schema that `to_plain` or a person wrote."""
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
     _check_keys(plain, ("columns", "missing", "csv", "constraints"), needed="columns")
@@ -162,7 +164,7 @@ def _read_setting(key: str, value: Any) -> Any:
 
 
 def parse(text: str) -> object:
-    """YAML as plain data, text being text; an `InputError` of one line says what is wrong with it."""
+    """Return YAML as plain data; an `InputError` of one line says what is wrong with it."""
     try:
         return _Loader(text).get_single_data()
     except yaml.YAMLError as error:
@@ -175,11 +177,11 @@ def parse(text: str) -> object:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML that every reader takes alike: text that some version of YAML takes for another type is quoted."""
+    """Write YAML that all versions read alike: text that one of them takes for another type is quoted."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which only ``true`` and ``false`` are booleans, nothing is a date, and no key comes twice.
+    """Read safe YAML: only ``true`` and ``false`` are booleans, nothing is a date, and keys are unique.
 
     YAML 1.1 makes ``no`` false, ``2015-01-01`` a date, ``010`` eight and ``12:30`` 750. Each of these is text
     in somebody's table.
