@@ -222,6 +222,11 @@ class PrivSyn:
         unknown = OpenSchema.of(self.schema or by_names(rows.head, source.schema), rows.head)
         if self.target is not None:
             check_column("target", self.target, unknown.schema.coded)
+        if dropped := unknown.schema.dropped:
+            warn_dropped(dropped)
+        if unknown.objects:
+            warn_objects(unknown.objects)
+        program = version("privsyn")
         noise = noise_source(self.noise, self.seed)
         accounting = self._accounting(noise)
         epsilon, delta = self._promise
@@ -260,16 +265,12 @@ class PrivSyn:
             randomness=noise.name,
             private=noise.private,
             public_inputs=(*PUBLIC, *of_persons, *source.public_inputs),
-            version=version("privsyn"),
+            version=program,
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
         form = rows.form.only(set(codec.names).difference(codec.dropped))
         self.release_ = Release(codec, learnt, ledger, self.method, form)
-        if codec.dropped:
-            warn_dropped(codec.dropped)
-        if unknown.objects:
-            warn_objects(unknown.objects)
         return self
 
     def sample(

@@ -265,6 +265,10 @@ def in_parquet_of_arrow(table: pa.Table) -> Path:
     return Path("data.parquet")
 
 
+of_objects = pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # bytes and lists are
+
+
+@of_objects
 @pytest.mark.parametrize("hold", [lambda table: table, in_parquet_of_arrow], ids=["Arrow", "Parquet"])
 @pytest.mark.parametrize("odd", range(3))
 def test_no_cell_of_any_type_decides_more_than_its_answer(odd, hold, replay):
@@ -336,6 +340,7 @@ def test_a_dictionary_of_arrow_in_pandas_is_a_category_and_its_width_is_not_show
         assert "int8" not in str(error.value)
 
 
+@of_objects
 def test_a_dictionary_of_numbers_has_room_for_what_is_not_found(tmp_path):
     table = pa.table(
         {"a": pa.array([1, 2] * 300).dictionary_encode(), "b": pa.array([b"xy"] * 600, pa.binary(2))}

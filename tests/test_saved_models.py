@@ -37,6 +37,8 @@ from privsyn import (
     load,
     read_schema,
 )
+from privsyn.table.encoding.choose_encoder import dtypes_of
+from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import holds_missing
 from privsyn.table.schema.yaml_file import to_plain, write_schema
 
@@ -187,6 +189,18 @@ def test_save_load_sample_gives_the_same_bytes_for_every_kind_of_column(tmp_path
     frame, schema = drawn
     model = PrivSyn(3.0, 1e-6, schema if known else None, seed=1).fit(frame)
     same_samples(model, tmp_path_factory.mktemp("saved") / "m.privsyn")
+
+
+@FIXED
+@given(of_any_kind())
+def test_a_specimen_has_every_listed_value_and_the_dtypes_of_the_table(drawn):
+    frame, schema = drawn
+    codec = Codec.for_table(schema, frame, fine=True)
+    specimen = codec.specimen(np.random.default_rng(0))
+    assert (specimen.columns.tolist(), dtypes_of(schema, specimen)) == (list(codec.names), codec.dtypes)
+    assert sum(codec.misfits(specimen).values()) == 0
+    for name in codec.domain:
+        assert specimen[name].nunique() >= codec.listed(name)
 
 
 @pytest.mark.parametrize("kind", VALUES)

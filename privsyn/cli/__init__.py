@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,12 +17,14 @@ import typer
 from privsyn.cli.attack import attack
 from privsyn.cli.demo import demo
 from privsyn.cli.evaluate import evaluate
+from privsyn.cli.keeping import Note, StoppedError
 from privsyn.cli.plan import plan
 from privsyn.cli.report import report
-from privsyn.cli.sample import StoppedError, sample
+from privsyn.cli.sample import sample
 from privsyn.cli.schema import schema
 from privsyn.cli.sweep import sweep
 from privsyn.cli.synth import synth
+from privsyn.cli.terminal import say, say_text
 from privsyn.errors import InputError
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("ignore")
             code = app(args=arguments, prog_name="privsyn", standalone_mode=False)
     except InputError as error:
-        return _complain(str(error), MISTAKE)
+        return _complain(_with_notes(str(error), error), MISTAKE)
     except UsageError as error:
         return _complain(_usage(error), MISTAKE)
     except StoppedError as error:
@@ -71,9 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:
-        return _complain(_failed_call(error), MISTAKE if error.errno else FAILED)
+        return _complain(_with_notes(_failed_call(error), error), MISTAKE if error.errno else FAILED)
     except Exception as error:  # whatever it is, its text stays here
-        return _complain(_defect(error), FAILED)
+        return _complain(_with_notes(_defect(error), error), FAILED)
     if code == INTERRUPTED:  # the word of newer versions of Typer for Ctrl-C
         return _complain("interrupted; no file is left half written", INTERRUPTED)
     return code or DONE
@@ -93,9 +94,13 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _complain(text: str, code: int) -> int:
-    line = "".join(character if character.isprintable() else "?" for character in text)
-    sys.stderr.write(f"privsyn: {line}\n")
+    say(f"privsyn: {text}", err=True)
     return code
+
+
+def _with_notes(text: str, error: Exception) -> str:
+    """The text, and what our own notes on the error add; a library's might quote a cell."""
+    return "; ".join([text, *(note for note in getattr(error, "__notes__", ()) if isinstance(note, Note))])
 
 
 def _usage(error: Any) -> str:
@@ -133,7 +138,7 @@ def privsyn(
 ) -> None:
     """Say the version, or what there is to say."""
     if version:
-        typer.echo(f"privsyn {installed_version('privsyn')}")
+        say(f"privsyn {installed_version('privsyn')}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say_text(context.get_help())

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from privsyn.cli.terminal import say_text
+
 
 def attack(
     real: Annotated[Path, typer.Argument(metavar="REAL", help="The rows SYNTHETIC was made from.")],
@@ -38,6 +40,6 @@ def attack(
         risks = privsyn.attack(*tables, public, secrets=secret, seed=seed)
         if json_file is not None:
             write_text(places["--json"], risks.to_json())
-    typer.echo(str(risks))
+    say_text(str(risks))
     if json_file is not None:
         show_numbers(json_file)

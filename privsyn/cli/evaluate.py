@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privsyn.cli.options import Target
+from privsyn.cli.terminal import say_text
 
 
 def evaluate(
@@ -38,7 +39,7 @@ def evaluate(
         scores = privsyn.evaluate(real, synthetic, public, target=target, report=places.get("--report"))
         if json_file is not None:
             write_text(places["--json"], scores.to_json())
-    typer.echo(str(scores))
+    say_text(str(scores))
     if json_file is not None:
         show_numbers(json_file)
     if report is not None:

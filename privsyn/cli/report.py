@@ -14,12 +14,12 @@ def report(
 ) -> None:
     """Write what was released, its error bars and its cost on a web page: as public as MODEL is."""
     import privsyn
-    from privsyn.cli.console import show_privacy
+    from privsyn.cli.console import show_privacy, show_public_report
     from privsyn.cli.outputs import check_outputs, check_page
 
     check_outputs({"OUT": out}, inputs=(model,))
     check_page("OUT", out)
     release = privsyn.load(model)
     privsyn.report(release, out)
-    typer.echo(f"{out}: what was released, and how sure it is")
+    show_public_report(out)
     show_privacy(release.ledger)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privsyn.cli.options import Data, Delta, Target
+from privsyn.cli.terminal import say
 
 
 def sweep(
@@ -60,12 +61,12 @@ def sweep(
             progress=report,
         )
     done, others = plural(len(rows), "run"), len(pd.read_csv(out)) - len(rows)
-    typer.echo(f"{out}: {done}, a row each. They READ THE REAL TABLE and are seeded: not private")
+    say(f"{out}: {done}, a row each. They READ THE REAL TABLE and are seeded: not private")
     if others:
-        typer.echo(f"{out}: also keeps {plural(others, 'run')} of other settings or another version")
+        say(f"{out}: also keeps {plural(others, 'run')} of other settings or another version")
     if plot is not None:
         draw(rows, plot)
-        typer.echo(f"{plot}: errors against epsilon; not private either")
+        say(f"{plot}: errors against epsilon; not private either")
 
 
 def _numbers(text: str) -> list[float]:

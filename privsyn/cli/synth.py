@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from privsyn.cli.options import Data, Delta, Epsilon, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit
+
+if TYPE_CHECKING:
+    from privsyn.synthesizer import PrivSyn
+    from privsyn.table.schema.schema import Schema
 
 
 def synth(
@@ -48,19 +53,12 @@ def synth(
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.console import (
-        progress,
-        show_dropped,
-        show_files,
-        show_identifiers,
-        show_nothing_found,
-        show_privacy,
-        show_report,
-    )
-    from privsyn.cli.outputs import check_new, check_outputs, check_page, check_table, staged, write_text
-    from privsyn.studies.error_trace import trace
-    from privsyn.table.encoding.identifiers import called_identifiers
-    from privsyn.table.io.read import check_excel_safe, ending_of, read_table
+    from privsyn.cli.console import progress
+    from privsyn.cli.keeping import check_rescue, kept
+    from privsyn.cli.outputs import check_new, check_outputs, check_page, check_table
+    from privsyn.cli.rehearsal import rehearse
+    from privsyn.errors import InputError
+    from privsyn.table.io.read import check_excel_safe, ending_of
     from privsyn.table.io.write import write_blocks
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -72,9 +70,13 @@ def synth(
     check_page("--report", report)
     check_page("--public-report", public_report)
     check_new("--model", model, force=force)
+    if model is None:
+        check_rescue(out, force=force)
+    if report is not None and rows == 0:
+        raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     public = None if schema is None else read_schema(schema)
     with progress() as bars:
-        fitted = privsyn.PrivSyn(
+        settings = privsyn.PrivSyn(
             epsilon,
             delta,
             public,
@@ -85,29 +87,80 @@ def synth(
             method="published" if paper else "default",
             memory=memory,
             progress=bars,
-        ).fit(data)
-        synthetic = None if report is None else fitted.sample(rows)  # a comparison needs all rows at once
-        blocks = fitted.sample_blocks(rows) if synthetic is None else iter([synthetic])
-        with staged(outputs) as places:
+        )
+        rehearse(data, out, public, unit=unit, rows=rows, report=report is not None)
+        fitted = settings.fit(data)
+    with kept(
+        fitted, out=out, model=model, ledger=ledger
+    ) as written:  # epsilon is spent: nothing may be lost
+        with progress() as bars:
+            synthetic = None if report is None else fitted.sample(rows, progress=bars)  # compared as a whole
+            blocks = fitted.sample_blocks(rows, progress=bars) if synthetic is None else iter([synthetic])
             known, form = fitted.release_.codec.schema, fitted.release_.form
-            shape = write_blocks(blocks, places["OUT"], known, form, excel_safe=excel_safe)
-            if model is not None:
-                fitted.save(places["--model"])
-            if ledger is not None:
-                write_text(places["--ledger"], fitted.ledger_.to_json())
+            shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
+            written.append(out)
             if public_report is not None:
-                privsyn.report(fitted.release_, places["--public-report"])
-    show_files(shape, out, fitted.ledger_, estimated=rows is None, model=model, ledger=ledger)
-    if public_report is not None:
-        typer.echo(f"{public_report}: what was released, and how sure it is")
+                privsyn.report(fitted.release_, public_report)
+                written.append(public_report)
+        kinds = {name: path if path in written else None for name, path in outputs.items()}
+        _show(fitted, shape, kinds, public, estimated=rows is None)
+        if report is not None:
+            _compare(fitted, data, synthetic, public, unit=unit, target=target, report=report)
+
+
+def _show(
+    fitted: PrivSyn,
+    shape: tuple[int, int],
+    written: Mapping[str, Path | None],
+    public: Schema | None,
+    *,
+    estimated: bool,
+) -> None:
+    """Say what was written, by the name of its option, and what it cost."""
+    from privsyn.cli.console import (
+        show_dropped,
+        show_files,
+        show_identifiers,
+        show_nothing_found,
+        show_privacy,
+        show_public_report,
+    )
+    from privsyn.table.encoding.identifiers import called_identifiers
+
+    schema = fitted.release_.codec.schema
+    show_files(
+        shape,
+        cast(Path, written["OUT"]),
+        fitted.ledger_,
+        estimated=estimated,
+        model=written["--model"],
+        ledger=written["--ledger"],
+    )
+    show_public_report(written["--public-report"])
     show_dropped(fitted.release_.codec.dropped)
-    show_identifiers(called_identifiers(fitted.release_.codec.schema) if public is None else ())
-    show_nothing_found(public, fitted.release_.codec.schema)
+    show_identifiers(called_identifiers(schema) if public is None else ())
+    show_nothing_found(public, schema)
     show_privacy(fitted.ledger_)
-    if report is not None and synthetic is not None:
-        # By itself: whatever goes wrong here, what was paid for with privacy is kept.
-        spent = fitted.ledger_.to_dict()
-        real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
-        origins = trace(fitted.release_, real, synthetic)
-        privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
-        show_report(report)
+
+
+def _compare(
+    fitted: PrivSyn,
+    data: Path,
+    synthetic: Any,
+    public: Schema | None,
+    *,
+    unit: str | None,
+    target: str | None,
+    report: Path,
+) -> None:
+    """Write the comparison of both tables, and say so."""
+    import privsyn
+    from privsyn.cli.console import show_report
+    from privsyn.studies.error_trace import trace
+    from privsyn.table.io.read import read_table
+
+    real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
+    origins = trace(fitted.release_, real, synthetic)
+    spent = fitted.ledger_.to_dict()
+    privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
+    show_report(report)

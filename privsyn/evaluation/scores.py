@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privsyn.errors import printable
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.marginals.domain import Attributes
 
@@ -262,17 +263,16 @@ class Scores:
             for order in sorted(self.worst)
             for attributes, error in self.worst[order][:1]
         ]
-        return "\n".join(
-            [
-                NOT_PRIVATE,
-                f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones,"
-                f" {self.test_rows:,} held out; {len(self.columns)} columns",
-                *told_of(self.left_out),
-                *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
-                *worst,
-                self.verdict,
-            ]
-        )
+        lines = [
+            NOT_PRIVATE,
+            f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones,"
+            f" {self.test_rows:,} held out; {len(self.columns)} columns",
+            *told_of(self.left_out),
+            *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
+            *worst,
+            self.verdict,
+        ]
+        return "\n".join(map(printable, lines))
 
 
 def _cells(score: Score) -> tuple[str, ...]:

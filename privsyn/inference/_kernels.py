@@ -57,3 +57,53 @@ def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
                 falls[t, r] += left * np.sqrt(left)
         start = ends[t]
     return np.sqrt(2 / np.pi) * falls
+
+
+@njit(cache=True)
+def smooth_errors(
+    axes: Ints,
+    scales: Floats,
+    precisions: Floats,
+    starts: Ints,
+    units: Ints,
+    variances: Floats,
+    gains: Floats,
+    firsts: Ints,
+    masses: Floats,
+    priors: Floats,
+    rhos: Floats,
+) -> Floats:
+    """How large each table's expected error is at each budget: float64 of shape (tables, budgets).
+
+    Parameters
+    ----------
+    axes : of shape (tables, 2), the spectra of both attributes
+    scales : of shape (tables,), dispersion times number of records
+    precisions : of shape (tables,), inverse noise variance of what was measured before
+    starts : of shape (spectra + 1,), where the components of each begin
+    units, variances, gains : of shape (components,), rising units within each spectrum
+    firsts : of shape (spectra + 1,), where the units of each begin
+    masses, priors : of shape (units,)
+    rhos : of shape (budgets,)
+    """
+    errors = np.zeros((len(axes), len(rhos)))
+    for t in range(len(axes)):
+        a, b, scale = axes[t, 0], axes[t, 1], scales[t]
+        rows, columns = firsts[a + 1] - firsts[a], firsts[b + 1] - firsts[b]
+        for r in range(len(rhos)):
+            precision = 2 * rhos[r] + precisions[t]
+            left = np.zeros((rows, columns))
+            for u in range(rows):
+                for v in range(columns):
+                    left[u, v] = scale * priors[firsts[a] + u] * priors[firsts[b] + v]
+            if precision > 0:
+                for i in range(starts[a], starts[a + 1]):
+                    for j in range(starts[b], starts[b + 1]):
+                        told = scale * scale * gains[i] * gains[j]
+                        told /= scale * variances[i] * variances[j] + 1 / precision
+                        left[units[i], units[j]] -= told
+            for u in range(rows):
+                for v in range(columns):
+                    size = masses[firsts[a] + u] * masses[firsts[b] + v]
+                    errors[t, r] += size * np.sqrt(max(left[u, v], 0.0))
+    return np.sqrt(2 / np.pi) * errors

@@ -12,6 +12,8 @@ even at 0 is not worth measuring. DenseMarg (`selection`) is the published rule.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from privsyn.inference import _kernels
@@ -48,13 +50,61 @@ def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | 
     >>> allocate_by_error([unsure, sure, unsure], 0.1).round(6).tolist()
     [0.05, 0.0, 0.05]
     """
+    return allocate(slopes_of(variances, rho), rho, weights=weights)
+
+
+def slopes_of(variances: list[Floats], rho: float) -> Floats:
+    """Return how fast the error of tables falls at each of the `STEPS`, whose cells have prior variances."""
     if not variances:
-        return np.zeros(0)
+        return np.zeros((0, len(STEPS)))
     cells = np.concatenate([table.ravel() for table in variances])
     ends = np.cumsum([table.size for table in variances])
-    gains = _kernels.slopes(cells, ends, rho * STEPS)
+    return _kernels.slopes(cells, ends, rho * STEPS)
+
+
+def slopes_along(errors: Floats, rho: float) -> Floats:
+    """Return how fast the convex hull of each table's errors at the `STEPS` falls.
+
+    Parameters
+    ----------
+    errors : array of shape (tables, steps)
+    rho : float
+    """
+    slopes = np.zeros(errors.shape)
+    for table, curve in enumerate(errors):
+        hull = [0]
+        for step in range(1, len(curve)):
+            while len(hull) > 1 and _fall(curve, hull[-2], hull[-1]) < _fall(curve, hull[-1], step):
+                hull.pop()
+            hull.append(step)
+        falls = [_fall(curve, *ends) for ends in pairwise(hull)]
+        along = np.repeat(falls, np.diff(hull))
+        slopes[table] = (np.append(along, along[-1]) + np.append(along[0], along)) / 2
+    return np.asarray(np.maximum(slopes, 0.0) / rho)
+
+
+def _fall(curve: Floats, start: int, end: int) -> float:
+    return float((curve[start] - curve[end]) / (STEPS[end] - STEPS[start]))
+
+
+def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Floats:
+    """Split `rho` over tables so that all have the same weighted slope.
+
+    Parameters
+    ----------
+    gains : array of shape (tables, steps)
+        How fast each table's error falls at each of the `STEPS` of `rho`; falling along them.
+    rho : float
+    weights : array of shape (tables,), optional
+
+    Returns
+    -------
+    array of shape (tables,)
+    """
+    if not len(gains):
+        return np.zeros(0)
     if weights is not None:
-        gains *= weights[:, np.newaxis]
+        gains = gains * weights[:, np.newaxis]
     low, high = 0.0, float(gains[:, 0].max())
     for _ in range(HALVINGS):
         middle = (low + high) / 2

@@ -81,7 +81,7 @@ def join_cells(counts: Floats, sigma: float, axis: Axis) -> tuple[Codes, Floats]
     return (np.searchsorted(starts, np.arange(len(counts)), side="right") - 1).astype(np.int32), expected
 
 
-def fit_steps(counts: Floats, sigma: float, widths: Floats) -> Floats:
+def fit_steps(counts: Floats, sigma: float, widths: Floats, unseen: float = UNSEEN) -> Floats:
     """The counts that a density of few steps expects: least squares, with a price on every step.
 
     Solved exactly by dynamic programming over the place of the last step. A density is not negative.
@@ -106,7 +106,7 @@ def fit_steps(counts: Floats, sigma: float, widths: Floats) -> Floats:
     while end > 0:
         start = last[end]
         square = squares[start:end].sum()
-        density = max(products[start:end].sum(), UNSEEN * sigma * np.sqrt(square)) / square
+        density = max(products[start:end].sum(), unseen * sigma * np.sqrt(square)) / square
         expected[start:end] = density * widths[start:end]
         end = start
     return expected

@@ -7,6 +7,8 @@ agreement a little, so the two are repeated.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from privsyn.marginals.domain import Attributes, Domain
@@ -51,7 +53,7 @@ def combine_measurements(
         first_variance, second_variance = (np.maximum(look.variance, EXACT) for look in (one, two))
         share = second_variance / (first_variance + second_variance)
         counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
-        averaged.append(Measurement(Marginal(one.marginal.domain, counts), share * one.variance))
+        averaged.append(Measurement(Marginal(one.marginal.domain, counts), share * one.variance, one.groups))
     return tuple(averaged)
 
 
@@ -72,17 +74,40 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     for measurement in measurements:
         for name in measurement.attributes:
             about[name].append(measurement.project((name,)))
-    heard = []
-    for name, tables in about.items():
-        # Cell by cell: a pool of many values is far less certain than the values that stand alone.
-        precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in tables])
-        mean = np.average([table.marginal.counts for table in tables], axis=0, weights=precisions)
-        heard.append(Measurement(Marginal(domain.project((name,)), mean), 1 / precisions.sum(axis=0)))
-    return tuple(heard)
+    return tuple(_together(domain.project((name,)), tables) for name, tables in about.items())
+
+
+def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
+    """Return the weighted least-squares estimate of one attribute's counts.
+
+    Cell by cell: a pool of many values is far less certain than the values that stand alone. What was
+    measured in groups of codes says something of their sums only.
+    """
+    alone = [table for table in tables if table.groups is None]
+    precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in alone])
+    mean = np.average([table.marginal.counts for table in alone], axis=0, weights=precisions)
+    variance = 1 / precisions.sum(axis=0)
+    joined = [(table, table.groups[0]) for table in tables if table.groups is not None]
+    if not joined:
+        return Measurement(Marginal(domain, mean), variance)
+    covariance = np.diag(variance)
+    information, told = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
+    for table, group in joined:
+        weight = 1 / np.maximum(table.variance, EXACT)
+        sums = np.bincount(group, mean, len(weight))
+        told += (weight * (table.marginal.counts - sums))[group]
+        information += weight[group] * (group[:, np.newaxis] == group)
+    # (V^-1 + I)^-1 = V (1 + I V)^-1: no variance is divided by.
+    covariance = np.linalg.solve((np.eye(len(mean)) + information * variance).T, covariance).T
+    covariance = (covariance + covariance.T) / 2
+    return Measurement(Marginal(domain, mean + covariance @ told), np.maximum(np.diag(covariance), 0.0))
 
 
 def average_one_ways(
-    domain: Domain, measurements: tuple[Measurement, ...], total: float
+    domain: Domain,
+    measurements: tuple[Measurement, ...],
+    total: float,
+    settle: Callable[[Measurement, float], Marginal] | None = None,
 ) -> tuple[Marginal, ...]:
     """What was heard of each attribute, non-negative and of one total.
 
@@ -93,6 +118,8 @@ def average_one_ways(
         Every attribute lies in at least one.
     total : float
         What each one-way table is to sum to.
+    settle : callable, optional
+        Makes a measured one-way table non-negative and of that total; `norm_sub` by default.
 
     Returns
     -------
@@ -100,6 +127,8 @@ def average_one_ways(
     """
     return tuple(
         Marginal(heard.marginal.domain, norm_sub(heard.marginal.counts, total))
+        if settle is None
+        else settle(heard, total)
         for heard in combine_one_ways(domain, measurements)
     )
 

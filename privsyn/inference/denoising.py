@@ -56,8 +56,23 @@ def denoise(
     counts = expected + gain * (measured - expected)
     # A cell where nothing is expected and nothing can have been measured is a public zero, and stays one.
     floor = FLOOR * (1 + expected) * ((expected > 0) | (measurement.variance > 0) | (measured != 0))
-    freedom = gain * measurement.variance + floor
-    sides = _sides(domain, margins)
+    return settle(Marginal(domain, counts), gain * measurement.variance, floor, margins)
+
+
+def settle(estimate: Marginal, variance: Floats, floor: Floats, margins: tuple[Marginal, ...]) -> Marginal:
+    """Return an estimate without negative cells and with the given margins.
+
+    Parameters
+    ----------
+    estimate : Marginal
+    variance : array of the table's shape
+        Posterior variance: what a cell gives way is in proportion to it.
+    floor : array of the same shape
+        What is left in a cell at least.
+    margins : tuple of Marginal
+    """
+    counts, freedom = estimate.counts, variance + floor
+    sides = _sides(estimate.domain, margins)
     for _ in range(REMOVALS):
         missed = 0.0
         for others, margin in sides:
@@ -68,4 +83,4 @@ def denoise(
         counts = np.maximum(counts, 0.0)
         if missed <= REMOVED * counts.sum():
             break
-    return fit_margins(Marginal(domain, counts + floor), margins)
+    return fit_margins(Marginal(estimate.domain, counts + floor), margins)

@@ -22,6 +22,8 @@ DISPERSIONS: Floats = np.logspace(-2, 5, 36)
 MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
 MODEL_ERROR = 0.15  # of an expected departure: cells do not all spread alike
 USUAL_SCATTER = 0.3  # least standard deviation, in ln(dispersion), among the tables of a run
+USUAL = 0.01  # dispersion of a table over its records, in tables of real columns
+UNSURE = 1.5  # standard deviation of its logarithm
 POOLING_ROUNDS = 30  # of expectation-maximisation; it settles in fewer
 
 
@@ -91,7 +93,9 @@ def residual_likelihoods(measured: Iterable[Measurement], expected: Iterable[Flo
     ]
 
 
-def pooled_dispersions(likelihoods: list[Floats]) -> Floats:
+def pooled_dispersions(
+    likelihoods: list[Floats], total: float | None = None, *, hopeful: bool = False
+) -> Floats:
     """The dispersion of each table, those about which little is known drawn to what is usual.
 
     ln(dispersion) is taken as normal among the tables, its mean and variance estimated from all of them
@@ -100,6 +104,9 @@ def pooled_dispersions(likelihoods: list[Floats]) -> Floats:
     Parameters
     ----------
     likelihoods : list of arrays of shape ``DISPERSIONS.shape``, one a table
+    total : float, optional
+        Number of records. With it, `USUAL` stands beside the tables as one more: it decides where they say
+        nothing.
 
     Returns
     -------
@@ -115,11 +122,19 @@ def pooled_dispersions(likelihoods: list[Floats]) -> Floats:
     table = np.array(likelihoods).reshape(len(likelihoods), len(grid))
     mean, scatter = float(grid.mean()), float(np.ptp(grid)) / 4
     means = np.full(len(table), mean)
+    before = [] if total is None else [float(np.log(USUAL * total))]
+    if before:
+        mean, scatter = before[0], UNSURE
     for _ in range(POOLING_ROUNDS if len(table) else 0):
         posterior = table - 0.5 * ((grid - mean) / scatter) ** 2
         weights = np.exp(posterior - posterior.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
         means = weights @ grid
-        mean = float(means.mean())
-        scatter = max(float(np.sqrt((weights @ (grid - mean) ** 2).mean())), USUAL_SCATTER)
+        mean = float(np.mean([*means, *before]))
+        squares = [*(weights @ (grid - mean) ** 2), *(UNSURE**2 for _ in before)]
+        scatter = max(float(np.sqrt(np.mean(squares))), USUAL_SCATTER)
+    if hopeful:
+        posterior = table - 0.5 * ((grid - mean) / scatter) ** 2
+        weights = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        return np.asarray((weights @ np.exp(grid)) / weights.sum(axis=1))
     return np.exp(means)

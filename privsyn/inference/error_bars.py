@@ -150,7 +150,8 @@ def table_certainty(
         All that was heard of each attribute: what their noise does to the table comes on top.
     """
     variance = _centred(left)
-    variance = variance * _misfit(measured, variance, table)
+    if measured.groups is None:
+        variance = variance * _misfit(measured, variance, table)
     for one_way in one_ways:
         if one_way.attributes[0] in table.attributes:
             margin = lift(table.project(one_way.attributes), table.domain)

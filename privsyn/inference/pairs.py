@@ -14,9 +14,15 @@ import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, estimate_total
 from privsyn.inference.denoising import denoise
-from privsyn.inference.dispersion import departure_likelihood, pooled_dispersions, residual_likelihoods
+from privsyn.inference.dispersion import (
+    DISPERSIONS,
+    departure_likelihood,
+    pooled_dispersions,
+    residual_likelihoods,
+)
 from privsyn.inference.mixture import latent_class_pairs, parameters
-from privsyn.inference.smoothing import has_blocks, smoothed
+from privsyn.inference.smoothing import Smoother, fitted_smoother, is_smooth
+from privsyn.inference.tails import Tails
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -42,12 +48,18 @@ class Pairs:
     tables : tuple of Marginal, the measured pairs, denoised
     left : tuple of arrays
         The variance that is left in the cells of each.
+    dispersions : array of shape (pairs,)
+        Of each about what was expected of it.
+    smoother : Smoother
+        What is expected along the attributes with an order.
     """
 
     total: float
     one_ways: tuple[Marginal, ...]
     tables: tuple[Marginal, ...]
     left: tuple[Floats, ...]
+    dispersions: Floats
+    smoother: Smoother
 
     def __post_init__(self) -> None:
         keep(self, "left")
@@ -66,12 +78,29 @@ def independent_pairs(
 
 
 def score_pairs(
-    departures: Floats, sigma: float, expected: tuple[Marginal, ...], one_ways: tuple[Measurement, ...]
+    departures: Floats,
+    sigma: float,
+    expected: tuple[Marginal, ...],
+    one_ways: tuple[Measurement, ...],
+    smoother: Smoother,
+    blocks: Merging,
 ) -> list[Floats]:
     """What each pair's noisy departure from independence says about its dispersion: log-likelihoods."""
     measured = {m.attributes[0]: m for m in one_ways}
+    variance = {
+        name: np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors)
+        for name, group in zip(blocks.original.names, blocks.groups, strict=True)
+        for s in (smoother.along(name, group),)
+    }
     return [
-        departure_likelihood(departure, sigma, pair.counts, _uncertainty(pair, measured))
+        departure_likelihood(
+            departure,
+            sigma,
+            pair.total * np.outer(*(variance[name] for name in pair.attributes))
+            if max(pair.domain.ordered)
+            else pair.counts,
+            _uncertainty(pair, measured),
+        )
         for departure, pair in zip(departures, expected, strict=True)
     ]
 
@@ -81,13 +110,15 @@ def estimate_pairs(
     one_ways: tuple[Measurement, ...],
     measured: tuple[Measurement, ...],
     scores: list[Floats],
-    blocks: Merging,
     rng: np.random.Generator,
     possible: StructuralZeros = NO_ZEROS,
+    tails: Tails | None = None,
 ) -> Pairs:
-    """The measured pairs drawn towards independence, and then towards the classes fitted to the result.
+    """Estimate the measured pairs.
 
-    The first time what is smooth is taken out of the noise in blocks. The classes then have it from there.
+    Pairs with an ordered attribute are drawn towards independence or a copula, as far as they are not smooth
+    (`smoothing`). Other pairs are drawn towards independence, and then towards the classes fitted to all.
+
     The second time the residuals understate the dispersion, for the classes have followed some of the noise:
     as much as they have parameters, beside the pairs' degrees of freedom.
 
@@ -97,40 +128,66 @@ def estimate_pairs(
     one_ways : tuple of Measurement, one an attribute
     measured : tuple of Measurement over two attributes
     scores : list of arrays of shape ``DISPERSIONS.shape``
-        What was known of the dispersion of each pair's blocks before it was measured.
-    blocks : Merging
-        To what the codes were joined when pairs were scored; see `smoothing`.
+        What was known of the dispersion of each pair before it was measured.
     rng : numpy.random.Generator
     possible : Possible
         The public zeros; what was measured has them.
+    tails : Tails, optional
+        How the cells of ordered attributes lie.
     """
     total = estimate_total((*one_ways, *measured))
-    margins = possible.settle(average_one_ways(domain, (*one_ways, *measured), total))
+    settle = None if tails is None else tails.settle
+    margins = possible.settle(average_one_ways(domain, (*one_ways, *measured), total, settle))
     one_way = dict(zip(domain.names, margins, strict=True))
     sides = [tuple(one_way[name] for name in m.attributes) for m in measured]
-
-    domains = [m.marginal.domain for m in measured]
-    products = map(product, domains, sides)
-    independent = [possible.fit(p, side).counts for p, side in zip(products, sides, strict=True)]
-    known = [s * (not has_blocks(blocks, m.marginal)) for s, m in zip(scores, measured, strict=True)]
-    independent = smoothed(blocks, measured, independent, sides, scores)
-    residuals = residual_likelihoods(measured, independent)
-    dispersions = pooled_dispersions([s + r for s, r in zip(known, residuals, strict=True)])
-    drawn = tuple(map(denoise, measured, independent, dispersions, sides))
-
-    classes = latent_class_pairs(domain, margins, drawn, rng)
+    domains = [domain.project(m.attributes) for m in measured]
     expected = [
-        fit_margins(possible.fit(Marginal(pair.domain, counts), side), side).counts
-        for pair, counts, side in zip(drawn, classes, sides, strict=True)
+        possible.fit(product(pair, side), side).counts for pair, side in zip(domains, sides, strict=True)
     ]
-    freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
-    followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
-    dispersions = pooled_dispersions(residual_likelihoods(measured, expected)) / (1 - followed) ** 2
+    smooth = [i for i, pair in enumerate(domains) if is_smooth(pair)]
+    nominal = [i for i, pair in enumerate(domains) if not is_smooth(pair)]
+    smoother = fitted_smoother(margins, [measured[i] for i in smooth], [expected[i] for i in smooth])
+
+    dispersions = np.ones(len(measured))
+    tables = list(map(Marginal, domains, expected))
+    alone = []  # pairs without a copula
+    for i in smooth:
+        found = smoother.expect(measured[i], expected[i], sides[i])
+        alone += [i] if found is expected[i] else []
+        expected[i] = found
+    for kind in (alone, [i for i in smooth if i not in set(alone)]):
+        told = [smoother.likelihood(measured[i], expected[i]) + scores[i] * (kind is alone) for i in kind]
+        dispersions[kind] = pooled_dispersions(told, total)
+        for i in kind:
+            drawn = smoother.denoise(measured[i], expected[i], dispersions[i], sides[i])
+            tables[i] = fit_margins(possible.fit(drawn, sides[i]), sides[i]) if possible.masks else drawn
+
+    def draw_nominal(known: list[Floats], inflated: float = 1.0) -> None:
+        residuals = residual_likelihoods([measured[i] for i in nominal], [expected[i] for i in nominal])
+        told = [score + residual for score, residual in zip(known, residuals, strict=True)]
+        dispersions[nominal] = pooled_dispersions(told) * inflated
+        for i in nominal:
+            tables[i] = denoise(measured[i], expected[i], dispersions[i], sides[i])
+
+    draw_nominal([scores[i] for i in nominal])
+    if nominal:
+        classes = latent_class_pairs(domain, margins, tuple(tables), rng)
+        freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
+        followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
+        for i in nominal:
+            fitted = possible.fit(Marginal(domains[i], classes[i]), sides[i])
+            expected[i] = fit_margins(fitted, sides[i]).counts
+        draw_nominal([np.zeros(DISPERSIONS.shape)] * len(nominal), (1 - followed) ** -2)
     left = tuple(
-        1 / (1 / np.maximum(dispersion * counts, TINY) + 1 / np.maximum(m.variance, TINY))
-        for m, counts, dispersion in zip(measured, expected, dispersions, strict=True)
+        1 / (1 / np.maximum(dispersion * counts, TINY) + 1 / np.maximum(noise, TINY))
+        for noise, counts, dispersion in zip(map(_noise, measured), expected, dispersions, strict=True)
     )
-    return Pairs(total, margins, tuple(map(denoise, measured, expected, dispersions, sides)), left)
+    return Pairs(total, margins, tuple(tables), left, dispersions, smoother)
+
+
+def _noise(measured: Measurement) -> Floats:
+    """Return the variance of the noise in a cell; in groups, in each of the cells that are joined."""
+    return measured.variance if measured.groups is None else measured.variance.mean()
 
 
 def _uncertainty(pair: Marginal, one_way: dict[str, Measurement]) -> Floats:

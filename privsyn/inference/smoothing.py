@@ -1,111 +1,164 @@
-"""What is smooth stands out in blocks: an expectation for cells that alone tell little.
+"""Pairs with an ordered attribute: measured in groups of codes, and drawn towards what is smooth.
 
-A dependence between numbers is as a rule smooth: neighbouring cells depart together from what is expected.
-Cell by cell that drowns in noise long before it does in blocks of many cells, whose noise grows with the
-square root of their number only. So pairs are scored in blocks, and what a measured table says in blocks is
-taken first, as far as it exceeds what its cells would say by themselves; it is then what is expected of the
-cells. Where nothing is smooth nothing changes, and without ordered attributes there are no blocks.
+See `spectrum` for what is expected. Before any measurement the mean is independence. The copula of one
+correlation takes its place where it explains the measured counts better.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from privsyn.inference.denoising import denoise
-from privsyn.inference.dispersion import pooled_dispersions, residual_likelihoods
+from privsyn.inference.copula import best_correlation, copula, hermite
+from privsyn.inference.denoising import FLOOR, settle
+from privsyn.inference.dispersion import DISPERSIONS
+from privsyn.inference.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
+from privsyn.marginals.coarse import join
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats
 
-RUNS = 5
-"""To which the ordered codes of an attribute are joined; 4 to 8 do about as well."""
+SMOOTHNESSES = (0.25, 0.5, 0.75, 1.0, 1.5)
+MOST_SEEN = 200  # pairs that decide how smooth all are
+GAINED = 1.0  # in log-likelihood: what a correlation has to explain
 
 
-def in_runs(domain: Domain, one_ways: tuple[Marginal, ...]) -> Merging:
-    """The ordered codes of each attribute joined to `RUNS` runs of about equal records; others as they are.
+def is_smooth(pair: Domain) -> bool:
+    """Return whether a pair has an attribute with an order."""
+    return max(pair.ordered) > 2
+
+
+@dataclass(eq=False)
+class Smoother:
+    """What is expected along each attribute; made once and used for all pairs.
 
     Parameters
     ----------
-    domain : Domain
     one_ways : tuple of Marginal, one an attribute
         Non-negative counts.
-
-    Examples
-    --------
-    >>> age = Domain(("age",), (7,), ordered=(6,))  # the last code is the missing ones'
-    >>> in_runs(age, (Marginal(age, np.array([2.0, 2, 2, 0, 6, 3, 9])),)).groups[0].tolist()
-    [0, 1, 1, 2, 3, 4, 5]
+    smoothness : float
     """
-    groups = tuple(map(_runs, one_ways))
-    merged = Domain(domain.names, tuple(int(group.max()) + 1 for group in groups))
-    return Merging(domain, merged, groups, tuple(1 / np.bincount(group)[group] for group in groups))
+
+    one_ways: Sequence[Marginal]
+    smoothness: float = SMOOTHNESS
+    _covariances: dict[str, Floats] = field(default_factory=dict)
+    _spectra: dict[tuple[str, bytes], Spectrum] = field(default_factory=dict)
+    _hermite: dict[str, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._one_way = {table.attributes[0]: table for table in self.one_ways}
+
+    def covariance(self, name: str) -> Floats:
+        """Return the prior covariance along one attribute."""
+        if name not in self._covariances:
+            self._covariances[name] = covariance(self._one_way[name], self.smoothness)
+        return self._covariances[name]
+
+    def spectra(self, measured: Measurement) -> tuple[Spectrum, Spectrum]:
+        """Return the components along both attributes of a measured pair."""
+        a, b = (self.along(*of) for of in zip(measured.attributes, groups_of(measured), strict=True))
+        return a, b
+
+    def along(self, name: str, group: Codes) -> Spectrum:
+        """Return the components along one attribute in groups of codes."""
+        key = (name, group.tobytes())
+        if key not in self._spectra:
+            self._spectra[key] = spectrum_of(self.covariance(name), group)
+        return self._spectra[key]
+
+    def likelihood(self, measured: Measurement, expected: Floats) -> Floats:
+        """Return the log-likelihood of each of the `DISPERSIONS`, by the residuals from expected counts."""
+        a, b = self.spectra(measured)
+        found = (a.vectors.T @ _residual(measured, expected) @ b.vectors).ravel() ** 2
+        prior = np.outer(a.variances, b.variances).ravel() * self._total(measured)
+        scatter = np.multiply.outer(DISPERSIONS, prior) + float(measured.variance.mean())
+        return np.asarray(-0.5 * (np.log(scatter) + found / scatter).sum(axis=1))
+
+    def denoise(
+        self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
+    ) -> Marginal:
+        """Return the posterior mean of a pair, non-negative and with the given margins.
+
+        Parameters
+        ----------
+        measured : Measurement, in groups or not
+        expected : array of shape (codes, codes), with the given margins
+        dispersion : float
+        margins : tuple of Marginal
+        """
+        a, b = self.spectra(measured)
+        scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
+        scatter = scale * np.outer(a.variances, b.variances) + noise
+        found = a.vectors.T @ _residual(measured, expected) @ b.vectors
+        departure = scale * a.lift @ (found / scatter) @ b.lift.T
+        left = scale * np.outer(a.prior, b.prior) - scale**2 * a.lift**2 @ (1 / scatter) @ b.lift.T**2
+        floor = FLOOR * (1 + expected) * (expected > 0)
+        domain = _over(margins)
+        counts = np.where(expected > 0, expected + departure, 0.0)
+        return settle(Marginal(domain, counts), np.where(expected > 0, left, 0.0).clip(0.0), floor, margins)
+
+    def expect(self, measured: Measurement, independent: Floats, sides: tuple[Marginal, ...]) -> Floats:
+        """Return the expected counts: independence, or a copula where that explains the counts better."""
+        if min(side.domain.ordered[0] for side in sides) <= 2:
+            return independent
+        counts = [side.domain.ordered[0] for side in sides]
+        both = np.ix_(*map(np.arange, counts))
+        if not (total := independent[both].sum()) > 0:
+            return independent
+        groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
+        block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
+        a, b = (self._integrals(name) for name in measured.attributes)
+        correlation = best_correlation(
+            _residual(measured, independent)[block] / total, (groups[0], groups[1]), (a, b)
+        )
+        found = independent.copy()
+        found[both] = total * copula(correlation, (a, b))
+        domain = _over(sides)
+        found = np.asarray(fit_margins(Marginal(domain, found), sides).counts)
+        gained = self.likelihood(measured, found).max() - self.likelihood(measured, independent).max()
+        return found if gained > GAINED else independent
+
+    def _integrals(self, name: str) -> Floats:
+        if name not in self._hermite:
+            self._hermite[name] = hermite(self._one_way[name])
+        return self._hermite[name]
+
+    def _total(self, measured: Measurement) -> float:
+        return self._one_way[measured.attributes[0]].total
 
 
-def smoothed(
-    blocks: Merging,
-    measured: tuple[Measurement, ...],
-    expected: list[Floats],
-    sides: list[tuple[Marginal, ...]],
-    scores: list[Floats],
-) -> list[Floats]:
-    """What is expected of each table's cells once its blocks have been seen.
-
-    Cells that depart by themselves move their blocks too. Only a dispersion of the blocks beyond that of the
-    cells speaks for what is smooth; what the cells do by themselves is noise here.
-
-    Parameters
-    ----------
-    blocks : Merging
-        Joins codes to runs.
-    measured : tuple of Measurement
-    expected : list of arrays, one a table and of its shape
-        With the margins of `sides`.
-    sides : list of tuples of Marginal
-        For each table the one-way of each of its attributes.
-    scores : list of arrays of shape ``DISPERSIONS.shape``
-        What was known of the dispersion of each table's blocks before it was measured.
-
-    Returns
-    -------
-    list of arrays: those of tables without blocks, or in which nothing is smooth, as they were.
-    """
-    places = [i for i, m in enumerate(measured) if has_blocks(blocks, m.marginal)]
-    tables = tuple(measured[i] for i in places)
-    cells = [expected[i] for i in places]
-    seen = tuple(map(blocks.merge_counts, tables))
-    means = [blocks.join(m.attributes, mean) for m, mean in zip(tables, cells, strict=True)]
-    told = [scores[i] + r for i, r in zip(places, residual_likelihoods(seen, means), strict=True)]
-    dispersions, alone = pooled_dispersions(told), pooled_dispersions(residual_likelihoods(tables, cells))
-
-    found = list(expected)
-    for place in np.flatnonzero(dispersions > alone).tolist():
-        table, mean, side = seen[place], means[place], sides[places[place]]
-        table = Measurement(table.marginal, table.variance + alone[place] * mean)
-        margins = tuple(map(blocks.merge_table, side))
-        counts = denoise(table, mean, dispersions[place] - alone[place], margins).counts
-        ratio = np.divide(counts, mean, out=np.ones_like(mean), where=mean > 0)
-        domain = tables[place].marginal.domain
-        lifted = Marginal(domain, cells[place] * ratio[np.ix_(*blocks.groups_of(domain.names))])
-        found[places[place]] = fit_margins(lifted, side).counts
-    return found
+def fitted_smoother(
+    one_ways: Sequence[Marginal], measured: Sequence[Measurement], expected: Sequence[Floats]
+) -> Smoother:
+    """Return the smoother whose smoothness explains the measured pairs best."""
+    step = -(-len(measured) // MOST_SEEN) if measured else 1
+    seen = list(zip(measured, expected, strict=True))[::step]
+    best, most = Smoother(one_ways), -np.inf
+    for smoothness in SMOOTHNESSES if seen else ():
+        smoother = Smoother(one_ways, smoothness)
+        told = sum(float(smoother.likelihood(m, e).max()) for m, e in seen)
+        if told > most:
+            best, most = smoother, told
+    return best
 
 
-def has_blocks(blocks: Merging, table: Marginal) -> bool:
-    """Whether any of the table's cells are joined."""
-    return blocks.merged.project(table.attributes).cells < table.domain.cells
+def groups_of(measured: Measurement) -> tuple[Codes, ...]:
+    """Return the group of each code of a measured table's attributes."""
+    if measured.groups is not None:
+        return measured.groups
+    return tuple(np.arange(size, dtype=np.int32) for size in measured.marginal.domain.shape)
 
 
-def _runs(one_way: Marginal) -> Codes:
-    """The run of each code; a code without an order is one by itself."""
-    ordered = one_way.domain.ordered[0]
-    counts = one_way.counts[:ordered]
-    if ordered <= RUNS or counts.sum() <= 0:
-        return np.arange(len(one_way.counts), dtype=np.int32)
-    middles = (np.cumsum(counts) - counts / 2) / counts.sum()
-    runs = np.minimum((RUNS * middles).astype(np.int64), RUNS - 1)
-    places = np.cumsum(np.diff(runs, prepend=runs[0]) > 0)  # a run that no code falls in is none
-    return np.concatenate([places, places[-1] + 1 + np.arange(len(one_way.counts) - ordered)]).astype(
-        np.int32
+def _over(sides: tuple[Marginal, ...]) -> Domain:
+    """Return the domain of the table of two attributes."""
+    names, sizes, ordered = zip(
+        *((side.attributes[0], side.domain.sizes[0], side.domain.ordered[0]) for side in sides), strict=True
     )
+    return Domain(names, sizes, ordered)
+
+
+def _residual(measured: Measurement, expected: Floats) -> Floats:
+    return np.asarray(measured.marginal.counts - join(expected, groups_of(measured)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.types import Counts, keep
+from privsyn.marginals.types import Codes, Counts, keep
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +98,13 @@ class Measurement:
         Noisy counts.
     variance : float or array that broadcasts to the counts
         Variance of the noise in each cell, in records squared; 0 for a count that is exact.
+    groups : tuple of integer arrays, optional
+        For each attribute the group of each code, where codes were joined before they were counted.
     """
 
     marginal: Marginal
     variance: Counts
+    groups: tuple[Codes, ...] | None = None
 
     def __post_init__(self) -> None:
         variance = np.broadcast_to(np.array(self.variance, dtype=np.float64), self.marginal.domain.shape)
@@ -117,4 +120,7 @@ class Measurement:
     def project(self, attributes: Attributes) -> Measurement:
         """The sum over the other attributes: counts add up, and so do their variances."""
         variance = Marginal(self.marginal.domain, self.variance).project(attributes).counts
-        return Measurement(self.marginal.project(attributes), variance)
+        groups = None
+        if self.groups is not None:
+            groups = tuple(self.groups[axis] for axis in self.marginal.domain.axes(attributes))
+        return Measurement(self.marginal.project(attributes), variance, groups)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.marginals.coarse import groups_at, join, joined_domain
 from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Codes, Floats, keep
@@ -77,12 +78,7 @@ class Merging:
 
     def join(self, attributes: Attributes, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """What stands in the cells of a table over `attributes`, summed over those that are joined."""
-        for axis, group in enumerate(self.groups_of(attributes)):
-            if not np.array_equal(group, np.arange(len(group))):
-                order = np.argsort(group, kind="stable")
-                starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-                cells = np.add.reduceat(cells.take(order, axis), starts, axis=axis)
-        return cells
+        return join(cells, self.groups_of(attributes))
 
     def groups_of(self, attributes: Attributes) -> list[Codes]:
         """For each of `attributes` the merged code of each original one."""
@@ -98,6 +94,22 @@ class Merging:
             places = np.searchsorted(edges, records.codes[:, j] + rng.random(len(records)), side="right")
             columns[:, j] = _nearest_in_group(order, group, places, records.codes[:, j])
         return Records(self.original, columns)
+
+
+def joined(domain: Domain, one_ways: tuple[Marginal, ...], level: int) -> Merging:
+    """Return the merging of the ordered codes of each attribute to groups of about equal mass.
+
+    Parameters
+    ----------
+    domain : Domain
+    one_ways : tuple of Marginal, one an attribute
+        Non-negative counts.
+    level : int
+        Number of groups of an attribute.
+    """
+    groups = tuple(groups_at(one_way, level) for one_way in one_ways)
+    shares = tuple(1 / np.bincount(group)[group] for group in groups)
+    return Merging(domain, joined_domain(domain, groups), groups, shares)
 
 
 def _nearest_in_group(

@@ -62,7 +62,7 @@ class StructuralZeros:
 
     def clean(self, measured: Measurement) -> Measurement:
         """A measurement with exact zeros where there can be nothing."""
-        if not self.masks:
+        if not self.masks or measured.groups is not None:  # groups are seldom impossible as a whole
             return measured
         mask = self.of(measured.marginal.domain)
         counts = Marginal(measured.marginal.domain, measured.marginal.counts * mask)

@@ -8,11 +8,12 @@ goes to bigger tables that the pairs do not explain, or to the pairs once more.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from math import prod
 from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.allocation import allocate_by_error
+from privsyn.inference.allocation import STEPS, allocate, slopes_along, slopes_of
 from privsyn.inference.binning import Axis
 from privsyn.inference.consistency import (
     average_one_ways,
@@ -32,12 +33,14 @@ from privsyn.inference.higher_order import (
 )
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.inference.rare_values import merge_rare
-from privsyn.inference.smoothing import in_runs
+from privsyn.inference.resolution import Resolutions
+from privsyn.inference.smoothing import Smoother, is_smooth
+from privsyn.inference.tails import Tails
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import Merging
+from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Floats
+from privsyn.marginals.types import Codes, Floats
 from privsyn.methods.budget import FIRST_LOOK, Split
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
@@ -52,6 +55,7 @@ MOST_LOOKS = (
 ROUGH = 4  # sweeps over them: what is left unexplained shows long before they fit to the last
 MOST_PAIRS = 50_000  # measured: those of 300 attributes. With more no sample could be made
 SAMPLING_DISPERSION = 1.0  # an independent table already scatters so much: no pair is thought more certain
+SCORED = 4  # groups of an ordered attribute, in which a pair's departure is asked
 BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
 TARGET = 4.0  # weight of an error in a table that holds the target, beside one in another
 SMALL_FIRST = 0.25  # power of its cells by which an error weighs less: models learn from small tables
@@ -94,37 +98,40 @@ def learn(
         split = split.without_scores()
     possible = possible_after(merging)
     total = estimate_total(one_ways)
-    margins = possible.settle(average_one_ways(private.domain, one_ways, total))
+    tails = Tails(merging, axes)
+    margins = possible.settle(average_one_ways(private.domain, one_ways, total, tails.settle))
     if not split.pairs:
         report("counting", 4, 4)
-        return Fitted(merging, margins, (), total, tuple(map(one_way_certainty, one_ways, margins)))
+        certainties = tuple(map(one_way_certainty, one_ways, margins))
+        return Fitted(tails.share(one_ways), margins, (), total, certainties)
     report("counting", 1, 4)
 
     expected = independent_pairs(private.domain, margins, possible)
-    blocks = in_runs(private.domain, margins)
-    scores = _score(private, one_ways, expected, blocks, split.departures)
+    smoother = Smoother(margins)
+    scores = _score(private, one_ways, expected, margins, smoother, split.departures)
     report("counting", 2, 4)
 
-    measured, scores = _first_look(private, expected, scores, split.pairs, target)
+    resolutions = Resolutions(margins, smoother)
+    measured, scores = _first_look(private, expected, scores, split.pairs, target, resolutions)
     measured = tuple(map(possible.clean, measured))
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, blocks, rng, possible)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
     report("counting", 3, 4)
 
     unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
-    measured, bigger = _second_look(private, measured, pairs.left, unexplained, split.second_look, target)
+    measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, blocks, rng, possible)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
     looks = (*measured, *(m for _, m in bigger))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with public zeros does not count rows that break a constraint: error bars hold without it.
-    whole = tuple(m for m in measured if possible.of(m.marginal.domain).all())
+    whole = tuple(m for m in measured if possible.of(private.domain.project(m.marginal.attributes)).all())
     heard = combine_one_ways(private.domain, (*one_ways, *whole))
     certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
-    of_columns = map(one_way_certainty, heard, pairs.one_ways)
-    return Fitted(merging, pairs.one_ways, tables, pairs.total, (*of_columns, *certain))
+    certainties = (*map(one_way_certainty, heard, pairs.one_ways), *certain)
+    return Fitted(tails.share(heard), pairs.one_ways, tables, pairs.total, certainties)
 
 
 def _one_ways(
@@ -154,13 +161,15 @@ def _score(
     private: PrivateTable,
     one_ways: tuple[Measurement, ...],
     expected: tuple[Marginal, ...],
-    blocks: Merging,
+    margins: tuple[Marginal, ...],
+    smoother: Smoother,
     rho: float,
 ) -> list[Floats]:
-    """What is to be known of the dispersion of each pair's blocks before any pair is measured."""
+    """What is to be known of the dispersion of each pair before any pair is measured."""
+    blocks = joined(private.domain, margins, SCORED)
     merged = tuple(map(blocks.merge_table, expected))
     departures, sigma = private.departures(merged, rho, blocks)
-    return score_pairs(departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)))
+    return score_pairs(departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks)
 
 
 def _first_look(
@@ -169,25 +178,45 @@ def _first_look(
     scores: list[Floats],
     rho: float,
     target: str | None,
+    resolutions: Resolutions,
 ) -> tuple[tuple[Measurement, ...], list[Floats]]:
-    """The pairs that pay, measured; and their scores."""
-    dispersions = np.maximum(pooled_dispersions(scores), SAMPLING_DISPERSION)
-    variances = [dispersion * pair.counts for dispersion, pair in zip(dispersions, expected, strict=True)]
+    """The pairs that pay, measured at the resolution that pays; and their scores."""
+    dispersions = np.maximum(pooled_dispersions(scores, expected[0].total, hopeful=True), SAMPLING_DISPERSION)
     attributes = tuple(pair.attributes for pair in expected)
-    rhos = _most(variances, rho, _weights(private.domain, attributes, target))
+    smooth = np.array([is_smooth(pair.domain) for pair in expected])
+    gains = np.empty((len(expected), len(STEPS)))
+    nominal = np.flatnonzero(~smooth).tolist()
+    gains[nominal] = slopes_of([dispersions[i] * expected[i].counts for i in nominal], rho)
+    places = np.flatnonzero(smooth).tolist()
+    pairs = [attributes[i] for i in places]
+    most = max((resolutions.levels(pair) for pair in pairs), default=0)
+    errors = np.array(
+        [resolutions.errors_at(level, pairs, dispersions[places], rho) for level in range(most)]
+    )
+    if places:
+        gains[places] = slopes_along(errors.min(axis=0), rho)
+    weights = _weights(private.domain, attributes, target)
+    rhos = _most(gains, rho, weights)
     chosen = np.flatnonzero(rhos)
-    measured = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
+    groups: list[tuple[Codes, ...] | None] = [None] * len(expected)
+    for row, i in enumerate(places):
+        step = int(np.argmin(np.abs(rho * STEPS - rhos[i])))
+        level = int(np.argmin(errors[:, row, step]))
+        groups[i] = resolutions.groups(attributes[i], level)
+    measured = private.marginals(
+        tuple(attributes[i] for i in chosen), rhos[chosen], tuple(groups[i] for i in chosen)
+    )
     return measured, [scores[i] for i in chosen]
 
 
-def _most(variances: list[Floats], rho: float, weights: Floats) -> Floats:
-    """The budget of each pair, of which at most `MOST_PAIRS` get any: those that would get most of all."""
-    rhos = allocate_by_error(variances, rho, weights=weights)
+def _most(gains: Floats, rho: float, weights: Floats) -> Floats:
+    """The budget of each pair, of which at most `MOST_PAIRS` get any: those whose errors fall fastest."""
+    rhos = allocate(gains, rho, weights=weights)
     if np.count_nonzero(rhos) <= MOST_PAIRS:
         return rhos
-    kept = np.sort(np.argsort(-rhos, kind="stable")[:MOST_PAIRS])
+    kept = np.sort(np.argsort(-gains[:, 0] * weights * (rhos > 0), kind="stable")[:MOST_PAIRS])
     most = np.zeros(len(rhos))
-    most[kept] = allocate_by_error([variances[i] for i in kept], rho, weights=weights[kept])
+    most[kept] = allocate(gains[kept], rho, weights=weights[kept])
     return most
 
 
@@ -213,8 +242,8 @@ def _unexplained(
 
 def _second_look(
     private: PrivateTable,
-    pairs: tuple[Measurement, ...],
-    left: tuple[Floats, ...],
+    measured: tuple[Measurement, ...],
+    pairs: Pairs,
     sets: tuple[Unexplained, ...],
     rho: float,
     target: str | None,
@@ -223,29 +252,44 @@ def _second_look(
 
     Parameters
     ----------
-    pairs : what was measured of the pairs
-    left : for each the variance that is left in its cells
+    measured : what was measured of the pairs
+    pairs : what was made of it
     sets : the bigger tables that might be measured
 
     Returns
     -------
     The pairs, with what was seen of them the second time; the bigger tables that were measured.
     """
-    attributes = (*(m.attributes for m in pairs), *(s.expected.attributes for s in sets))
-    kind = np.repeat([1.0, BIGGER], [len(pairs), len(sets)])
+    attributes = (*(m.attributes for m in measured), *(s.expected.attributes for s in sets))
+    kind = np.repeat([1.0, BIGGER], [len(measured), len(sets)])
     weights = kind * _weights(private.domain, attributes, target)
-    rhos = allocate_by_error([*left, *(s.variance for s in sets)], rho, weights=weights)
-    chosen = np.flatnonzero(rhos).tolist()
-    looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen])
-    measured = dict(zip(chosen, looks, strict=True))
-    again = tuple(
-        combine_measurements((m,), (measured[i],))[0] if i in measured else m for i, m in enumerate(pairs)
+    smooth = [i for i, m in enumerate(measured) if m.groups is not None]
+    others = [i for i, m in enumerate(measured) if m.groups is None]
+    gains = np.empty((len(attributes), len(STEPS)))
+    gains[[*others, *range(len(measured), len(attributes))]] = slopes_of(
+        [*(pairs.left[i] for i in others), *(s.variance for s in sets)], rho
     )
-    bigger = ((s, measured[i]) for i, s in enumerate(sets, start=len(pairs)) if i in measured)
+    if smooth:
+        resolutions = Resolutions(pairs.one_ways, pairs.smoother)
+        errors = resolutions.errors_left([measured[i] for i in smooth], pairs.dispersions[smooth], rho)
+        gains[smooth] = slopes_along(errors, rho)
+    rhos = allocate(gains, rho, weights=weights)
+    chosen = np.flatnonzero(rhos).tolist()
+    groups = tuple(measured[i].groups if i < len(measured) else None for i in chosen)
+    looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen], groups)
+    second = dict(zip(chosen, looks, strict=True))
+    again = tuple(
+        combine_measurements((m,), (second[i],))[0] if i in second else m for i, m in enumerate(measured)
+    )
+    bigger = ((s, second[i]) for i, s in enumerate(sets, start=len(measured)) if i in second)
     return again, tuple(bigger)
 
 
 def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:
     """How much an error in each table matters."""
-    cells = np.array([domain.project(attributes).cells for attributes in tables], float)
+    sizes = {
+        name: min(ordered, SCORED) + size - ordered
+        for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True)
+    }
+    cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)
     return np.where([target in attributes for attributes in tables], TARGET, 1.0) * cells**-SMALL_FIRST

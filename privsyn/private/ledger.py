@@ -14,7 +14,7 @@ from math import fsum, inf, sqrt
 from textwrap import shorten
 from typing import Any, TypeVar
 
-from privsyn.errors import replace_errors
+from privsyn.errors import printable, replace_errors
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.spend import ONE_WAYS, Spend
 
@@ -220,7 +220,7 @@ class Ledger:
             *([thresholds] if self.reserved else []),
             *(f"public: {sentence}" for sentence in self.public_inputs),
         ]
-        return "\n".join(lines if self.private else [NOT_PRIVATE, *lines])
+        return "\n".join(map(printable, lines if self.private else [NOT_PRIVATE, *lines]))
 
     def _table(self) -> list[tuple[str, ...]]:
         """Cells to print: the head, a row for each of the first spends, one for the rest, and the total."""

@@ -19,10 +19,11 @@ from math import sqrt
 
 import numpy as np
 
+from privsyn.marginals.coarse import join, joined_domain
 from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.private.accounting import sigma_for
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.noise import Noise, release
@@ -144,19 +145,37 @@ class PrivateTable:
         noisy, sigma = self._answer(what, np.array(distances, np.int64), sqrt(len(expected)), rho)
         return noisy.astype(np.float64), sigma
 
-    def marginals(self, tables: tuple[Attributes, ...], rhos: Floats) -> tuple[Measurement, ...]:
+    def marginals(
+        self,
+        tables: tuple[Attributes, ...],
+        rhos: Floats,
+        groups: tuple[tuple[Codes, ...] | None, ...] | None = None,
+    ) -> tuple[Measurement, ...]:
         """Question 3: the counts over each set of attributes, of sensitivity 1.
+
+        So it is in groups of codes: a record lies in one cell, and a cell in one group of cells.
 
         Parameters
         ----------
         tables : tuple of attributes
         rhos : array of shape (number of tables,)
             The budget of each, in zCDP.
+        groups : tuple, optional
+            For each table, for each of its attributes, the group of each code. Made of released answers
+            alone.
         """
         measured = []
-        for attributes, rho, exact in zip(tables, rhos.tolist(), self._rows.count(tables), strict=True):
-            noisy, sigma = self._answer(f"counts over {', '.join(attributes)}", exact, 1.0, rho)
-            measured.append(self._measurement(attributes, noisy, sigma))
+        of_tables = (None,) * len(tables) if groups is None else groups
+        for attributes, rho, exact, joined in zip(
+            tables, rhos.tolist(), self._rows.count(tables), of_tables, strict=True
+        ):
+            counts = exact if joined is None else join(exact, joined)
+            shape = "" if joined is None else f", {' x '.join(map(str, counts.shape))} groups"
+            noisy, sigma = self._answer(f"counts over {', '.join(attributes)}{shape}", counts, 1.0, rho)
+            domain = self.domain.project(attributes)
+            domain = domain if joined is None else joined_domain(domain, joined)
+            noisy_table = Marginal(domain, noisy.astype(np.float64))
+            measured.append(Measurement(noisy_table, np.array(sigma**2), joined))
         return tuple(measured)
 
     def _answer(self, what: str, exact: Ints, sensitivity: float, rho: float) -> tuple[Ints, float]:

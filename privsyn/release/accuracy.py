@@ -8,9 +8,11 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
+from privsyn.marginals.coarse import join
+from privsyn.marginals.types import Codes
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels
 
@@ -75,7 +77,8 @@ class Accuracy:
         Parameters
         ----------
         *columns : str
-            Of one table, in any order; `tables` lists them all.
+            Of one table, in any order; `tables` lists them all. Numbers stand in the groups in which they
+            were counted: those of a pair are often fewer than those of a column.
 
         Raises
         ------
@@ -90,13 +93,24 @@ class Accuracy:
         raise InputError(f"no table of {names} was measured: see accuracy_.tables for those that were")
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
+        words = [self._labels[name] for name in certainty.attributes]
+        if (groups := certainty.heard.groups) is not None:
+            estimate = join(estimate, groups)
+            words = list(map(self._joined, certainty.attributes, groups))
         places = np.indices(estimate.shape).reshape(estimate.ndim, -1)
         values = {
-            name: np.array(self._labels[name], dtype=object)[place]
-            for name, place in zip(certainty.attributes, places, strict=True)
+            name: np.array(word, dtype=object)[place]
+            for name, word, place in zip(certainty.attributes, words, places, strict=True)
         }
         low, high = certainty.intervals()
         return pd.DataFrame(values).assign(estimate=estimate.ravel(), low=low.ravel(), high=high.ravel())
+
+    def _joined(self, name: str, group: Codes) -> tuple[str, ...]:
+        """Return the labels of an attribute's groups of merged codes."""
+        place = self.codec.domain.names.index(name)
+        merged = list(self.learnt.merging.groups)
+        merged[place] = group[merged[place]]
+        return labels(self.codec, tuple(merged))[place]
 
     @cached_property
     def _labels(self) -> dict[str, tuple[str, ...]]:
@@ -111,5 +125,6 @@ class Accuracy:
         return f"<Accuracy: expected error of tables: {', '.join(parts)}>"
 
     def __str__(self) -> str:
-        named = self.tables.assign(columns=self.tables["columns"].map(" x ".join))
+        names = self.tables["columns"].map(lambda names: printable(" x ".join(names)))
+        named = self.tables.assign(columns=names)
         return named.to_string(index=False, float_format="{:.4f}".format)

@@ -15,6 +15,7 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted, Method
+from privsyn.marginals.coarse import joined_domain
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -23,7 +24,8 @@ from privsyn.private.ledger import Ledger
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.frame_type import FrameType
 
-FORMAT = 2  # raised when an older reader would misread it
+FORMAT = 3  # raised when an older reader would misread it
+READABLE = (2, FORMAT)
 SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
 
 LEAST_MEMORY = 2**26  # bytes that any release may take, however small its file is
@@ -49,6 +51,8 @@ def pack(parts: Parts) -> bytes:
     heard = [certainty.heard for certainty in learnt.certainties]
     arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(heard)}
     arrays |= {f"noise_{j}": table.variance for j, table in enumerate(heard)}
+    for j, table in enumerate(heard):
+        arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.groups or ())}
     text = {
         "format": FORMAT,
         "method": method,
@@ -92,7 +96,7 @@ def read_parts(path: str | PathLike[str]) -> Parts:
             if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
                 raise ValueError("its members are compressed, each many times over perhaps")
             text = json.loads(file.read("release.json"))
-            if text["format"] == FORMAT:
+            if text["format"] in READABLE:
                 if sorted(file.namelist()) != ["arrays.npz", "release.json"]:
                     raise ValueError(f"members {file.namelist()}")
                 packed = file.read("arrays.npz")
@@ -132,9 +136,7 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     arrays = _arrays(file, original, released)
     tables = tuple(Marginal(domain, arrays[name]) for name, domain in released.items())
     certainties = tuple(
-        Certainty(
-            Measurement(Marginal(table.domain, arrays[f"heard_{j}"]), arrays[f"noise_{j}"]), float(error)
-        )
+        Certainty(_measured(arrays, j, table.domain), float(error))
         for j, (table, error) in enumerate(zip(tables, text["errors"], strict=True))
     )
     groups, shares = (
@@ -152,13 +154,29 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
 def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Domain]) -> dict[str, Array]:
     """The arrays of these tables and of the merging, and no others."""
     shapes = {name: domain.shape for name, domain in released.items()}
+    coarse: dict[str, Array] = {}
     for j, domain in enumerate(released.values()):
-        shapes |= {f"heard_{j}": domain.shape, f"noise_{j}": domain.shape}
+        names = [f"heard_groups_{j}_{axis}" for axis in range(len(domain))]
+        measured = domain
+        if f"{names[0]}.npy" in file.namelist():  # measured at a coarser resolution than released
+            groups = [_array(file, f"{n}.npy", (s,)) for n, s in zip(names, domain.shape, strict=True)]
+            coarse |= zip(names, groups, strict=True)
+            measured = joined_domain(domain, groups)
+        shapes |= {f"heard_{j}": measured.shape, f"noise_{j}": measured.shape}
     for j, size in enumerate(original.sizes):
         shapes |= {f"groups_{j}": (size,), f"shares_{j}": (size,)}
-    if sorted(file.namelist()) != sorted(f"{name}.npy" for name in shapes):
+    if sorted(file.namelist()) != sorted(f"{name}.npy" for name in (*shapes, *coarse)):
         raise ValueError("arrays are missing, or there are others")
-    return {name: _array(file, f"{name}.npy", shape) for name, shape in shapes.items()}
+    return coarse | {name: _array(file, f"{name}.npy", shape) for name, shape in shapes.items()}
+
+
+def _measured(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measurement:
+    """Return the j-th measurement; `domain` is that of the released table, which may be finer."""
+    groups = None
+    if f"heard_groups_{j}_0" in arrays:
+        groups = tuple(arrays[f"heard_groups_{j}_{axis}"] for axis in range(len(domain)))
+        domain = joined_domain(domain, groups)
+    return Measurement(Marginal(domain, arrays[f"heard_{j}"]), arrays[f"noise_{j}"], groups)
 
 
 def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Array:

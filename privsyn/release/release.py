@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -277,19 +279,30 @@ class Release:
         return Accuracy(self.codec, self.learnt)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the release to one file, whole or not at all; see `packing`.
+        """Write the release to one file, whole or not at all, once it has been read back; see `packing`.
 
         Raises
         ------
         InputError
-            If the file cannot be written.
+            If the file cannot be written, or a listed value is of a type that no file holds.
         """
         packed = self._packed()
         with atomic_path(path) as part:
             part.write_bytes(packed)
+            _check_loads(part, path)
 
     def _packed(self) -> bytes:
         return pack((self.codec, self.learnt, self.ledger, self.method, self.form))
+
+
+def _check_loads(part: Path, path: str | PathLike[str]) -> None:
+    """Refuse to leave a file that `load` would refuse."""
+    with suppress(InputError):
+        read_parts(part)
+        return
+    raise InputError(
+        f"{path}: the model was not saved, because it could not be read back: please report this"
+    )
 
 
 def load(path: str | PathLike[str]) -> Release:

@@ -41,7 +41,9 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
         pairs.
     """
     merging = release.learnt.merging
-    tables = [merging.merge(release.codec.encode(frame)) for frame in (real, synthetic)]
+    codec = release.codec
+    synthetic = synthetic.reindex(columns=codec.names)  # it lacks free text, which is not looked at
+    tables = [merging.merge(codec.encode(frame)) for frame in (real, synthetic)]
     pairs = list(combinations(merging.merged.names, 2))
     asked = dict(_asked(release, pairs))
     errors: dict[str, list[float]] = {
@@ -68,7 +70,7 @@ def _asked(
     measured = list(zip(learnt.certainties[len(learnt.one_ways) :], learnt.marginals, strict=True))
     for pair in pairs:
         for certainty, table in measured:
-            if set(pair) <= set(table.attributes):
+            if set(pair) <= set(table.attributes) and certainty.heard.groups is None:
                 noisy = certainty.heard.marginal.project(pair).counts
                 heard = norm_sub(noisy.ravel(), learnt.total).reshape(noisy.shape)
                 yield pair, (heard / learnt.total, table.project(pair).counts / learnt.total)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, plural
+from privsyn.errors import InputError, plural, printable
 from privsyn.inference.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.higher_order import candidates
 from privsyn.marginals.domain import Domain
@@ -134,7 +134,7 @@ class Plan:
                 f" to find their bounds takes another {BOUNDS:.0%} or {BOUNDS + CLOSER_BOUNDS:.0%}"
             )
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
-        return "\n".join([*head, "", *table, "", *NOTES])
+        return "\n".join(map(printable, [*head, "", *table, "", *NOTES]))
 
 
 NOTES = (

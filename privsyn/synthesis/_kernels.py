@@ -53,7 +53,7 @@ def anneal(
     sweeps : each proposes every move once to every row
     temperature : of the first proposals; falls evenly to 0
     """
-    n = codes.shape[0]
+    n, places = codes.shape[0], layout.places
     cells, there = np.empty((2, len(layout.starts)), np.int64)
     states = np.empty((len(gaps), 2))  # gap and weight of a cell side by side: one look into memory for both
     states[:, 0], states[:, 1] = gaps, weights
@@ -63,18 +63,20 @@ def anneal(
         for t in range(len(cells)):
             cells[t] = layout.starts[t]
             for q in range(layout.widths[t]):
-                cells[t] += codes[row, layout.columns[t, q]] * layout.strides[t, q]
+                cells[t] += places[layout.bases[t, q] + codes[row, layout.columns[t, q]]]
         for m in range(len(layout.moved)):
             donor = int(rng.random() * n)
             a, b = layout.moved[m]
-            step_a, step_b = codes[donor, a] - codes[row, a], codes[donor, b] - codes[row, b]
+            new_a, new_b, old_a, old_b = codes[donor, a], codes[donor, b], codes[row, a], codes[row, b]
             first, end = layout.firsts[m], layout.firsts[m + 1]
-            if (step_a == 0 and step_b == 0) or first == end:
+            if (new_a == old_a and new_b == old_b) or first == end:
                 continue
             change = 0.0
             for s in range(first, end):
                 old = cells[layout.held[s]]
-                new = old + step_a * layout.steps[s, 0] + step_b * layout.steps[s, 1]
+                base_a, base_b = layout.steps[s, 0], layout.steps[s, 1]
+                new = old + places[base_a + new_a] - places[base_a + old_a]
+                new += places[base_b + new_b] - places[base_b + old_b]
                 there[layout.held[s]] = new
                 if old != new:
                     left, entered = states[old], states[new]
@@ -87,3 +89,14 @@ def anneal(
                 cells[t] = there[t]
             codes[row, a], codes[row, b] = codes[donor, a], codes[donor, b]
     gaps[:] = states[:, 0]
+
+
+@njit(cache=True, nogil=True)
+def count_layout(codes: npt.NDArray[np.signedinteger], layout: Layout, counts: Ints) -> None:
+    """Count every row of `codes`, of shape (n, d), in every table of the layout; adds to `counts`."""
+    for t in range(len(layout.starts)):
+        for row in range(codes.shape[0]):
+            cell = layout.starts[t]
+            for q in range(layout.widths[t]):
+                cell += layout.places[layout.bases[t, q] + codes[row, layout.columns[t, q]]]
+            counts[cell] += 1

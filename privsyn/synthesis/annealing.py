@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privsyn.marginals.coarse import Coarse, coarsen, groups_at
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import coupling, pairs_within
@@ -23,6 +24,8 @@ LOOKUPS = 2500  # a row: the time that is given to it, in tables that a proposal
 FEWEST, MOST = 10, 20  # sweeps, however many tables there are: with fewer, wide tables are left half fitted
 TEMPERATURE = 0.3  # in units of the objective; most of the fit is found far below it
 NEVER = 1e6  # weight of a record in a public zero: no table gains as much by a move
+COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, beside a cell of a table
+COARSE = 4  # groups of an attribute in a coarse sum
 TOGETHER = 0.5  # of the coupling of two attributes, from which on they are also moved together
 
 
@@ -31,6 +34,7 @@ def finish(
     tables: tuple[Marginal, ...],
     rng: np.random.Generator,
     *,
+    one_ways: tuple[Marginal, ...] = (),
     sweeps: int | None = None,
     possible: StructuralZeros = NO_ZEROS,
     still: Attributes = (),
@@ -47,6 +51,10 @@ def finish(
         Non-negative, agreeing counts with a positive total; scaled to the number of rows. Attributes
         that are in no table stay as they are.
     rng : numpy.random.Generator
+    one_ways : tuple of Marginal, optional
+        The counts of each attribute. With them the records are also held to the columns and to coarse sums of
+        pairs. In a cell whose target is under one half the objective is least at a count of 0, so sparse
+        tables alone would move records from thin regions into dense ones.
     sweeps : int, optional
         How often every row is offered a value for each attribute; the more tables, the fewer, if left out.
     possible : Possible
@@ -68,16 +76,33 @@ def finish(
     """
     if not tables or not len(start):
         return start
-    layout = lay_out(start.domain, tables, together=tightly_coupled(tables), still=still)
-    targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in tables])
-    gaps, weights = layout.count_rows(start.codes, len(targets)) - targets, 1 / (targets + 1)
+    sums = _coarse_sums(tables, one_ways)
+    fitted: tuple[Marginal | Coarse, ...] = (*tables, *sums, *one_ways)
+    layout = lay_out(start.domain, fitted, together=tightly_coupled(tables), still=still)
+    targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
+    kinds: tuple[tuple[Marginal | Coarse, ...], ...] = (tables, sums, one_ways)
+    cells = [sum(table.domain.cells for table in kind) for kind in kinds]
+    gaps = layout.count_rows(start.codes, len(targets)) - targets
+    weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
     if possible.masks:
-        weights[~np.concatenate([possible.of(table.domain).ravel() for table in tables])] = NEVER
+        masks = np.concatenate([possible.of(table.domain).ravel() for table in tables])
+        weights[: len(masks)][~masks] = NEVER
     misfit = float(weights @ gaps**2)
     small = max(start.domain.sizes) <= np.iinfo(np.int16).max
     codes = start.codes.astype("int16" if small else "int32", order="C")  # row by row, as they are proposed
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
+
+
+def _coarse_sums(tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Coarse, ...]:
+    """Return the pairs of ordered attributes once more, in few groups of codes."""
+    groups = {one_way.attributes[0]: groups_at(one_way, COARSE) for one_way in one_ways}
+    pairs = [table for table in tables if len(table.attributes) == 2 and min(table.domain.ordered) > COARSE]
+    return tuple(
+        coarsen(table, tuple(groups[name] for name in table.attributes))
+        for table in pairs
+        if set(table.attributes) <= set(groups)
+    )
 
 
 def _affordable(tables: tuple[Marginal, ...]) -> int:

@@ -6,79 +6,112 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privsyn.marginals._kernels import add_counts
+from privsyn.marginals.coarse import Coarse
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Codes, Floats, Ints
+from privsyn.marginals.types import Codes, Floats, Integers, Ints
+from privsyn.synthesis import _kernels
 
 
 class Layout(NamedTuple):
     """Tables and moves as the arrays of `_kernels.anneal`; a move changes one attribute of a row, or two.
 
     The cell of a row in table t is ``starts[t] + sum over q < widths[t] of
-    codes[row, columns[t, q]] * strides[t, q]``. Move m touches the tables ``held[firsts[m]:firsts[m + 1]]``.
+    places[bases[t, q] + codes[row, columns[t, q]]]``. Move m touches the tables
+    ``held[firsts[m]:firsts[m + 1]]``.
 
     Parameters
     ----------
     starts, widths : of shape (tables,)
         First cell of each table, and its number of attributes.
-    columns, strides : of shape (tables, most attributes of one table)
+    columns, bases : of shape (tables, most attributes of one table)
+    places : flat array
+        By how much each code of an attribute moves the cell; equal for codes that a table joins.
+        It begins with zeros, for an attribute that a table does not hold.
     moved : of shape (moves, 2)
         The columns that a move changes, twice the same if it is one.
     firsts : of shape (moves + 1,)
     held : of shape (all tables of all moves,)
     steps : of shape (all tables of all moves, 2)
-        By how much the cell moves in that table when the moved columns grow by 1.
+        Where the places of the moved columns begin for that table.
     """
 
     starts: Ints
     widths: Ints
     columns: Ints
-    strides: Ints
+    bases: Ints
+    places: Ints
     moved: Ints
     firsts: Ints
     held: Ints
     steps: Ints
 
     def count_rows(self, codes: Codes, cells: int) -> Floats:
-        """How many rows lie in each of the `cells` of all tables."""
+        """Count the rows in each of the `cells` of all tables."""
         counts = np.zeros(cells, np.int64)
-        used = np.arange(self.columns.shape[1]) < self.widths[:, np.newaxis]
-        firsts = np.cumsum([0, *self.widths])
-        add_counts(codes.T, firsts, self.columns[used], self.strides[used], self.starts, counts)
+        _kernels.count_layout(codes, self, counts)
         return counts.astype(np.float64)
 
 
 def lay_out(
     domain: Domain,
-    tables: tuple[Marginal, ...],
+    tables: tuple[Marginal | Coarse, ...],
     *,
     together: tuple[Attributes, ...] = (),
     still: Attributes = (),
 ) -> Layout:
-    """The layout of `tables`: a move for each attribute and each pair `together`, but none of `still`."""
+    """Lay out `tables`: a move for each attribute and each pair `together`, but none of `still`."""
     widths = [len(table.domain) for table in tables]
-    columns, strides = np.zeros((2, len(tables), max(widths)), np.int64)
-    stride: list[dict[int, int]] = []
+    columns, bases = np.zeros((2, len(tables), max(widths)), np.int64)
+    places = _Places(max(domain.sizes))
+    base: list[dict[int, int]] = []
     for place, table in enumerate(tables):
-        stride.append(dict(zip(domain.axes(table.attributes), table.domain.strides, strict=True)))
-        columns[place, : widths[place]] = list(stride[place].keys())
-        strides[place, : widths[place]] = list(stride[place].values())
+        axes = domain.axes(table.attributes)
+        groups = table.groups if isinstance(table, Coarse) else (None,) * len(axes)
+        base.append({})
+        for axis, group, stride in zip(axes, groups, table.domain.strides, strict=True):
+            codes = np.arange(domain.sizes[axis]) if group is None else group.astype(np.int64)
+            base[place][axis] = places.find(stride * codes)
+        columns[place, : widths[place]] = list(base[place].keys())
+        bases[place, : widths[place]] = list(base[place].values())
     moves = [(axis, axis) for axis in range(len(domain))] + [domain.axes(pair) for pair in together]
     moves = [move for move in moves if not set(move) & set(domain.axes(still))]
-    held = [[place for place, of in enumerate(stride) if set(of) & set(move)] for move in moves]
+    holding: list[list[int]] = [[] for _ in range(len(domain))]
+    for place, of in enumerate(base):
+        for axis in of:
+            holding[axis].append(place)
+    held = [sorted({*holding[a], *holding[b]}) for a, b in moves]
     steps = [
-        (stride[place].get(a, 0), stride[place].get(b, 0) if b != a else 0)
-        for (a, b), places in zip(moves, held, strict=True)
-        for place in places
+        (base[place].get(a, 0), base[place].get(b, 0) if b != a else 0)
+        for (a, b), of_move in zip(moves, held, strict=True)
+        for place in of_move
     ]
     return Layout(
         starts=np.cumsum([0, *(table.domain.cells for table in tables[:-1])]),
         widths=np.array(widths),
         columns=columns,
-        strides=strides,
+        bases=bases,
+        places=np.concatenate(places.parts),
         moved=np.array(moves, np.int64).reshape(-1, 2),
         firsts=np.cumsum([0, *map(len, held)]),
-        held=np.array([place for places in held for place in places], np.int64),
+        held=np.array([place for of_move in held for place in of_move], np.int64),
         steps=np.array(steps, np.int64).reshape(-1, 2),
     )
+
+
+class _Places:
+    """Arrays laid end to end, equal ones once: few enough to stay in the cache."""
+
+    def __init__(self, longest: int) -> None:
+        self.parts = [np.zeros(longest, np.int64)]
+        self._length = longest
+        self._known: dict[bytes, int] = {}
+
+    def find(self, part: Integers) -> int:
+        """Return where `part` begins."""
+        key = part.astype(np.int64).tobytes()
+        if key not in self._known:
+            self._known[key] = self._length
+            self.parts.append(part.astype(np.int64))
+            self._length += len(part)
+        return self._known[key]

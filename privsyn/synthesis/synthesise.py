@@ -45,7 +45,7 @@ def synthesise(
     if progress is not None:
         progress("synthesising", 0, 1)
     start = tree_start(domain, one_ways, tables, n, rng)
-    records = finish(start, tables, rng, sweeps=sweeps, possible=possible)
+    records = finish(start, tables, rng, one_ways=one_ways, sweeps=sweeps, possible=possible)
     if progress is not None:
         progress("synthesising", 1, 1)
     return records

@@ -18,7 +18,7 @@ import typer
 from command import CANARY, COLUMNS, Outcome, fill, run, table
 
 import privsyn
-from privsyn import PrivSyn
+from privsyn import PrivSyn, Release
 from privsyn.cli import console as screen
 from privsyn.cli import survey
 from privsyn.private.ledger import Ledger
@@ -106,14 +106,6 @@ def test_synth_reports_when_asked_and_then_says_that_the_page_is_not_private(fol
     page = Path("report.html").read_text()
     assert "What it cost" in page
     assert CANARY not in page  # the schema does not list it
-
-
-def test_a_report_that_fails_leaves_the_synthetic_table(folder, capsys):
-    failed = run(capsys, *SYNTH, "--rows", 0, "--report", "report.html")
-    assert failed.code == 2
-    assert "the synthetic table has no rows" in failed.err
-    assert "out.csv" in files(folder)
-    assert "report.html" not in files(folder)
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
@@ -387,20 +379,9 @@ def test_what_is_cheap_is_checked_before_the_work(out, folder, capsys, monkeypat
     line(run(capsys, "synth", "data.csv", out, *SETTINGS), 2)
 
 
-@pytest.mark.parametrize("step", ["save", "ledger_"])
-def test_a_failure_while_writing_leaves_no_file(step, folder, capsys, monkeypatch):
-    def fail(*_: object) -> None:
-        raise privsyn.InputError("no")
-
-    monkeypatch.setattr(PrivSyn, step, property(fail) if step == "ledger_" else fail)
-    before = files(folder)
-    line(run(capsys, *SYNTH, "--model", "m.privsyn", "--ledger", "ledger.json"), 2)
-    assert files(folder) == before
-
-
-def test_outputs_that_are_there_survive_a_failure(folder, capsys, monkeypatch):
+def test_a_table_that_is_there_survives_a_failure(folder, capsys, monkeypatch):
     Path("out.csv").write_text("old")
-    monkeypatch.setattr(PrivSyn, "save", lambda *_: 1 / 0)
+    monkeypatch.setattr(Release, "sample_blocks", lambda *_, **__: 1 / 0)
     line(run(capsys, *SYNTH, "--model", "m.privsyn"), 1)
     assert Path("out.csv").read_text() == "old"
 
@@ -440,13 +421,13 @@ def test_control_characters_of_a_name_do_not_reach_the_terminal(folder, capsys):
     assert "\x1b" not in line(run(capsys, "synth", "a\x1b[31m\nb.csv", *SYNTH[2:]), 2)
 
 
-def test_interrupted_says_so_and_leaves_nothing(folder, capsys, monkeypatch):
+def test_interrupted_before_anything_is_released_says_so_and_leaves_nothing(folder, capsys, monkeypatch):
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(PrivSyn, "save", interrupt)
+    monkeypatch.setattr(PrivSyn, "fit", interrupt)
     before = files(folder)
-    assert "interrupted" in line(run(capsys, *SYNTH, "--model", "m.privsyn"), 130)
+    assert "interrupted; no file" in line(run(capsys, *SYNTH, "--model", "m.privsyn"), 130)
     assert files(folder) == before
 
 

@@ -11,15 +11,12 @@ import reference
 from privsyn.inference import pairs as stage
 from privsyn.inference.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.pairs import estimate_pairs, independent_pairs, score_pairs
-from privsyn.inference.smoothing import in_runs
+from privsyn.inference.smoothing import Smoother
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import joined
 
 DOMAIN = Domain(tuple("abcd"), (4, 3, 4, 3))
-APART = in_runs(
-    DOMAIN,
-    tuple(Marginal(DOMAIN.project((name,)), np.ones(DOMAIN.project((name,)).shape)) for name in DOMAIN),
-)
 
 
 def hidden(n=5000, seed=0):
@@ -79,7 +76,14 @@ def test_what_the_one_ways_do_not_know_is_not_taken_for_dependence():
     departures = np.full(len(expected), 300.0)
     sure, unsure = (
         pooled_dispersions(
-            score_pairs(departures, 10.0, expected, tuple(Measurement(m, np.array(variance)) for m in exact))
+            score_pairs(
+                departures,
+                10.0,
+                expected,
+                tuple(Measurement(m, np.array(variance)) for m in exact),
+                Smoother(exact),
+                joined(DOMAIN, exact, 4),
+            )
         )
         for variance in (1.0, 100.0**2)
     )
@@ -90,7 +94,7 @@ def test_estimates_are_better_than_what_was_measured_and_than_independence():
     records, rng = hidden(), np.random.default_rng(1)
     one_ways = measured(records, DOMAIN.names, 10.0, rng)
     noisy = measured(records, list(combinations("abcd", 2)), 40.0, rng)
-    found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), APART, rng)
+    found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), rng)
     independent = independent_pairs(DOMAIN, found.one_ways)
     assert error(found.tables, records) < 0.85 * error([m.marginal for m in noisy], records)
     assert error(found.tables, records) < 0.2 * error(independent, records)
@@ -107,7 +111,7 @@ def test_classes_bring_what_a_pair_alone_does_not_tell(monkeypatch):
             *measured(records, ["ab", "ac", "ad", "bc", "bd"], 10.0, rng),
             *measured(records, ["cd"], 1e3, rng),
         )
-        found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), APART, rng)
+        found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), rng)
         return error(found.tables[-1:], records)
 
     with_classes = np.mean([worst(seed) for seed in range(10)])
@@ -125,9 +129,7 @@ def test_classes_bring_what_a_pair_alone_does_not_tell(monkeypatch):
 def test_what_is_left_is_less_than_the_noise_and_less_than_was_expected():
     records, rng = hidden(), np.random.default_rng(2)
     noisy = measured(records, ["ab", "cd"], 30.0, rng)
-    found = estimate_pairs(
-        DOMAIN, measured(records, DOMAIN.names, 5.0, rng), noisy, nothing_known(2), APART, rng
-    )
+    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 5.0, rng), noisy, nothing_known(2), rng)
     for left, m in zip(found.left, noisy, strict=True):
         assert left.shape == m.marginal.domain.shape
         assert (left > 0).all()
@@ -136,7 +138,7 @@ def test_what_is_left_is_less_than_the_noise_and_less_than_was_expected():
 
 def test_without_pairs_the_one_ways_stand():
     records, rng = hidden(), np.random.default_rng(3)
-    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 1e-6, rng), (), [], APART, rng)
+    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 1e-6, rng), (), [], rng)
     assert found.tables == ()
     assert found.total == pytest.approx(len(records))
     assert error(found.one_ways, records) < 1e-3

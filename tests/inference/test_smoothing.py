@@ -1,4 +1,4 @@
-"""What is smooth is taken out of the noise in blocks; where nothing is smooth, nothing changes."""
+"""Pairs with an ordered attribute: what is smooth is taken out of the noise, and nothing is made up."""
 
 from __future__ import annotations
 
@@ -6,104 +6,164 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 
+from privsyn.inference.copula import best_correlation, copula, hermite
 from privsyn.inference.dispersion import DISPERSIONS
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.smoothing import RUNS, has_blocks, in_runs, smoothed
+from privsyn.inference.smoothing import Smoother, fitted_smoother, is_smooth
+from privsyn.inference.spectrum import covariance, spectrum_of
+from privsyn.marginals.coarse import coarsen, groups_at
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import product
 
 SIZE, TOTAL, SIGMA = 20, 20_000.0, 15.0
-SQUARE = Domain(("a", "b"), (SIZE, SIZE), ordered=(SIZE, SIZE))
-SIDES = tuple(Marginal(SQUARE.project((name,)), np.full(SIZE, TOTAL / SIZE)) for name in "ab")
-FLAT = product(SQUARE, SIDES).counts
 NOTHING = [np.zeros_like(DISPERSIONS)]
 PLACES = (np.arange(SIZE) + 0.5) / SIZE - 0.5
 
+
+def square(ordered):
+    return Domain(("a", "b"), (SIZE, SIZE), ordered=(SIZE, SIZE) if ordered else ())
+
+
+def even_sides(ordered):
+    domain = square(ordered)
+    return tuple(Marginal(domain.project((name,)), np.full(SIZE, TOTAL / SIZE)) for name in "ab")
+
+
+FLAT = product(square(True), even_sides(True)).counts
 SMOOTH = FLAT * (1 + 3 * np.outer(PLACES, PLACES))  # a rank correlation of a quarter
-APART = Merging(SQUARE, SQUARE, (np.arange(SIZE, dtype=np.int32),) * 2, (np.ones(SIZE),) * 2)
-INDEPENDENT, DEPENDENT = ([-50.0 * np.log(DISPERSIONS / at) ** 2] for at in (0.02, 1000.0))  # sharp scores
 CHECKERED = FLAT * (1 + 0.3 * np.outer((-1) ** np.arange(SIZE), (-1) ** np.arange(SIZE)))
 
 
-def scattered():
-    """Cells that depart by themselves, with the margins of `FLAT`: blocks depart as such cells do."""
-    cells = FLAT * (1 + 0.5 * np.random.default_rng(5).normal(size=FLAT.shape)).clip(0.05)
-    return fit_margins(Marginal(SQUARE, cells), SIDES, rounds=200).counts
-
-
-def seen(true, scores=NOTHING, sigma=SIGMA):
-    """What is expected once blocks were seen, over 20 noises. Seeded."""
-    blocks, found = in_runs(SQUARE, SIDES), []
-    for seed in range(20):
-        noisy = true + np.random.default_rng(seed).normal(0, sigma, true.shape)
-        table = Measurement(Marginal(SQUARE, noisy), sigma**2)
-        found += smoothed(blocks, (table,), [FLAT], [SIDES], scores)
-    return found
-
-
-def apart(some, true):
-    """Share of the records."""
-    return np.array([np.abs(one - true).sum() for one in some]) / TOTAL
-
-
-def estimated(true, blocks, scores):
-    """Errors of what is made of a pair in the end, over ten noises. Seeded."""
-    found = []
+def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
+    """Share of the records that are misplaced by the estimate of one pair, over ten noises. Seeded."""
+    found, sides = [], even_sides(ordered)
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        sides = tuple(Measurement(Marginal(s.domain, s.counts + rng.normal(0, 5, SIZE)), 25.0) for s in SIDES)
-        noisy = Measurement(Marginal(SQUARE, true + rng.normal(0, SIGMA, true.shape)), SIGMA**2)
-        found.append(estimate_pairs(SQUARE, sides, (noisy,), scores, blocks, rng).tables[0].counts)
-    return apart(found, true)
+        one_ways = tuple(
+            Measurement(Marginal(s.domain, s.counts + rng.normal(0, 5, SIZE)), 25.0) for s in sides
+        )
+        groups = tuple(groups_at(side, level) for side in sides)
+        table = coarsen(Marginal(square(ordered), true), groups).marginal
+        noisy = Marginal(table.domain, table.counts + rng.normal(0, sigma, table.domain.shape))
+        measured = Measurement(noisy, sigma**2, groups if ordered else None)
+        estimate = estimate_pairs(square(ordered), one_ways, (measured,), NOTHING, rng).tables[0]
+        found.append(np.abs(estimate.counts - true).sum() / TOTAL)
+    return np.array(found)
 
 
-def test_what_is_smooth_is_seen_in_blocks():
+def test_what_is_smooth_is_estimated_with_less_error_than_cell_by_cell():
     """The cells' own noise is as large as what they depart by."""
-    before, after = apart([FLAT], SMOOTH)[0], apart(seen(SMOOTH), SMOOTH)
-    assert before == pytest.approx(0.1875, abs=0.001)
-    assert (after < 0.55 * before).all()
-    assert (after > 0.1 * before).all()  # noise has been added
+    assert errors(SMOOTH).mean() < 0.4 * errors(SMOOTH, ordered=False).mean()
 
 
-def test_so_pairs_are_estimated_with_less_error():
-    with_blocks, without = (estimated(SMOOTH, b, NOTHING).mean() for b in (in_runs(SQUARE, SIDES), APART))
-    assert with_blocks < 0.7 * without
+def test_few_groups_say_more_than_many_where_noise_is_large():
+    assert errors(SMOOTH, level=4, sigma=60.0).mean() < 0.9 * errors(SMOOTH, sigma=60.0).mean()
 
 
-def test_what_is_not_smooth_is_left_to_the_cells():
-    """Cells that alternate add up to nothing in blocks; cells that scatter, to no more than they would."""
-    assert (apart(seen(CHECKERED), CHECKERED) < 1.03 * apart([FLAT], CHECKERED)).all()
-    assert (apart(seen(scattered(), sigma=5.0), FLAT) < 0.02).all()  # their blocks depart by 0.044
+def test_without_noise_the_measurement_stands():
+    """Cells that alternate are as far from smooth as can be."""
+    assert (errors(CHECKERED, sigma=0.1) < 0.02).all()
 
 
 def test_where_there_is_nothing_little_is_made_up():
-    assert apart(seen(FLAT), FLAT).mean() < 0.02  # the noise of the cells is 0.24 of the records
+    assert errors(FLAT).mean() < 0.03  # the noise of the cells is 0.24 of the records
 
 
-def test_what_was_known_of_the_blocks_counts():
-    """A score that rules dependence out where there is some; one that swears to it where there is none."""
-    assert (apart(seen(SMOOTH, INDEPENDENT), FLAT) < 0.01).all()
-    assert (apart(seen(SMOOTH), FLAT) > 0.1).all()
-    assert apart(seen(FLAT, DEPENDENT), FLAT).mean() > 0.03
+@pytest.mark.parametrize("level", [4, SIZE])
+def test_the_posterior_is_that_of_all_cells_at_once(level):
+    """Against the covariance of all cells written out, before negative cells and margins are settled."""
+    rng = np.random.default_rng(1)
+    domain = Domain(("a", "b"), (6, 5), ordered=(6, 4))
+    expected = np.outer(rng.uniform(1, 3, 6), rng.uniform(1, 3, 5)) * 1000
+    table = Marginal(domain, expected)
+    sides = (table.project(("a",)), table.project(("b",)))
+    groups = tuple(groups_at(side, level) for side in sides)
+    noisy = coarsen(Marginal(domain, expected + rng.normal(0, 20, (6, 5))), groups)
+    measured = Measurement(noisy.marginal, 400.0, groups)
+    smoother = Smoother(sides, 1.0)
+
+    joins = [np.eye(group.max() + 1)[group].T for group in groups]
+    prior = 30.0 * table.total * np.kron(smoother.covariance("a"), smoother.covariance("b"))
+    join = np.kron(*joins)
+    residual = (noisy.counts - joins[0] @ expected @ joins[1].T).ravel()
+    scatter = join @ prior @ join.T + 400.0 * np.eye(len(join))
+    slow = expected + (prior @ join.T @ np.linalg.solve(scatter, residual)).reshape(6, 5)
+    found = smoother.denoise(measured, expected, 30.0, sides)
+    np.testing.assert_allclose(found.counts, slow, rtol=1e-5)
+
+    at = int(np.argmin(np.abs(DISPERSIONS - 30)))
+    told = smoother.likelihood(measured, expected)
+    slow_told = []
+    for dispersion in (DISPERSIONS[at], DISPERSIONS[at + 3]):
+        spread = dispersion / 30.0 * (scatter - 400.0 * np.eye(len(join)))
+        values, vectors = np.linalg.eigh(spread)
+        seen = values > 1e-6 * values.max()  # what lies in the margins is left out
+        parts = (vectors.T @ residual)[seen] ** 2
+        slow_told.append(-0.5 * np.sum(np.log(values[seen] + 400) + parts / (values[seen] + 400)))
+    assert told[at] - told[at + 3] == pytest.approx(slow_told[0] - slow_told[1], rel=1e-3)
 
 
-def test_and_not_of_the_cells():
-    """By a score of blocks cells that depart much would be made of noise."""
-    assert (estimated(FLAT, in_runs(SQUARE, SIDES), DEPENDENT) < 0.1).all()
+def test_departures_sum_to_nothing_along_an_attribute_with_missing_values():
+    domain = Domain(("a",), (9,), ordered=(8,))
+    found = covariance(Marginal(domain, np.arange(1.0, 10.0)), 0.75)
+    np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-12)
+    assert np.linalg.eigvalsh(found).min() > -1e-12
 
 
-def test_without_order_nothing_changes():
-    square = Domain(("a", "b"), (SIZE, SIZE))
-    sides = tuple(Marginal(square.project((name,)), np.full(SIZE, TOTAL / SIZE)) for name in "ab")
-    blocks = in_runs(square, sides)
-    table = Measurement(Marginal(square, SMOOTH), 1.0)
-    assert not has_blocks(blocks, table.marginal)
-    (found,) = smoothed(blocks, (table,), [FLAT], [sides], NOTHING)
-    assert found is FLAT
+def test_nominal_codes_depart_each_by_itself():
+    one_way = Marginal(Domain(("a",), (3,)), np.array([5.0, 3, 2]))
+    p = np.array([0.5, 0.3, 0.2])
+    np.testing.assert_allclose(covariance(one_way, 0.75), np.diag(p) - np.outer(p, p))
+
+
+def test_a_spectrum_is_the_covariance_of_the_groups():
+    one_way = Marginal(Domain(("a",), (12,), ordered=(12,)), np.arange(1.0, 13.0))
+    prior, group = covariance(one_way, 1.0), groups_at(one_way, 4)
+    found, join = spectrum_of(prior, group), np.eye(4)[group].T
+    np.testing.assert_allclose(
+        (found.vectors * found.variances) @ found.vectors.T, join @ prior @ join.T, atol=1e-9
+    )
+    np.testing.assert_allclose(found.lift @ found.vectors.T, prior @ join.T, atol=1e-6)
+
+
+def test_how_smooth_pairs_are_is_found():
+    rng = np.random.default_rng(0)
+    sides, found = even_sides(True), []
+    for smoothness in (0.25, 1.5):
+        root = np.linalg.cholesky(covariance(sides[0], smoothness) + 1e-12 * np.eye(SIZE))
+        pairs = tuple(
+            Measurement(
+                Marginal(square(True), FLAT + 900 * root @ rng.normal(size=(SIZE, SIZE)) @ root.T), 1e-4
+            )
+            for _ in range(10)
+        )
+        found.append(fitted_smoother(sides, pairs, [FLAT] * 10).smoothness)
+    assert found == [0.25, 1.5]
+
+
+@pytest.mark.parametrize("correlation", [-0.8, 0.3, 0.9])
+def test_the_copula_is_that_of_two_normal_variables(correlation):
+    domain = Domain(("a",), (4,), ordered=(4,))
+    side = hermite(Marginal(domain, np.array([10.0, 20, 40, 30])))
+    found = copula(correlation, (side, side))
+    both = multivariate_normal(cov=[[1, correlation], [correlation, 1]])
+    ends = np.array([-1.2815515655446004, -0.5244005127080409, 0.5244005127080407])
+    below = np.array([[both.cdf([x, y]) for y in ends] for x in ends])
+    np.testing.assert_allclose(found.cumsum(axis=0).cumsum(axis=1)[:-1, :-1], below, atol=2e-4)
+    group = np.arange(4, dtype=np.int32)
+    assert best_correlation(found - copula(0.0, (side, side)), (group, group), (side, side)) == pytest.approx(
+        correlation,
+        abs=0.011,  # a step of the grid is 0.02
+    )
+
+
+def test_a_pair_is_smooth_if_one_attribute_has_an_order():
+    assert is_smooth(Domain(("a", "b"), (9, 3), ordered=(8, 0)))
+    assert not is_smooth(Domain(("a", "b"), (9, 3)))
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -116,27 +176,27 @@ def test_margins_and_public_zeros_stay(seed):
     table = Marginal(domain, expected)
     sides = (table.project(("a",)), table.project(("b",)))
     noisy = Marginal(domain, expected + rng.normal(0, 20, domain.shape) * (expected > 0))
-    measured = Measurement(noisy, 400.0 * (expected > 0))
-    (found,) = smoothed(in_runs(domain, sides), (measured,), [expected], [sides], NOTHING)
+    found = Smoother(sides).denoise(Measurement(noisy, 400.0), expected, 1.0, sides).counts
     assert (found[expected == 0] == 0).all()
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum(axis=1), sides[0].counts, atol=1e-3 * expected.sum())
     np.testing.assert_allclose(found.sum(axis=0), sides[1].counts, atol=1e-3 * expected.sum())
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(0, 3))
-def test_runs_are_few_neighbours_of_about_equal_records(seed, ordered, others):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(0, 3), st.sampled_from([2, 4, 8]))
+def test_groups_are_few_neighbours_of_about_equal_records(seed, ordered, others, level):
     domain = Domain(("a",), (ordered + others,), ordered=(ordered,))
     counts = np.random.default_rng(seed).exponential(10, ordered + others)
-    group = in_runs(domain, (Marginal(domain, counts),)).groups[0]
+    group, finer = (groups_at(Marginal(domain, counts), groups) for groups in (level, 2 * level))
     assert set(np.diff(group)) <= {0, 1}
     assert group[0] == 0
-    assert len(set(group[:ordered])) <= max(RUNS, 1)
     assert len(set(group[ordered:])) == others
     assert not set(group[:ordered]) & set(group[ordered:])
-    if ordered > RUNS:
+    if ordered > level:
+        assert len(set(group[:ordered])) <= level
         records = np.bincount(group[:ordered], counts[:ordered])
-        assert records.max() <= counts[:ordered].sum() / RUNS + 2 * counts[:ordered].max()
+        assert records.max() <= counts[:ordered].sum() / level + 2 * counts[:ordered].max()
+    assert len({(f, g) for f, g in zip(finer.tolist(), group.tolist(), strict=True)}) == len(set(finer))
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -664,10 +664,17 @@ RELEASE = (
         "tests/test_released_only.py::test_no_note_beside_the_types_reaches_the_model",
     ),
     bug(
+        "a dictionary's indices as wide as the rows need them",
+        "privsyn/table/io/frame_type.py",
+        "for field in public_schema(table.schema) if",
+        "for field in table.schema if",
+        "tests/test_containers.py::test_index_width_does_not_depend_on_rows",
+    ),
+    bug(
         "the type of the identifiers kept in the model",
-        "privsyn/table/io/stream.py",
-        "form=self.form.without((bound.unit,)),",
-        "",
+        "privsyn/synthesizer.py",
+        "form = rows.form.only(set(codec.names).difference(codec.dropped))",
+        "form = rows.form",
         "tests/test_released_only.py::test_the_model_does_not_keep_the_type_of_identifiers",
     ),
     bug(

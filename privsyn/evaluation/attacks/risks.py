@@ -10,7 +10,7 @@ from typing import Any
 
 from scipy.stats import binomtest, norm
 
-from privsyn.errors import plural
+from privsyn.errors import plural, printable
 from privsyn.evaluation.scores import NOT_PRIVATE, told_of
 
 LIMITS = "Such attacks can show a leak; they cannot show safety: the promise is in the ledger."
@@ -174,19 +174,19 @@ class Risks:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def __str__(self) -> str:
-        width = max(len(name) for name in self.attacks)
+        attacks = [(printable(name), risk) for name, risk in self.attacks.items()]
+        width = max(len(name) for name, _ in attacks)
         heads = "attacks", "real rows", "held out", "naive", "risk", "95 %"
-        return "\n".join(
-            [
-                NOT_PRIVATE,
-                f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones they were made"
-                f" from and {self.control_rows:,} held out; {len(self.columns)} columns",
-                *told_of(self.left_out),
-                " " * width + "".join(f"{head:>11}" for head in heads[:-1]) + f"{heads[-1]:>19}",
-                *(f"{name:<{width}}{_cells(risk)}" for name, risk in self.attacks.items()),
-                self.verdict,
-            ]
-        )
+        lines = [
+            NOT_PRIVATE,
+            f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones they were made"
+            f" from and {self.control_rows:,} held out; {len(self.columns)} columns",
+            *told_of(self.left_out),
+            " " * width + "".join(f"{head:>11}" for head in heads[:-1]) + f"{heads[-1]:>19}",
+            *(f"{name:<{width}}{_cells(risk)}" for name, risk in attacks),
+            self.verdict,
+        ]
+        return "\n".join(map(printable, lines))
 
 
 def _cells(risk: Risk) -> str:

@@ -132,7 +132,8 @@ def _bars(kind: str, lies: Floats, heights: Floats) -> list[str]:
 def _cut_mark(lies: Floats, place: int, text: str) -> str:
     """Two strokes through a bar that is cut off, and above it how high it is."""
     left, right = (lies[place : place + 2] * WIDTH).tolist()
-    strokes = "".join(f"M{left - 3:.1f} {y}L{right + 3:.1f} {y - 5}" for y in (26, 30))
+    ends = f"{max(left - 3, 0):.1f}", f"{min(right + 3, WIDTH):.1f}"
+    strokes = "".join(f"M{ends[0]} {y}L{ends[1]} {y - 5}" for y in (26, 30))
     x, side = (left, "start") if left < WIDTH / 2 else (right, "end")
     number = f'<text x="{x:.1f}" y="10" text-anchor="{side}">{escape(text)}</text>'
     return f'<path class="cut" d="{strokes}"/>{number}'

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import replace_errors
+from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
 from privsyn.table.discovery.bounds import BoundsGrid, cluster, extent
 from privsyn.table.discovery.values import by_type, distinct_cells
@@ -157,6 +157,18 @@ class OpenSchema:
         values : released values of a column, those with most votes first
         bounds : released bounds of a column's numbers, of its days or its seconds
         """
+        found = self._filled(values, bounds)
+        with suppress(InputError):
+            return replace(self.schema, columns=add_declared(found, self._open, self.schema.constraints))
+        # No row within the found bounds keeps the constraints, which need not hold in the private table.
+        # `of` has checked that the bounds of an empty table leave one.
+        least = self._filled({}, {})
+        found |= {name: _hull(found[name], least[name]) for name in self.bounds}
+        return replace(self.schema, columns=add_declared(found, self._open, self.schema.constraints))
+
+    def _filled(
+        self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
+    ) -> dict[str, Column]:
         columns = dict(self.schema.columns)
         for name in self._open:
             column, dtype = cast(Categorical | Ordinal, columns[name]), self.dtypes.get(name, OBJECT)
@@ -164,7 +176,7 @@ class OpenSchema:
                 columns[name] = _listed(column, dtype, values.get(name, ()), self.schema.markers(name))
             else:
                 columns[name] = column.with_bounds(bounds.get(name), whole=family(dtype) == "integer")
-        return replace(self.schema, columns=add_declared(columns, self._open, self.schema.constraints))
+        return columns
 
     def _measured(self, name: str) -> tuple[Ordinal, Dtype]:
         return cast(Ordinal, self.schema.columns[name]), self.dtypes[name]
@@ -261,3 +273,8 @@ def _ruler(column: Ordinal, dtype: Dtype) -> BoundsGrid:
             return BoundsGrid.numbers(decimals=decimals, dtype=number_type(dtype))
         case _:
             return BoundsGrid.numbers(decimals=decimals, dtype=doubles)
+
+
+def _hull(one: Any, other: Any) -> Column:
+    """Return the column with bounds that contain those of both."""
+    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))

@@ -142,7 +142,7 @@ class Codec:
     @property
     def dropped(self) -> tuple[str, ...]:
         """The columns that `decode` leaves out."""
-        return tuple(name for name, column in self.schema.columns.items() if isinstance(column, Text))
+        return self.schema.dropped
 
     def encode(self, table: pd.DataFrame) -> Records:
         """The codes of every row, in order."""
@@ -215,6 +215,19 @@ class Codec:
         for name, maker in self._makers.items():
             columns[name] = self._made(name, maker, rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
+
+    def specimen(self, rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
+        """Return rows in which every listed value occurs, and missing cells, made of public facts alone.
+
+        Constraints are not kept. `start` other rows come before, as for `decode`.
+        """
+        rows = 1 + max((self.listed(name) for name in self._coders), default=0)
+        numbers = {}
+        for name, coder in self._coders.items():
+            codes = np.arange(rows) % (coder.size + self._nullable[name])
+            drawn = coder.draw(np.where(codes < coder.size, codes, 0), rng)
+            numbers[name] = np.where(codes < coder.size, drawn, np.nan)
+        return self.table(numbers, rng, start)
 
     def _made(
         self, name: str, maker: IdentifierMaker, n: int, rng: np.random.Generator, start: int

@@ -54,10 +54,12 @@ class Increasing(Constraint):
 
     def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
         """Widen the bounds that were found under privacy to those of all the columns."""
-        compared: dict[str, Any] = {name: columns[name] for name in self.columns}
-        low = min(column.low for column in compared.values())
-        high = max(column.high for column in compared.values())
-        return {name: replace(c, low=low, high=high) for name, c in compared.items() if name in found}
+        widened: dict[str, Any] = {name: columns[name] for name in self.columns if name in found}
+        if not widened:
+            return {}
+        public: list[Any] = [columns[name] for name in self.columns if columns[name].is_public]
+        low, high = min(column.low for column in public), max(column.high for column in public)
+        return {name: replace(column, low=low, high=high) for name, column in widened.items()}
 
     def check(self, columns: Columns) -> None:
         """Refuse a column that begins above the end of a later one."""

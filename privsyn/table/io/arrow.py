@@ -76,10 +76,8 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_arrow(dtype: object) -> bool:
-    """Whether the cells lie in Arrow's memory, and are looked at: no column fits a dictionary."""
-    if isinstance(dtype, pd.ArrowDtype):
-        return not pa.types.is_dictionary(dtype.pyarrow_dtype)
-    return getattr(dtype, "storage", "") == "pyarrow"
+    """Whether the cells lie in Arrow's memory."""
+    return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
 
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.table.schema.columns import Categorical, Coded, Column
+from privsyn.table.schema.columns import Categorical, Coded, Column, Text
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.derived import computed_by, derive_columns
@@ -86,6 +86,11 @@ class Schema:
     def coded(self) -> dict[str, Coded]:
         """The columns that are counted: all but identifiers and free text."""
         return {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The columns that the synthetic table lacks: free text."""
+        return tuple(name for name, column in self.columns.items() if isinstance(column, Text))
 
     def require_public(self) -> None:
         """Refuse a schema that leaves values or bounds to be found under privacy."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, printable, safe_repr
 from privsyn.files import atomic_path
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
@@ -67,7 +67,8 @@ def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
         lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
     if constraints:
         lines += _dump({"constraints": constraints}).splitlines()
-    return "\n".join(lines) + "\n"
+    # What is escaped stands in double quotes, where YAML has the same escapes.
+    return "\n".join(map(printable, lines)) + "\n"
 
 
 def _dump(plain: object) -> str:

@@ -1,0 +1,76 @@
+"""A rehearsal of what comes after the private table has been asked, on public facts alone: no row is read."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.io.frame_type import PANDAS, FrameType
+from privsyn.table.io.read import ending_of, read_columns
+from privsyn.table.io.stream import open_table
+from privsyn.table.io.write import write_table
+from privsyn.table.schema.schema import Schema
+
+
+def rehearse(
+    data: Path, out: Path, schema: Schema | None, *, unit: str | None, rows: int | None, report: bool
+) -> None:
+    """Refuse what could not be written or loaded after epsilon is spent.
+
+    A schema that a model file does not hold, a listed value that `out` cannot hold, identifiers of a dtype
+    that ends before `rows`, a report without its libraries. What is wrong with the table, `fit` says.
+    """
+    if report:
+        import privsyn.evaluation.models
+        import privsyn.evaluation.report  # noqa: F401
+    codec = None
+    with suppress(Exception):  # of a file that cannot be read, too
+        head, form = _columns(data, schema, unit)
+        codec = Codec.for_table(OpenSchema.of(schema, head).fill({}, {}), head, fine=True)
+    if codec is None:
+        return
+    plain, back = json.dumps(codec.to_dict()), None
+    with suppress(Exception):
+        back = Codec.from_dict(json.loads(plain))
+    if back != codec:
+        raise InputError("the schema does not come back from a model file as it was: please report this")
+    _write(codec, form, out, rows)
+
+
+def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, FrameType]:
+    """Names and dtypes of the columns, without that of the identifiers of persons."""
+    if ending_of(data) == ".parquet":
+        table = open_table(data)
+        head, form = table.head, table.form
+    else:
+        head, form = read_columns(data, schema), PANDAS
+    return head.drop(columns=[] if unit is None else unit, errors="ignore"), form
+
+
+def _write(codec: Codec, form: FrameType, out: Path, rows: int | None) -> None:
+    """Write a few rows as `out` will be written, and throw them away."""
+    specimen = codec.specimen(np.random.default_rng(0))
+    if rows is not None:
+        codec.specimen(np.random.default_rng(0), max(rows - len(specimen), 0))  # counts identifiers so far
+    complaint = ""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, f"rehearsal{ending_of(out)}")
+        try:
+            write_table(
+                form.only(set(codec.names).difference(codec.dropped)).cast(specimen, codec.schema),
+                place,
+                codec.schema,
+                form,
+            )
+        except InputError as error:
+            complaint = str(error).replace(str(place), str(out))
+    if complaint:
+        raise InputError(complaint)

@@ -1,0 +1,133 @@
+"""At which resolution a pair with an ordered attribute is measured: the one that pays.
+
+Coarse groups have little noise, fine ones show more. Of each resolution the expected error after denoising is
+known from the pair's dispersion and the usual spectrum; the error of a pair at a budget is that of the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privsyn.inference import _kernels
+from privsyn.inference.allocation import STEPS
+from privsyn.inference.smoothing import Smoother, groups_of
+from privsyn.marginals.coarse import LEVELS, groups_at, join
+from privsyn.marginals.domain import Attributes
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.types import Codes, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class _Components:
+    """One attribute at one resolution, as `_kernels.smooth_errors` reads it.
+
+    A unit is a run of ordered codes, or one nominal code: what is uncertain along a run adds up in squares,
+    and what is uncertain beside nominal codes adds up as it is.
+    """
+
+    units: Ints
+    variances: Floats
+    gains: Floats
+    masses: Floats
+    priors: Floats
+
+
+class Resolutions:
+    """The groups of each attribute at each level, and what measuring pairs in them would leave.
+
+    Parameters
+    ----------
+    one_ways : tuple of Marginal, one an attribute
+        Non-negative counts.
+    smoother : Smoother
+    """
+
+    def __init__(self, one_ways: Sequence[Marginal], smoother: Smoother) -> None:
+        self._one_ways = {table.attributes[0]: table for table in one_ways}
+        self._smoother = smoother
+        self._groups = {name: _levels(table) for name, table in self._one_ways.items()}
+        self._places: dict[tuple[str, bytes], int] = {}
+        self._parts: list[_Components] = []
+
+    def groups(self, attributes: Attributes, level: int) -> tuple[Codes, ...]:
+        """Return the groups of the codes of some attributes at a level, or the finest that they have."""
+        return tuple(self._groups[name][min(level, len(self._groups[name]) - 1)] for name in attributes)
+
+    def levels(self, attributes: Attributes) -> int:
+        """Return how many levels a table over some attributes has."""
+        return max(len(self._groups[name]) for name in attributes)
+
+    def errors_at(self, level: int, pairs: Sequence[Attributes], dispersions: Floats, rho: float) -> Floats:
+        """Return the expected L1 error of pairs at each step of a budget, measured at a level; in records."""
+        place = {name: self._find(name, self.groups((name,), level)[0]) for pair in pairs for name in pair}
+        axes = [[place[name] for name in pair] for pair in pairs]
+        return self._errors(axes, dispersions, np.zeros(len(pairs)), rho)
+
+    def errors_left(self, measured: Sequence[Measurement], dispersions: Floats, rho: float) -> Floats:
+        """Return the expected L1 error of measured pairs at each step of a budget for a second look."""
+        axes = [
+            [self._find(name, group) for name, group in zip(m.attributes, groups_of(m), strict=True)]
+            for m in measured
+        ]
+        precisions = np.array([1 / float(m.variance.mean()) for m in measured])
+        return self._errors(axes, dispersions, precisions, rho)
+
+    def _find(self, name: str, group: Codes) -> int:
+        key = (name, group.tobytes())
+        if key not in self._places:
+            self._places[key] = len(self._parts)
+            self._parts.append(_components(self._one_ways[name], group, self._smoother))
+        return self._places[key]
+
+    def _errors(self, axes: list[list[int]], dispersions: Floats, precisions: Floats, rho: float) -> Floats:
+        parts = self._parts
+        return _kernels.smooth_errors(
+            np.array(axes, np.int64).reshape(-1, 2),
+            dispersions * next(iter(self._one_ways.values())).total,
+            precisions,
+            np.cumsum([0, *(len(part.variances) for part in parts)]),
+            np.concatenate([part.units for part in parts]),
+            np.concatenate([part.variances for part in parts]),
+            np.concatenate([part.gains for part in parts]),
+            np.cumsum([0, *(len(part.masses) for part in parts)]),
+            np.concatenate([part.masses for part in parts]),
+            np.concatenate([part.priors for part in parts]),
+            rho * STEPS,
+        )
+
+
+def _levels(one_way: Marginal) -> list[Codes]:
+    """Return the groups of an attribute, from two to all codes."""
+    ordered = one_way.domain.ordered[0]
+    found = [groups_at(one_way, level) for level in LEVELS if level < ordered]
+    return [*found, np.arange(one_way.domain.sizes[0], dtype=np.int32)]
+
+
+def _components(one_way: Marginal, group: Codes, smoother: Smoother) -> _Components:
+    shares = np.maximum(one_way.counts / one_way.total, 1e-9)
+    ordered = one_way.domain.ordered[0] if one_way.domain.ordered[0] > 2 else 0
+    others = shares[ordered:]
+    nominal = np.arange(len(others))
+    if not ordered:
+        return _Components(nominal, others, np.ones(len(others)), others, 1 / others)
+    spectrum = smoother.along(one_way.attributes[0], group)
+    mass = shares[:ordered].sum()
+    gains, prior = np.zeros(len(spectrum.variances)), 0.0
+    scales = [scale[:ordered] for scale in _levels(one_way)]
+    covariance = smoother.covariance(one_way.attributes[0])[:ordered, :ordered]
+    for scale in scales:  # errors matter at each scale, at coarse ones most
+        held = join(shares[:ordered], [scale])
+        lift = join(spectrum.lift[:ordered], [scale, np.arange(len(gains), dtype=np.int32)])
+        weight = 1 / len(held) / mass
+        gains += weight * (lift**2 / held[:, np.newaxis]).sum(axis=0)
+        prior += weight * float((np.diag(join(covariance, [scale, scale])) / held).sum())
+    return _Components(
+        np.concatenate([np.zeros(len(gains), np.int64), 1 + nominal]),
+        np.concatenate([spectrum.variances, others]),
+        np.concatenate([gains, np.ones(len(others))]),
+        np.concatenate([[mass], others]),
+        np.concatenate([[prior], 1 / others]),
+    )

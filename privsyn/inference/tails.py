@@ -1,0 +1,206 @@
+"""Tails of columns with an order: beyond the last group that stands out of the noise, a tail that fades.
+
+The noise of many empty cells adds up. Taken as it is, it makes records far from all others, the more the
+wider the bounds are. An empty tail is far likelier than a scatter of single records. So what lies beyond the
+outermost group that stands out is a generalised Pareto tail (Pickands, Annals of Statistics 1975). Its mass,
+its scale and its shape are unknown, and it begins no denser than the group before. Each cell gets its
+posterior mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privsyn.inference.binning import Axis, fit_steps
+from privsyn.inference.consistency import norm_sub
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.types import Floats, Integers, Mask
+
+STANDS_OUT = 4.0
+"""Standard deviations of noise: of 30,000 empty groups one stands out by chance."""
+
+BEYOND = 2.0  # standard deviations of the energy of noise, by which a tail that is none shows
+TOGETHER = 4.0  # standard deviations of all groups from one on
+SHAPES = (0.0, 0.5, 1.0)  # of the tail: exponential, and ever heavier
+SCALES, MASSES = 24, 32  # of the grid
+LEAST_MASS = 0.05  # standard deviations of a group's noise, or records if these are less
+MOST_MASS = 4.0  # standard deviations of the tail's count, or the count of the group before
+SHORTEST, LONGEST = 1 / 8, 4.0  # least and largest scale: of the group before, and of the tail
+WHISKER = 1.5  # distances between the quartiles (Tukey, Exploratory Data Analysis, 1977)
+UNUSUAL = 1.0  # standard deviation of ln(scale) about that of the quartiles' distance
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """What is public about the cells of the ordered attributes, and how they were merged.
+
+    Parameters
+    ----------
+    merging : Merging
+    axes : mapping of an attribute to its Axis
+    """
+
+    merging: Merging
+    axes: Mapping[str, Axis]
+
+    def settle(self, heard: Measurement, total: float) -> Marginal:
+        """Return the counts of one attribute, non-negative and with the total; tails by their posterior."""
+        found, tail = np.array(heard.marginal.counts), np.zeros(len(heard.marginal.counts), np.bool_)
+        for groups, cells in self._of(heard):
+            merged = self._groups(heard)[groups]
+            found[np.unique(merged)] = np.bincount(merged, cells)[np.unique(merged)]
+            tail[merged] = True
+        axis, ordered = self.axes.get(heard.attributes[0]), heard.marginal.domain.ordered[0]
+        core = np.flatnonzero(~tail[:ordered])
+        if axis is not None and len(core) > 1:
+            every = np.bincount(self._groups(heard)[: len(axis.widths)], axis.widths)
+            widths = every.astype(np.float64)[core]
+            variances = heard.variance[core]
+            steps = fit_steps(found[core], float(np.sqrt(variances.mean())), widths, 0.0)
+            found[core] = steps + _kept(found[core] - steps, variances)
+        found[~tail] = norm_sub(found[~tail], max(total - found[tail].sum(), 0.0))
+        return Marginal(heard.marginal.domain, found * (total / max(found.sum(), 1e-9)))
+
+    def share(self, heard: tuple[Measurement, ...]) -> Merging:
+        """Return the merging in which the cells of tails are drawn by their posterior."""
+        shares = [np.array(share) for share in self.merging.shares]
+        for one_way, share in zip(heard, shares, strict=True):
+            group = self._groups(one_way)
+            for places, cells in self._of(one_way):
+                weights = np.maximum(cells, np.finfo(float).tiny)
+                share[places] = weights / np.bincount(group[places], weights)[group[places]]
+        return replace(self.merging, shares=tuple(shares))
+
+    def _groups(self, heard: Measurement) -> Integers:
+        return self.merging.groups_of(heard.attributes)[0]
+
+    def _of(self, heard: Measurement) -> list[tuple[Mask, Floats]]:
+        """Return for each tail its original codes, and how many records each is expected to have."""
+        axis = self.axes.get(heard.attributes[0])
+        ordered = heard.marginal.domain.ordered[0]
+        if axis is None or ordered < 2:
+            return []
+        group = self._groups(heard)[: len(axis.widths)]
+        counts, variances = heard.marginal.counts[:ordered], heard.variance[:ordered]
+        widths, codes = (
+            np.bincount(group, axis.widths).astype(np.float64),
+            np.arange(len(self._groups(heard))),
+        )
+        found = []
+        for step in (1, -1):
+            last, before = _edge(counts[::step], variances[::step], widths[::step])
+            last = last if step == 1 else ordered - 1 - last
+            beyond = group > last if step == 1 else group < last
+            if before is not None and beyond.any():
+                tail = np.flatnonzero(beyond)[::step]
+                first = np.flatnonzero(np.diff(group[tail], prepend=-1))
+                places = group[tail][first]
+                cells = expected_tail(
+                    counts[places],
+                    variances[places],
+                    axis.widths[tail],
+                    first,
+                    before=before,
+                    usual=float(np.diff(_quartiles(counts, widths))[0]),
+                )
+                found.append((np.isin(codes, tail), cells[::step]))
+        return found
+
+
+def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple[float, float] | None]:
+    """Return the last group before the tail; count and width of what ends there.
+
+    It stands out, alone or with all beyond, or lies within Tukey's whiskers.
+
+    These are of as many groups, inwards, as stand out together.
+    """
+    alone = np.flatnonzero(counts > STANDS_OUT * np.sqrt(variances))
+    beyond = np.cumsum(counts[::-1])[::-1] > TOGETHER * np.sqrt(np.cumsum(variances[::-1])[::-1])
+    first, third = _quartiles(counts, widths)
+    whisker = np.flatnonzero(np.cumsum(widths) - widths < third + WHISKER * (third - first))
+    last = max(part.max(initial=-1) for part in (alone, np.flatnonzero(beyond), whisker))
+    inwards = slice(last, None, -1)
+    sums = np.cumsum(counts[inwards])
+    enough = np.flatnonzero(sums > STANDS_OUT * np.sqrt(np.cumsum(variances[inwards])))
+    if last < 0 or not enough.size:
+        return 0, None
+    return int(last), (float(sums[enough[0]]), float(np.cumsum(widths[inwards])[enough[0]]))
+
+
+def _quartiles(counts: Floats, widths: Floats) -> tuple[float, float]:
+    """Return where the quartiles of noisy counts lie, from the first group on."""
+    below = np.cumsum(np.concatenate([[0.0], norm_sub(counts, max(float(counts.sum()), 1.0))]))
+    first, third = np.interp([0.25, 0.75], below / below[-1], np.cumsum([0.0, *widths]))
+    return float(first), float(max(third, first + widths.min()))
+
+
+def expected_tail(
+    counts: Floats,
+    variances: Floats,
+    widths: Floats,
+    first: Integers,
+    *,
+    before: tuple[float, float],
+    usual: float,
+) -> Floats:
+    """Return how many records each cell of a tail is expected to have.
+
+    Parameters
+    ----------
+    counts, variances : arrays of shape (groups,)
+        Noisy counts of the tail's groups, outwards.
+    widths : array of shape (cells,)
+    first : integer array of shape (groups,)
+        The first cell of each group.
+    before : tuple of float
+        Count and width of the last group that stands out.
+    usual : float
+        The usual scale of a tail.
+
+    Examples
+    --------
+    Groups without records, beside one of 1,000:
+
+    >>> counts, noise = np.array([3.0, -9, 12, 1]), np.full(4, 100.0)
+    >>> tail = expected_tail(counts, noise, np.ones(4), np.arange(4), before=(1e3, 1.0), usual=1.0)
+    >>> tail.round(1).tolist()
+    [2.1, 0.7, 0.4, 0.3]
+    """
+    ends = np.concatenate([[0.0], np.cumsum(widths)])
+    scales = np.geomspace(SHORTEST * min(before[1], ends[-1]), LONGEST * ends[-1], SCALES)
+    most = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 1.0)
+    least = LEAST_MASS * min(float(np.sqrt(variances.min())), 1.0)
+    masses = np.geomspace(least, most, MASSES)
+    logs, tails = [], []
+    for shape in SHAPES:
+        x = ends / scales[:, np.newaxis]
+        beyond = np.exp(-x) if shape == 0 else (1 + shape * x) ** (-1 / shape)
+        inside = 1 - beyond[:, -1:]
+        tail = -np.diff(beyond, axis=1) / inside  # of shape (scales, cells)
+        grouped = np.add.reduceat(tail, first, axis=1)
+        residuals = counts - masses[:, np.newaxis, np.newaxis] * grouped
+        log = -0.5 * (residuals**2 / variances).sum(axis=2) - 0.5 * (np.log(scales / usual) / UNUSUAL) ** 2
+        denser = masses[:, np.newaxis] / (scales * inside[:, 0]) > before[0] / before[1]
+        logs.append(np.where(denser, -np.inf, log))
+        tails.append(tail)
+    log = np.array(logs)
+    if np.isneginf(log).all():
+        return np.zeros(len(widths))
+    weights = np.exp(log - log.max())
+    weights /= weights.sum()
+    cells = np.einsum("smh,m,shc->c", weights, masses, np.array(tails))
+    groups = np.add.reduceat(cells, first)
+    kept = np.maximum(groups + _kept(counts - groups, variances), 0.0)
+    return np.asarray(cells * np.repeat(kept / groups, np.diff([*first, len(cells)])))
+
+
+def _kept(residuals: Floats, variances: Floats) -> Floats:
+    """Return what is kept of the counts that no tail explains: nothing, unless there is more than noise."""
+    freedom = len(residuals)
+    energy = float(np.mean(residuals**2 / variances))
+    excess = max(energy - 1 - BEYOND * np.sqrt(2 / freedom), 0.0)
+    return residuals * (excess / (excess + 1))

@@ -1,0 +1,114 @@
+"""Tables at a coarse resolution: the ordered codes of an attribute joined to few groups of about equal mass.
+
+A dependence between numbers is as a rule smooth, so the sums over many cells say most of it. Their noise is
+that of one cell. `LEVELS` are nested: the groups of each level are halves of the groups of the level before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.types import Codes, keep
+
+LEVELS = (2, 4, 8, 16, 32)
+"""Groups of an attribute with ordered codes. The next level has all codes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coarse:
+    """A table of counts over joined codes.
+
+    Parameters
+    ----------
+    marginal : Marginal
+        Over the groups.
+    groups : tuple of integer arrays, one an attribute, of shape (codes,)
+        The group of each code.
+    """
+
+    marginal: Marginal
+    groups: tuple[Codes, ...]
+
+    def __post_init__(self) -> None:
+        keep(self, "groups")
+        if tuple(int(group.max()) + 1 for group in self.groups) != self.marginal.domain.shape:
+            raise ValueError("the groups are not those of the table")
+
+    @property
+    def domain(self) -> Domain:
+        """Of the groups."""
+        return self.marginal.domain
+
+    @property
+    def attributes(self) -> Attributes:
+        """Names of the attributes, in the order of the axes."""
+        return self.marginal.attributes
+
+    @property
+    def counts(self) -> npt.NDArray[np.float64]:
+        """In records."""
+        return self.marginal.counts
+
+    @property
+    def total(self) -> float:
+        """Sum of all cells, in records."""
+        return self.marginal.total
+
+
+def groups_at(one_way: Marginal, level: int) -> Codes:
+    """Return the group of each code at a level; a code without an order is a group by itself.
+
+    Parameters
+    ----------
+    one_way : Marginal
+        Non-negative counts.
+    level : int
+        Number of groups, each of about as many records.
+
+    Examples
+    --------
+    >>> age = Domain(("age",), (7,), ordered=(6,))  # the last code is the missing ones'
+    >>> groups_at(Marginal(age, np.array([2.0, 2, 2, 0, 6, 3, 9])), 4).tolist()
+    [0, 0, 1, 1, 2, 3, 4]
+    """
+    ordered = one_way.domain.ordered[0]
+    counts = one_way.counts[:ordered]
+    if ordered <= level or counts.sum() <= 0:
+        return np.arange(len(one_way.counts), dtype=np.int32)
+    middles = (np.cumsum(counts) - counts / 2) / counts.sum()
+    groups = np.minimum((level * middles).astype(np.int64), level - 1)
+    places = np.cumsum(np.diff(groups, prepend=groups[0]) > 0)  # a group without a code is none
+    others = places[-1] + 1 + np.arange(len(one_way.counts) - ordered)
+    return np.concatenate([places, others]).astype(np.int32)
+
+
+def join(cells: npt.NDArray[Any], groups: Sequence[Codes]) -> npt.NDArray[Any]:
+    """Sum the cells of a table over the codes that are joined, along every axis."""
+    for axis, group in enumerate(groups):
+        if not np.array_equal(group, np.arange(len(group))):
+            order = np.argsort(group, kind="stable")
+            starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+            cells = np.add.reduceat(cells.take(order, axis), starts, axis=axis)
+    return cells
+
+
+def joined_domain(domain: Domain, groups: Sequence[Codes]) -> Domain:
+    """Return the domain of the groups."""
+    sizes = tuple(int(group.max()) + 1 for group in groups)
+    ordered = tuple(
+        int(group[count - 1]) + 1 if count else 0 for group, count in zip(groups, domain.ordered, strict=True)
+    )
+    return Domain(domain.names, sizes, ordered)
+
+
+def coarsen(table: Marginal, groups: tuple[Codes, ...]) -> Coarse:
+    """Return the table over joined codes."""
+    domain = joined_domain(table.domain, groups)
+    return Coarse(Marginal(domain, join(table.counts, groups)), groups)

@@ -1,0 +1,80 @@
+"""Tails: noise far from all records makes no records; a tail that is there stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privsyn.inference.binning import Axis
+from privsyn.inference.consistency import norm_sub
+from privsyn.inference.tails import Tails
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+
+CELLS, GROUPS = 60, 30
+DOMAIN = Domain(("a",), (CELLS + 1,), ordered=(CELLS,))
+MERGED = Domain(("a",), (GROUPS + 1,), ordered=(GROUPS,))
+GROUP = np.append(np.arange(CELLS) // 2, GROUPS).astype(np.int32)
+MERGING = Merging(DOMAIN, MERGED, (GROUP,), (1 / np.bincount(GROUP)[GROUP],))
+TAILS = Tails(MERGING, {"a": Axis(np.ones(CELLS), GROUPS)})
+BULK = np.concatenate([[200.0, 500, 300], np.zeros(GROUPS - 3), [50.0]])  # the last code is the missing ones'
+HEAVY = np.concatenate([[2000.0], 4000 / np.arange(1, GROUPS) ** 2, [50.0]])
+
+
+def noisy(true, sigma, seed):
+    counts = true + np.random.default_rng(seed).normal(0, sigma, len(true))
+    return Measurement(Marginal(MERGED, counts), sigma**2)
+
+
+def deviation(counts):
+    """Standard deviation of the column, in groups."""
+    places, shares = np.arange(GROUPS), counts[:GROUPS] / counts[:GROUPS].sum()
+    return np.sqrt(shares @ places**2 - (shares @ places) ** 2)
+
+
+def test_noise_beyond_the_bulk_makes_few_records():
+    """Over 40 noises: the error of the standard deviation, in logarithms, beside that of noise as it is."""
+    with_tails, without = [], []
+    for seed in range(40):
+        heard = noisy(BULK, 20.0, seed)
+        with_tails.append(np.log(deviation(TAILS.settle(heard, 1050.0).counts) / deviation(BULK)))
+        without.append(np.log(deviation(norm_sub(heard.marginal.counts, 1050.0)) / deviation(BULK)))
+    assert np.mean(with_tails) < 0.5 < 1.5 < np.mean(without)
+
+
+def test_a_tail_that_is_there_stays():
+    found = [TAILS.settle(noisy(HEAVY, 20.0, seed), HEAVY.sum()).counts for seed in range(40)]
+    assert np.mean(found, axis=0)[5:GROUPS].sum() == pytest.approx(HEAVY[5:GROUPS].sum(), rel=0.15)
+
+
+def test_without_noise_the_counts_stand():
+    for true in (BULK, HEAVY):
+        found = TAILS.settle(noisy(true, 1e-3, 0), true.sum()).counts
+        np.testing.assert_allclose(found, true, atol=0.1)
+
+
+def test_columns_without_an_order_are_made_non_negative_as_before():
+    heard = noisy(BULK, 30.0, 0)
+    found = Tails(MERGING, {}).settle(heard, 1050.0).counts
+    np.testing.assert_allclose(found, norm_sub(heard.marginal.counts, 1050.0))
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 1e3))
+def test_counts_are_non_negative_and_have_the_total(seed, sigma):
+    rng = np.random.default_rng(seed)
+    true = rng.exponential(50, GROUPS + 1) * (rng.random(GROUPS + 1) < 0.5)
+    heard = noisy(true, sigma, seed)
+    found = TAILS.settle(heard, 1000.0).counts
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(1000.0)
+    shared = TAILS.share((heard,))  # a merging is refused whose shares do not sum to 1
+    assert shared.merged == MERGED
+
+
+def test_cells_of_a_tail_fade():
+    (shares,) = TAILS.share((noisy(BULK, 10.0, 0),)).shares
+    assert shares[20] > shares[21]
+    assert (shares[:2] == 0.5).all()  # of the bulk they stay as they were

@@ -1,0 +1,369 @@
+"""What epsilon paid for is never lost: whatever fails after `fit` leaves the model and its ledger."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import CANARY, COLUMNS, SCHEMA, fill, run, table
+
+import privsyn
+from privsyn import (
+    Datetime,
+    Forbidden,
+    Increasing,
+    InputError,
+    MissingWhen,
+    Numerical,
+    PrivSyn,
+    Schema,
+    load,
+)
+from privsyn.cli import console as screen
+from privsyn.cli import outputs as files
+from privsyn.evaluation.report import report as page
+from privsyn.private.ledger import Ledger
+from privsyn.release.release import Release
+from privsyn.studies import error_trace as tracing
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.io import read as sources
+
+SYNTH = ("synth", "data.csv", "out.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 40)
+RESCUE = Path("out.csv.rescue.privsyn")
+KEPT = ("--model", "m.privsyn", "--ledger", "ledger.json")
+EVERYTHING = (*SYNTH, "--report", "r.html", "--public-report", "p.html")
+
+LATER = {
+    "sampling": (Release, "sample"),
+    "writing the table": (sources, "write_blocks"),
+    "the public report": (privsyn, "report"),
+    "what is said": (screen, "show_files"),
+    "tracing": (tracing, "trace"),
+    "the comparison": (privsyn, "evaluate"),
+    "its page": (page, "write_report"),
+}
+"""What comes after the model and the ledger, each as the place where it can be made to fail."""
+
+FAILURES = {
+    "refused": (lambda: InputError("no"), 2, "privsyn: no; "),
+    "a full disk": (lambda: OSError(28, CANARY, "out.csv"), 2, "out.csv: No space left on device"),
+    "a defect": (lambda: RuntimeError(CANARY), 1, "internal error (RuntimeError"),
+    "no memory": (lambda: MemoryError(CANARY), 1, "internal error (MemoryError"),
+    "Ctrl-C": (lambda: KeyboardInterrupt(), 130, "privsyn: interrupted; "),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    fill(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()} - {"data.csv", "schema.yaml"}
+
+
+def fail_at(monkeypatch, step, error):
+    """Make a later step fail; the same functions may be used before `fit`, where they work."""
+    place, name = LATER[step]
+    works, fitted = getattr(place, name), []
+    fit = PrivSyn.fit
+
+    def remember(self, data):
+        fitted.append(fit(self, data))
+        return fitted[0]
+
+    def fail(*arguments, **options):
+        if fitted:
+            raise error()
+        return works(*arguments, **options)
+
+    monkeypatch.setattr(PrivSyn, "fit", remember)
+    monkeypatch.setattr(place, name, fail)
+    return fitted
+
+
+def line(failed, code):
+    assert failed.code == code
+    assert failed.err.count("\n") == 1
+    assert CANARY not in failed.err
+    return failed.err
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("step", LATER)
+def test_a_failure_after_fit_leaves_the_model_and_the_ledger_and_says_where(
+    step, failure, folder, capsys, monkeypatch
+):
+    error, code, words = FAILURES[failure]
+    with monkeypatch.context() as patched:
+        fitted = fail_at(patched, step, error)
+        said = line(run(capsys, *EVERYTHING, *KEPT), code)
+    assert words in said
+    assert "written: m.privsyn, ledger.json" in said
+    assert "`privsyn sample m.privsyn OUT` draws from the model and costs no privacy" in said
+    assert load("m.privsyn").sample(9, seed=1).equals(fitted[0].sample(9, seed=1))
+    assert Ledger.from_json(Path("ledger.json").read_text()) == fitted[0].ledger_
+    assert not RESCUE.exists()
+    for path in (Path("out.csv"), Path("p.html")):
+        assert (str(path) in said.split("written: ")[1]) == path.exists()
+    assert not [name for name in names(folder) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("failure", ["refused", "Ctrl-C"])
+@pytest.mark.parametrize("step", LATER)
+def test_a_model_that_nobody_asked_for_is_kept_until_all_is_written(
+    step, failure, folder, capsys, monkeypatch
+):
+    error, code, words = FAILURES[failure]
+    with monkeypatch.context() as patched:
+        fitted = fail_at(patched, step, error)
+        said = line(run(capsys, *EVERYTHING), code)
+    assert words in said
+    assert f"written: {RESCUE}" in said
+    assert load(RESCUE).ledger == fitted[0].ledger_
+    assert run(capsys, "sample", RESCUE, "more.csv", "--rows", 7).code == 0
+
+
+def test_a_run_that_ends_well_leaves_no_rescue(folder, capsys):
+    assert run(capsys, *EVERYTHING).code == 0
+    assert names(folder) == {"out.csv", "r.html", "p.html"}
+
+
+def test_the_model_of_a_failed_run_is_not_overwritten(folder, capsys):
+    RESCUE.write_text("paid for")
+    said = line(run(capsys, *SYNTH), 2)
+    assert said.startswith(f"privsyn: {RESCUE}: is the model of an earlier run that failed: draw from it")
+    assert RESCUE.read_text() == "paid for"
+    assert run(capsys, *SYNTH, "--model", "m.privsyn").code == 0
+    assert RESCUE.read_text() == "paid for"
+    assert run(capsys, *SYNTH, "--force").code == 0
+    assert not RESCUE.exists()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_model_that_cannot_be_written_where_it_is_wanted_is_kept_elsewhere(
+    there, folder, capsys, monkeypatch
+):
+    save = PrivSyn.save
+
+    def fail(self, path):
+        if Path(path).name == "m.privsyn" or (not there and Path(path).parent == Path()):
+            raise InputError(f"{path}: cannot be written (No space left on device)")
+        save(self, path)
+
+    monkeypatch.setattr(PrivSyn, "save", fail)
+    failed = run(capsys, *SYNTH, *KEPT)
+    assert failed.code == 2
+    assert failed.err.startswith("privsyn: m.privsyn: cannot be written (No space left on device); written: ")
+    place = Path(failed.err.split("written: ")[1].split(",")[0])
+    assert (place.parent == Path()) == there
+    assert load(place).ledger == Ledger.from_json(Path("ledger.json").read_text())
+    assert len(pd.read_csv("out.csv")) == 40
+    assert "m.privsyn: the model" not in failed.out
+
+
+def test_a_model_that_can_be_written_nowhere_costs_neither_table_nor_ledger(folder, capsys, monkeypatch):
+    def fail(self, path):
+        raise ValueError(CANARY)
+
+    monkeypatch.setattr(PrivSyn, "save", fail)
+    failed = run(capsys, *SYNTH, *KEPT)
+    assert (failed.code, failed.err.count("\n")) == (1, 1)
+    assert "the model could not be kept; written: ledger.json, out.csv" in failed.err
+    assert CANARY not in failed.err
+    assert len(pd.read_csv("out.csv")) == 40
+
+
+def test_a_ledger_that_cannot_be_written_costs_neither_table_nor_model(folder, capsys, monkeypatch):
+    def fail(*_):
+        raise InputError("ledger.json: cannot be written (No space left on device)")
+
+    monkeypatch.setattr(files, "write_text", fail)
+    failed = run(capsys, *SYNTH, *KEPT)
+    assert failed.code == 2
+    assert "(No space left on device); written: m.privsyn, out.csv; " in failed.err
+    assert load("m.privsyn").ledger.promised_epsilon == 1
+
+
+@pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_while_the_model_is_written_waits_for_it(word, folder, capsys, monkeypatch):
+    save = PrivSyn.save
+
+    def interrupted(self, path):
+        signal.raise_signal(word)
+        save(self, path)
+
+    monkeypatch.setattr(PrivSyn, "save", interrupted)
+    before = signal.getsignal(signal.SIGTERM)
+    said = line(run(capsys, *SYNTH, *KEPT), 130)
+    assert said.startswith("privsyn: interrupted; written: m.privsyn, ledger.json; ")
+    assert load("m.privsyn").ledger == Ledger.from_json(Path("ledger.json").read_text())
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_model_that_cannot_be_read_back_is_not_called_saved(tmp_path, monkeypatch):
+    model = PrivSyn(1.0, 1e-9, seed=1).fit(pd.DataFrame({"a": [1, 2]}))
+    (tmp_path / "m.privsyn").write_text("old")
+
+    def fail(path):
+        raise InputError(f"{path}: not a saved release")
+
+    monkeypatch.setattr("privsyn.release.release.read_parts", fail)
+    with pytest.raises(
+        InputError, match=r"m.privsyn: the model was not saved, because it could not be read back"
+    ):
+        model.save(tmp_path / "m.privsyn")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+# Real processes
+
+
+SLOW = """
+import time; from privsyn.release.release import Release
+def blocks(*_, **__):
+    print("paid", flush=True); time.sleep(60); yield
+Release.sample_blocks = blocks
+"""
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
+def process(before, *arguments):
+    program = f"{before}\nimport sys; from privsyn.cli import main; sys.exit(main())"
+    command = [sys.executable, "-B", "-c", program, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_while_it_samples_leaves_the_model(word, folder, capsys):
+    with process(DEAF + SLOW, *SYNTH) as begun:
+        assert begun.stdout.readline() == "paid\n"
+        time.sleep(0.1)
+        begun.send_signal(word)
+        _, err = begun.communicate(timeout=30)
+    if word != signal.SIGKILL:
+        assert begun.returncode == 130
+        assert err.startswith(f"privsyn: interrupted; written: {RESCUE}; ")
+    assert "out.csv" not in names(folder)
+    assert run(capsys, "sample", RESCUE, "out.csv", "--rows", 40).code == 0
+
+
+def test_a_disk_that_fills_up_while_the_table_is_written_leaves_the_model(folder, capsys):
+    full = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))"
+    )
+    with process(full, *SYNTH[:-1], 9000) as begun:
+        _, err = begun.communicate(timeout=60)
+    assert (begun.returncode, err.count("\n")) == (2, 1)
+    assert err.startswith(f"privsyn: out.csv: cannot be written (File too large); written: {RESCUE}; ")
+    assert run(capsys, "sample", RESCUE, "out.csv", "--rows", 40).code == 0
+
+
+# What can be known before
+
+
+@pytest.fixture
+def unasked(monkeypatch):
+    """Nothing may be asked of the table."""
+    monkeypatch.setattr(PrivSyn, "fit", lambda *_: pytest.fail("epsilon was spent"))
+
+
+TEXT = "columns:\n  a: {kind: categorical, values: [ž, x]}\n  n: {kind: numerical, low: 0, high: 9}\n"
+
+
+def test_a_table_that_the_encoding_cannot_hold_is_refused_before(folder, capsys, unasked):
+    Path("latin.yaml").write_text(f"csv: {{encoding: latin-1}}\n{TEXT}")
+    Path("latin.csv").write_text("a,n\nx,1\n")
+    said = line(run(capsys, "synth", "latin.csv", "out.csv", "--epsilon", 1, "--schema", "latin.yaml"), 2)
+    assert said == "privsyn: out.csv: some text cannot be written in latin-1: choose utf-8\n"
+
+
+def test_values_that_parquet_cannot_hold_are_refused_before(folder, capsys, unasked):
+    Path("mixed.yaml").write_text(TEXT.replace("ž", "7, true"))
+    Path("mixed.csv").write_text("a,n\nx,1\n")
+    said = line(run(capsys, "synth", "mixed.csv", "out.parquet", "--epsilon", 1, "--schema", "mixed.yaml"), 2)
+    assert said.startswith(
+        "privsyn: out.parquet: some column mixes types, which Parquet cannot hold: write .csv"
+    )
+
+
+def test_a_table_that_vanishes_costs_the_comparison_alone(folder, capsys, monkeypatch):
+    fit = PrivSyn.fit
+
+    def vanish(self, data):
+        fitted = fit(self, data)
+        Path(data).unlink()
+        return fitted
+
+    monkeypatch.setattr(PrivSyn, "fit", vanish)
+    said = line(run(capsys, *EVERYTHING), 2)
+    assert said.startswith(f"privsyn: data.csv: there is no such file; written: {RESCUE}, out.csv, p.html; ")
+
+
+def test_identifiers_that_end_before_the_rows_are_refused_before(folder, capsys, unasked):
+    pd.DataFrame({"id": pd.Series([1, 2], dtype="int8"), "n": [1, 2]}).to_parquet("table.parquet")
+    Path("id.yaml").write_text("columns: {id: {kind: identifier}, n: {kind: numerical, low: 0, high: 9}}")
+    command = ("synth", "table.parquet", "out.csv", "--epsilon", 1, "--schema", "id.yaml", "--rows")
+    assert "cannot number 200 rows: give it a wider one" in line(run(capsys, *command, 200), 2)
+    with pytest.raises(pytest.fail.Exception):
+        run(capsys, *command, 100)
+
+
+def test_a_comparison_of_no_rows_is_refused_before(folder, capsys, unasked):
+    assert "--report compares rows" in line(run(capsys, *EVERYTHING[:-1], "p.html", "--rows", 0), 2)
+
+
+def test_a_schema_that_does_not_come_back_is_refused_before(folder, capsys, unasked, monkeypatch):
+    other = privsyn.Schema({name: privsyn.Categorical(["x"]) for name in COLUMNS})
+    monkeypatch.setattr("privsyn.table.encoding.codec.from_plain", lambda plain: other)
+    assert "the schema does not come back from a model file" in line(run(capsys, *SYNTH), 2)
+
+
+def test_free_text_is_told_of_before_the_first_question():
+    """A caller to whom warnings are errors has spent nothing."""
+    model = PrivSyn(1.0, 1e-9, privsyn.Schema({"a": privsyn.Text(), "b": privsyn.Categorical(["x"])}))
+    model.progress = lambda *_: pytest.fail("epsilon was spent")
+    with pytest.raises(privsyn.errors.DroppedWarning):
+        model.fit(pd.DataFrame({"a": ["x"], "b": ["x"]}))
+
+
+def test_a_report_of_a_table_with_free_text_is_written(folder, capsys):
+    table().assign(note=CANARY).to_csv("data.csv", index=False)
+    Path("schema.yaml").write_text(SCHEMA + "  note: {kind: text}\n")
+    done = run(capsys, *EVERYTHING)
+    assert (done.code, done.err) == (0, "")
+    assert CANARY not in Path("r.html").read_text()
+
+
+def test_no_bounds_that_are_found_contradict_the_constraints():
+    """Whatever noise makes of them: it would be found out after epsilon is spent."""
+    rng = np.random.default_rng(0)
+    dtypes = {"x": "float64", "y": "float64", "n": "int64", "d": "datetime64[s]"}
+    frame = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in dtypes.items()})
+    columns = {"x": Numerical(), "y": Numerical(), "n": Numerical(), "d": Datetime()}
+    constraints = [
+        Forbidden({"x": {"low": 3}}),
+        Increasing(["x", "y"], strict=True),
+        Forbidden({"d": {"low": "2020-01-01"}}),
+        MissingWhen("y", {"n": {"low": 5}}, only=True),
+        Forbidden({"n": [0, 2, 3]}),
+    ]
+    for _ in range(60):
+        some = [constraints[place] for place in np.flatnonzero(rng.integers(2, size=5))]
+        unknown = OpenSchema.of(Schema(columns, constraints=some), frame)
+        lows = dict(zip("xynd", rng.integers(-20, 20_000, 4).tolist(), strict=True))
+        bounds = {name: (float(low), float(low + 9)) for name, low in lows.items()}
+        found = unknown.fill({}, bounds)
+        Codec.for_table(found, frame, fine=True)
+        for name in "xyn":
+            assert found.columns[name].low <= bounds[name][0] < bounds[name][1] <= found.columns[name].high
