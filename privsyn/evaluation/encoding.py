@@ -28,6 +28,7 @@ from privsyn.table.encoding.identifiers import called_identifiers
 from privsyn.table.encoding.labels import MISSING, RangeWords, bin_labels, date_range, grid_words, span_range
 from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.encoding.parsing import moments, numbers
+from privsyn.table.schema import columns
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
@@ -133,16 +134,20 @@ def code_together(
     (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
     """
     chosen = draft_schema(tables[0]) if schema is None else schema
-    columns = chosen.coded
-    if not columns:
+    coded_columns = chosen.coded
+    if not coded_columns:
         raise InputError("no column can be compared: all are identifiers or free text")
     encoded = []
-    for name, column in columns.items():
+    for name, column in coded_columns.items():
         cells = [_column(table, name) for table in tables]
         words: RangeWords | None = None
         if isinstance(column, Time | Duration):
             words = partial(span_range, step=SECONDS[column.unit])
-            cells, column = [_steps(one, column) for one in cells], _in_steps(column)
+        if not isinstance(column, Categorical | Numerical | Datetime):
+            cells, column = (
+                [_steps(one, cast(columns.Ordinal, column)) for one in cells],
+                _in_steps(cast(columns.Ordinal, column)),
+            )
         if isinstance(column, Categorical):
             marks = () if schema is None else schema.markers(name)
             values = None if schema is None else column.values
@@ -150,11 +155,15 @@ def code_together(
         else:
             encoded.append(_bins(cells, column, words, given=schema is not None and column.is_public))
     sizes, ordered = tuple(len(one.labels) for one in encoded), tuple(one.ordered for one in encoded)
-    domain = Domain(tuple(columns), sizes, ordered)
+    domain = Domain(tuple(coded_columns), sizes, ordered)
     coded = tuple(
         Coded(
             Records(domain, np.column_stack([one.codes[index] for one in encoded])),
-            {name: one.numbers[index] for name, one in zip(columns, encoded, strict=True) if one.numbers},
+            {
+                name: one.numbers[index]
+                for name, one in zip(coded_columns, encoded, strict=True)
+                if one.numbers
+            },
         )
         for index in range(len(tables))
     )
@@ -231,15 +240,15 @@ def _days_in_words(low: float, high: float) -> str:
     return date_range(low * DAY, high * DAY + DAY - 1 if high == int(high) else high * DAY, DAY)
 
 
-def _in_steps(column: Time | Duration) -> Numerical:
-    """Return times of day and durations as a column of integers, with the bounds of the schema, if any."""
-    low, high = column.steps if column.is_public else (None, None)
-    return Numerical(low, high, integer=True, bins=column.bins)
+def _in_steps(column: columns.Ordinal) -> Numerical:
+    """Return times of day and durations as numbers, with the bounds of the schema, if any."""
+    low, high = column.bounds if column.is_public else (None, None)
+    return Numerical(low, high, integer=column.fixed_decimals == 0, bins=column.bins)
 
 
-def _steps(cells: pd.Series, column: Time | Duration) -> pd.Series:
-    """Return times of day or durations as whole steps of their unit."""
-    wide = column if column.is_public else Duration("0:00", "1 day", unit=column.unit)
+def _steps(cells: pd.Series, column: columns.Ordinal) -> pd.Series:
+    """Return the cells of such a column as numbers of its steps."""
+    wide = column if column.is_public else column.with_bounds(None, whole=True)
     return pd.Series(cast(OrderedEncoder, choose_encoder(wide, cells.dtype)).read(cells))
 
 

@@ -17,8 +17,8 @@ from privsyn.release.ranges import within
 from privsyn.synthesis.conditional import complete
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.ranges import Span
-from privsyn.table.enforcement.repair import LookUp
 from privsyn.table.enforcement.rules import Numbers
 from privsyn.table.schema.columns import Categorical
 

@@ -220,7 +220,7 @@ def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenS
         if name in unknown.values:
             size = ASSUMED_VALUES
         elif name in unknown.bounds:
-            size = column.bins  # type: ignore[union-attr]
+            size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
     return Domain(codec.domain.names, tuple(sizes)), unknown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privsyn.table.drafting.draft import draft_schema, is_csv, is_short
-from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration
 from privsyn.table.schema.yaml_file import to_yaml
@@ -59,7 +59,7 @@ def _read(column: Column) -> str:
     """Return what was read from the rows, and a question to the reviewer."""
     if isinstance(column, Identifier):
         return _IDENTIFIER
-    if isinstance(column, Text):
+    if not isinstance(column, Coded):
         return ""
     facts = [*_facts(column), *([] if column.nullable else ["no cell missing"])]
     return " ".join(filter(None, (f"READ: {', '.join(facts)}." if facts else "", _question(column))))

@@ -12,20 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.marginals.types import Floats
 from privsyn.table.encoding.dtypes import TEXT
-from privsyn.table.encoding.parsing import clock_seconds, moments, number, numbers, span_seconds
+from privsyn.table.encoding.parsing import number
+from privsyn.table.encoding.read_texts import read_texts
 from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_text, read_text, walk_text
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
+from privsyn.table.schema.time_columns import Datetime
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts that stand for a missing cell if no schema says which do."""
@@ -181,31 +180,12 @@ def _typed(cells: pa.ChunkedArray, column: Column, dialect: CsvFormat) -> pd.Ser
             return cells.to_pandas().astype(TEXT)
         case Categorical():
             return _listed(cells, tuple(cast(Any, column.values)), column.other, dialect)
-        case Numerical():
-            texts = cells.to_pylist()
-            if not dialect.spells_plainly:
-                texts = [None if text is None else dialect.plain_number(text) for text in texts]
-            parsed = numbers(texts)
-            return _whole(parsed) if column.is_whole else pd.Series(parsed)
-        case Datetime():
-            return pd.Series(moments(cells.to_pylist(), column.format))
-        case Time():
-            seconds = clock_seconds(cells.to_pylist())
-            times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
-            return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
-        case Duration():
-            seconds = span_seconds(cells.to_pylist())
-            spans = np.nan_to_num(seconds).astype("timedelta64[s]")
-            return pd.Series(spans).mask(np.isnan(seconds))
-        case Identifier():  # its cells are not read: its dtype follows from the schema
+        case Identifier():  # its cells are not read: its type follows from the schema
             return pd.Series([None] * len(cells), dtype="Int64" if column.format is None else TEXT)
-
-
-def _whole(parsed: Floats) -> pd.Series:
-    """Return whole numbers that may be missing. Those beyond int64 are clipped near its ends."""
-    missing = np.isnan(parsed)
-    whole = np.rint(np.clip(np.where(missing, 0, parsed), -(2.0**62), 2.0**62))
-    return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
+        case Ordinal():
+            return read_texts(column, cells.to_pylist(), dialect)
+        case _:
+            raise TypeError(f"no reader of text for a {type(column).__name__}")
 
 
 def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any, dialect: CsvFormat) -> pd.Series:
