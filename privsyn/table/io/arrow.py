@@ -82,10 +82,11 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Replace Arrow cells that pandas cannot read; names and dtypes stay.
+    """Replace Arrow cells that pandas cannot read. Names and dtypes stay, except for Arrow dictionaries.
 
     `pandas.read_parquet` accepts text that is not UTF-8. pandas fails at the whole column later and quotes
-    the cell. Columns without such cells are not copied.
+    the cell. Columns without such cells are not copied. An Arrow dictionary gets the dtype that `frame_of`
+    gives it, because the width of its indices follows from the rows.
 
     >>> frame = pd.DataFrame({"name": pd.array(["Ann", None], "string[pyarrow]")})
     >>> readable(frame) is frame
@@ -96,7 +97,9 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
         if _is_arrow(dtype):
             cells = pa.chunked_array(pa.array(frame.iloc[:, place].array))
             sound = _readable(cells)
-            if sound is not cells:
+            if pa.types.is_dictionary(cells.type):
+                replaced[place] = sound.to_pandas(types_mapper=_dtype).array
+            elif sound is not cells:
                 replaced[place] = dtype.__from_arrow__(sound.cast(cells.type))
     if replaced:
         frame = frame.copy(deep=False)
@@ -131,7 +134,7 @@ def _fixed_width(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_arrow(dtype: object) -> bool:
-    """Return whether the cells are in Arrow's memory."""
+    """Return whether the cells are Arrow's."""
     return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
 
 
