@@ -316,9 +316,9 @@ METHODS = (
     bug(
         "the exact number of rows used",
         "privsyn/methods/default.py",
-        "    total = estimate_total(one_ways)\n    margins",
-        "    exact = next(private._rows.count([private.domain.names[:1]]))\n"
-        "    total = max(1.0, float(exact.sum()))\n    margins",
+        "    margins = possible.settle(",
+        "    total = float(max(1, next(private._rows.count([private.domain.names[:1]])).sum()))\n"
+        "    margins = possible.settle(",
         "tests/methods/test_methods.py::test_nothing_is_learnt_but_from_answers",
     ),
 )
