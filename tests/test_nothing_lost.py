@@ -48,8 +48,6 @@ def test_an_empty_text_that_is_no_mark_is_a_value():
         pa.binary_view(),
         pa.list_view(pa.int8()),
         pa.month_day_nano_interval(),
-        pa.dictionary(pa.int8(), pa.float64()),
-        pa.dictionary(pa.int8(), pa.string()),
     ],
     ids=str,
 )
