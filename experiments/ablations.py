@@ -16,31 +16,13 @@ import pandas as pd
 from runs import DELTA, Variant, command, markdown, measured, parser
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS
-from privsyn.methods.paper.dense_marg import allocate, dense_marg
 from privsyn.methods.paper.gum import gradually_update
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "ablations.md"
-
-
-def densemarg(variances, rho, *, weights=None):
-    """DenseMarg and its split, in place of the convex step; phi is the departure that is expected."""
-    del weights
-    names = [(f"{i}a", f"{i}b") for i in range(len(variances))]
-    sizes = tuple(size for table in variances for size in (table.size, 1))
-    domain = Domain(tuple(name for pair in names for name in pair), sizes)
-    phi = {pair: float(np.sqrt(2 / np.pi * v).sum()) for pair, v in zip(names, variances, strict=True)}
-    chosen = set(dense_marg(phi, domain, rho))
-    cells = np.array(
-        [float(v.size) if pair in chosen else 0.0 for pair, v in zip(names, variances, strict=True)]
-    )
-    rhos = np.zeros(len(variances))
-    rhos[cells > 0] = allocate(cells[cells > 0], rho)
-    return rhos if chosen else np.full(len(variances), rho / len(variances))
 
 
 def only_norm_sub(measurement, expected, dispersion, margins):
@@ -59,23 +41,22 @@ def no_classes(domain, one_ways, pairs, rng):
     return tuple(np.multiply.outer(a.counts, b.counts) / a.total for a, b in sides)
 
 
-def gum(start, tables, rng, *, sweeps=None, possible=NO_ZEROS, still=()):
+def gum(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):
     """Gradual updates, in place of annealed moves."""
     del sweeps, possible, still
     return gradually_update(start, tables, rng, rounds=100)
 
 
-def start_alone(start, tables, rng, *, sweeps=None, possible=NO_ZEROS, still=()):
+def start_alone(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):
     """Nothing after the tree."""
-    del tables, rng, sweeps, possible, still
+    del tables, rng, one_ways, sweeps, possible, still
     return start
 
 
 ABLATIONS = (
     Variant("the default"),
     Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": 0.02 / 16}),
-    Variant("DenseMarg and its split", {"privsyn.methods.default.allocate_by_error": densemarg}),
-    Variant("no blocks of cells", {"privsyn.inference.smoothing.RUNS": 10**6}),
+    Variant("all groups, whatever the noise", {"privsyn.inference.resolution.LEVELS": ()}),
     Variant("norm-sub, no denoising", {"privsyn.inference.pairs.denoise": only_norm_sub}),
     Variant("no latent classes", {"privsyn.inference.pairs.latent_class_pairs": no_classes}),
     Variant("dispersions not pooled", {"privsyn.inference.dispersion.USUAL_SCATTER": 10.0}),

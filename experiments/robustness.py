@@ -70,7 +70,7 @@ def default(codes: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
 def alone(codes: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
     """Synthetic codes by the one-ways, with the whole budget."""
     domain = Domain(tuple(f"c{j}" for j in range(codes.shape[1])), (k,) * codes.shape[1])
-    private = PrivateTable(Records(domain, codes), noise_source("exact", seed))
+    private = PrivateTable(Records(domain, codes), noise_source(seed))
     noisy = private.one_ways(rho_for(epsilon, DELTA, "gaussian"))
     one_ways = average_one_ways(domain, noisy, estimate_total(noisy))
     return synthesise(domain, one_ways, (), len(codes), np.random.default_rng(seed)).codes

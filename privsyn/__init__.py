@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from privsyn.studies.release_report import report
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
+    from privsyn.table.enforcement.allowed import Allowed
+    from privsyn.table.enforcement.determined import Determined
+    from privsyn.table.enforcement.forbidden import Forbidden
+    from privsyn.table.enforcement.increasing import Increasing
+    from privsyn.table.enforcement.missing_when import MissingWhen
+    from privsyn.table.enforcement.total import Total
     from privsyn.table.schema.columns import Categorical, Identifier, Numerical, Text
-    from privsyn.table.schema.constraints import (
-        Allowed,
-        Determined,
-        Forbidden,
-        Increasing,
-        MissingWhen,
-        Total,
-    )
     from privsyn.table.schema.csv_dialect import CsvFormat
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.time_columns import Datetime, Duration, Time
@@ -78,14 +76,12 @@ _HOMES = {
     "privsyn.release.accuracy": ("Accuracy",),
     "privsyn.table.schema.csv_dialect": ("CsvFormat",),
     "privsyn.table.schema.columns": ("Categorical", "Identifier", "Numerical", "Text"),
-    "privsyn.table.schema.constraints": (
-        "Allowed",
-        "Determined",
-        "Forbidden",
-        "Increasing",
-        "MissingWhen",
-        "Total",
-    ),
+    "privsyn.table.enforcement.allowed": ("Allowed",),
+    "privsyn.table.enforcement.determined": ("Determined",),
+    "privsyn.table.enforcement.forbidden": ("Forbidden",),
+    "privsyn.table.enforcement.increasing": ("Increasing",),
+    "privsyn.table.enforcement.missing_when": ("MissingWhen",),
+    "privsyn.table.enforcement.total": ("Total",),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),
     "privsyn.table.schema.time_columns": ("Datetime", "Duration", "Time"),
@@ -95,8 +91,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            thing = globals()[name] = getattr(_import_module(home), name)
-            return thing
+            value = globals()[name] = getattr(_import_module(home), name)
+            return value
     raise AttributeError(f"module 'privsyn' has no attribute {name!r}")
 
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
+from unicodedata import category
 
 
 class InputError(ValueError):
@@ -53,6 +54,25 @@ def replace_errors(
     except InputError:
         replacement.__context__ = None
         raise
+
+
+def printable(text: str) -> str:
+    r"""Return the text with each character escaped that a terminal may obey or that cannot be seen.
+
+    These are the control characters (C0 and C1, line ends among them), bidirectional overrides, invisible
+    characters and halves of surrogate pairs.
+
+    >>> print(printable("a\x1b[2J\x9b\u202eb\n"), printable("naïve 年齢"))
+    a\x1b[2J\x9b\u202eb\n naïve 年齢
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or category(letter) == "Zs"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def safe_repr(value: object) -> str:
@@ -113,6 +133,7 @@ def warn_objects(names: Sequence[str]) -> None:
 
 
 def warn_dropped(names: Sequence[str]) -> None:
-    """Warn the caller of `fit` of columns that are left out. It depends on the schema alone."""
-    text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
-    warnings.warn(text, DroppedWarning, stacklevel=3)
+    """Warn the caller of `fit` of columns that are left out. Only the schema decides."""
+    if names:
+        text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
+        warnings.warn(text, DroppedWarning, stacklevel=3)

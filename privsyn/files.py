@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and check paths before work begins."""
+"""Write a whole file or none, and check paths before work begins."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from privsyn.errors import InputError
 
 @contextmanager
 def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterator[Path]:
-    """A place to write a file that gets its name only when all is well, and else vanishes.
+    """Yield a temporary path whose file gets its real name only on success, and is removed otherwise.
 
     Yields
     ------
     Path
-        A new name with the same ending, in the same folder or `within` another one of the same disk.
+        A new name with the same ending, in the same folder, or `within` another folder of the same disk.
     """
     target = Path(os.path.realpath(path))
     part = (within or target.parent) / f".{secrets.token_hex(4)}-{target.name[-64:]}"
@@ -28,7 +28,8 @@ def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterat
         yield part
         part.replace(target)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "the disk failed"  # in no library's words
+        # Not the text of the error: a library's message may quote a row.
+        reason = os.strerror(error.errno) if error.errno else "the disk failed"
         raise InputError(f"{path}: cannot be written ({reason})") from None
     finally:
         with suppress(OSError):
@@ -36,28 +37,28 @@ def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterat
 
 
 def check_target(path: str | PathLike[str]) -> None:
-    """Refuse a path at which no file can be."""
+    """Refuse a path at which no file can be written."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        raise InputError(f"{path}: is a folder: give a file name in it")
-    if target.exists() and not target.is_file():  # a rename would put a file in a device's place
-        raise InputError(f"{path}: is not a file: give the name of one")
+        raise InputError(f"{path} is a folder: give the name of a file in it")
+    if target.exists() and not target.is_file():  # a rename would replace a device by a file
+        raise InputError(f"{path} is not a file: give the name of a file")
     if not target.parent.is_dir():
         raise InputError(f"{path}: there is no folder {target.parent}: create it first")
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path that leads to no file, or to one that cannot be read."""
-    complaint = ""
+    """Refuse a path without a file, or with one that cannot be read."""
+    problem = ""
     try:
         if not path.exists():
-            complaint = "there is no such file"
+            problem = "there is no such file"
         elif not path.is_file():
-            complaint = "is a folder or device, not a file"
+            problem = "is a folder or device, not a file"
         else:
             with path.open("rb", buffering=0) as file:
                 file.read(1)
     except OSError as error:
-        complaint = f"cannot be read ({error.strerror})"
-    if complaint:
-        raise InputError(f"{path}: {complaint}")
+        problem = f"cannot be read ({error.strerror})"
+    if problem:
+        raise InputError(f"{path}: {problem}")

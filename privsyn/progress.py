@@ -1,4 +1,4 @@
-"""How work that takes long tells how far it is."""
+"""Progress reporting."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 
 
-def with_progress(things: Iterable[T], stage: str, total: int, progress: Progress | None) -> Iterator[T]:
-    """The things as they come, each being told of."""
-    for done, thing in enumerate(things):
-        if progress is not None:
-            progress(stage, done, total)
-        yield thing
-    if progress is not None:
-        progress(stage, total, total)
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Report nothing: the default wherever a progress is optional."""
+
+
+def with_progress(items: Iterable[T], stage: str, total: int, progress: Progress) -> Iterator[T]:
+    """Yield the items and report each before it is yielded, and the end."""
+    for done, item in enumerate(items):
+        progress(stage, done, total)
+        yield item
+    progress(stage, total, total)

@@ -16,13 +16,13 @@ def test_a_whole_number_is_whole_and_not_negative():
     assert [check_whole("n", value) for value in (0, 7, np.int64(3), 10**30)] == [0, 7, 3, 10**30]
     assert type(check_whole("n", np.uint8(3))) is int
     for value in (-1, True, 1.0, "1", None, np.float64(2), nan):
-        with pytest.raises(InputError, match=r"^n is a whole number of at least 0; got "):
+        with pytest.raises(InputError, match=r"^n must be a whole number of at least 0; got "):
             check_whole("n", value)
 
 
 def test_a_whole_number_may_have_another_least():
     assert check_whole("k", 1, least=1) == 1
-    with pytest.raises(InputError, match=r"^k is a whole number of at least 1; got 0$"):
+    with pytest.raises(InputError, match=r"^k must be a whole number of at least 1; got 0$"):
         check_whole("k", 0, least=1)
 
 
@@ -31,5 +31,5 @@ def test_a_finite_number_is_taken_as_a_double():
     assert taken == [2.0, 0.5, 0.5, -1.5]
     assert {type(value) for value in taken} == {float}
     for value in (inf, -inf, nan, 10**400, True, "1", None, [1]):
-        with pytest.raises(InputError, match=r"^x is a finite number; got "):
+        with pytest.raises(InputError, match=r"^x must be a finite number; got "):
             check_finite("x", value)

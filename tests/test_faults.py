@@ -1,4 +1,4 @@
-"""What breaks off a run or a file costs one line, never a half-written file and never a cell.
+"""An interrupted run or a damaged file costs one line, never a half-written file and never a cell.
 
 Runs are real processes that a signal or a full disk ends; damaged and changing tables are real files.
 """
@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +89,7 @@ def disk_of(size, *arguments):
 # A run that is ended
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("ending", ["csv.gz", "parquet"])
 def test_a_sample_that_is_asked_to_end_leaves_what_was_there(ending, folder):
     out = Path(f"more.{ending}")
     out.write_text("old")
@@ -101,7 +100,7 @@ def test_a_sample_that_is_asked_to_end_leaves_what_was_there(ending, folder):
     assert out.read_text() == "old"
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_sample_that_is_killed_leaves_what_was_there_and_the_next_tells_of_the_rest(ending, folder, capsys):
     out = Path(f"more.{ending}")
     out.write_text("old")
@@ -124,8 +123,9 @@ def test_what_is_called_otherwise_was_not_left(folder, capsys):
     assert run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5).err == ""
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
-@pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("word", "ending"), [(signal.SIGINT, "csv"), (signal.SIGTERM, "csv.gz"), (signal.SIGKILL, "parquet")]
+)
 def test_a_sample_that_is_to_be_resumed_goes_on_after_any_end(word, ending, folder, capsys):
     command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
     deaf = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -171,7 +171,7 @@ def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):
     assert files(folder / "more.csv.unfinished") == kept
     refused = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5, "--resume")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "more.csv.unfinished: was begun with another number of rows" in refused.err
+    assert "more.csv.unfinished: belongs to another number of rows" in refused.err
 
 
 @pytest.mark.parametrize("option", [("--given", "job=baker"), ("--balance", "job")])
@@ -186,13 +186,13 @@ def test_rows_with_something_given_are_not_resumed(option, folder, capsys):
 # A disk that fills up
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_full_disk_keeps_what_is_done_for_the_next_run(ending, folder, capsys):
     command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
     code, err = disk_of(40_000, *command)  # a block is some 5 kB
     assert code == 2
     assert err.startswith(
-        f"privsyn: more.{ending}: cannot be written (File too large); what is done is kept in"
+        f"privsyn: more.{ending}: cannot be written (File too large); finished blocks are kept in"
     )
     assert not any(name.startswith(".") for name in files(folder / f"more.{ending}.unfinished"))
     assert run(capsys, *command).code == 0
@@ -253,35 +253,38 @@ def complaint(source, schema, **settings):
     return str(raised.value)
 
 
-@pytest.mark.parametrize("twentieth", range(20))
-def test_a_parquet_file_cut_anywhere_is_one_line(twentieth, parquet, schema):
+def test_a_parquet_file_cut_anywhere_is_one_line(parquet, schema):
     whole = parquet.read_bytes()
-    parquet.write_bytes(whole[: len(whole) * twentieth // 20])
-    assert complaint(parquet, schema) == f"{parquet}: not a Parquet file, or a damaged one"
+    for length in (
+        *(len(whole) * twentieth // 20 for twentieth in range(20)),
+        len(whole) - 8,
+        len(whole) - 1,
+    ):
+        parquet.write_bytes(whole[:length])
+        assert complaint(parquet, schema) == f"{parquet}: not a Parquet file, or a damaged one"
 
 
-@pytest.mark.parametrize("lost", [1, 4, 8, 100])
-def test_nor_is_one_read_that_lacks_its_last_bytes_in_the_midst_of_a_folder(lost, parquet, schema):
+def test_a_folder_with_a_cut_file_in_the_middle_is_one_line(parquet, schema):
     parts = parquet.parent / "parts"
     parts.mkdir()
     for place in range(3):
         (parts / f"{place}.parquet").write_bytes(parquet.read_bytes())
     middle = parts / "1.parquet"
-    middle.write_bytes(parquet.read_bytes()[:-lost])
+    middle.write_bytes(parquet.read_bytes()[:-4])
     assert complaint(parts, schema) == f"{middle}: not a Parquet file, or a damaged one"
 
 
-@pytest.mark.parametrize("twentieth", range(20))
-def test_a_parquet_file_with_a_hole_is_one_line_or_a_table(twentieth, parquet, schema):
-    """A hole in the cells of one column may leave bytes that are cells again; then it is a table."""
-    whole = bytearray(parquet.read_bytes())
-    start = len(whole) * twentieth // 20
-    whole[start : start + 60] = bytes(60)
-    parquet.write_bytes(whole)
-    with suppress(InputError):
-        PrivSyn(1.0, 1e-9, schema, memory=0).fit(parquet)
-        return
-    assert complaint(parquet, schema, memory=0).startswith(f"{parquet}: ")
+def test_a_parquet_file_with_a_hole_is_one_line_or_a_table(parquet, schema):
+    """A hole may leave valid cells of one column; then the file is a table."""
+    whole, refused = parquet.read_bytes(), 0
+    for start in range(0, len(whole), len(whole) // 20):
+        parquet.write_bytes(whole[:start] + bytes(60) + whole[start + 60 :])
+        try:
+            PrivSyn(1.0, 1e-9, schema, memory=0).fit(parquet)
+        except InputError:
+            assert complaint(parquet, schema, memory=0).startswith(f"{parquet}: ")
+            refused += 1
+    assert refused >= 5
 
 
 def test_a_batch_of_another_schema_is_said_by_place(schema):
@@ -308,9 +311,16 @@ def rewrite(path, frame):
     frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path, index=False)
 
 
-@pytest.mark.parametrize("change", [shrink, grow, Path.unlink, lambda path: path.write_bytes(b"PAR1")])
-@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
-@pytest.mark.parametrize("unit", [None, "job"])
+@pytest.mark.parametrize(
+    ("change", "name", "unit"),
+    [
+        (shrink, "table.csv", None),
+        (grow, "table.parquet", None),
+        (Path.unlink, "table.csv", "who"),
+        (Path.unlink, "table.parquet", None),
+        (lambda path: path.write_bytes(b"PAR1"), "table.parquet", "who"),
+    ],
+)
 def test_a_file_that_changes_between_two_walks_is_one_line(name, change, unit, tmp_path, schema):
     path = tmp_path / name
     rewrite(path, table(300))
@@ -321,7 +331,7 @@ def test_a_file_that_changes_between_two_walks_is_one_line(name, change, unit, t
             changed.append(stage)
             change(path)
 
-    bounded = {} if unit is None else {"unit": "who", "rows_per_unit": 2}
+    bounded = {} if unit is None else {"unit": unit, "rows_per_unit": 2}
     if unit is not None:
         rewrite(path, table(300).assign(who=np.arange(300) % 40))
     said = complaint(path, schema, memory=0, progress=between, **bounded)

@@ -269,6 +269,15 @@ def test_a_disk_that_fills_up_while_the_table_is_written_leaves_the_model(folder
     assert run(capsys, "sample", RESCUE, "out.csv", "--rows", 40).code == 0
 
 
+def test_a_reader_that_goes_away_costs_nothing(folder):
+    """As the end of a pipe to head does."""
+    with process("", *EVERYTHING) as begun:
+        begun.stdout.close()
+        _, err = begun.communicate(timeout=60)
+    assert (begun.returncode, err) == (0, "")
+    assert names(folder) == {"out.csv", "r.html", "p.html"}
+
+
 # What can be known before
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from privsyn.cli.sample import sample
 from privsyn.cli.schema import schema
 from privsyn.cli.sweep import sweep
 from privsyn.cli.synth import synth
+from privsyn.cli.terminal import say, say_text
 from privsyn.errors import InputError
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
@@ -94,8 +94,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _complain(text: str, code: int) -> int:
-    line = "".join(character if character.isprintable() else "?" for character in text)
-    sys.stderr.write(f"privsyn: {line}\n")
+    say(f"privsyn: {text}", err=True)
     return code
 
 
@@ -139,7 +138,7 @@ def privsyn(
 ) -> None:
     """Say the version, or what there is to say."""
     if version:
-        typer.echo(f"privsyn {installed_version('privsyn')}")
+        say(f"privsyn {installed_version('privsyn')}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        say_text(context.get_help())

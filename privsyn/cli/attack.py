@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from privsyn.cli.terminal import say_text
+
 
 def attack(
     real: Annotated[Path, typer.Argument(metavar="REAL", help="The rows SYNTHETIC was made from.")],
@@ -19,7 +21,7 @@ def attack(
         list[str] | None,
         typer.Option(metavar="COL", help="A column to infer, any number of times; else all."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which rows are attacked, by lot.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Keep all the numbers here.")] = None,
 ) -> None:
     """Attack rows of REAL, and rows that SYNTHETIC never saw. It READS REAL: what it says is not private."""
@@ -38,6 +40,6 @@ def attack(
         risks = privsyn.attack(*tables, public, secrets=secret, seed=seed)
         if json_file is not None:
             write_text(places["--json"], risks.to_json())
-    typer.echo(str(risks))
+    say_text(str(risks))
     if json_file is not None:
         show_numbers(json_file)

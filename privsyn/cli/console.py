@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import typer
 from rich import progress as rich_progress
 from rich.console import Console
 
-from privsyn.errors import plural
+from privsyn.cli.terminal import say
+from privsyn.errors import plural, printable
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
 from privsyn.progress import Progress
@@ -23,6 +23,8 @@ from privsyn.table.schema.schema import Schema
 MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
 """Beyond either, a promise is one by its form alone."""
 
+COUNTED = "{task.completed:.0f} of {task.total:.0f} {task.description}"
+
 
 @contextmanager
 def progress() -> Iterator[Progress | None]:
@@ -31,7 +33,7 @@ def progress() -> Iterator[Progress | None]:
         yield None
         return
     columns = (
-        rich_progress.TextColumn("{task.description}"),
+        rich_progress.TextColumn("{task.description}", markup=False),
         rich_progress.BarColumn(),
         rich_progress.TimeElapsedColumn(),
     )
@@ -40,7 +42,7 @@ def progress() -> Iterator[Progress | None]:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = int(bars.add_task(stage))
+                tasks[stage] = int(bars.add_task(printable(stage)))
             bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
 
         yield report
@@ -51,15 +53,19 @@ def countdown() -> Iterator[Progress]:
     """How much is done and how long the rest will take: a bar on a terminal, in a pipe a line a step."""
     if sys.stderr.isatty():
         columns = (
-            rich_progress.TextColumn("{task.completed:.0f} of {task.total:.0f} {task.description}"),
+            rich_progress.TextColumn(COUNTED, markup=False),
             rich_progress.BarColumn(),
             rich_progress.TimeElapsedColumn(),
             rich_progress.TextColumn("left:"),
             rich_progress.TimeRemainingColumn(),
         )
         with rich_progress.Progress(*columns, console=Console(stderr=True)) as bars:
-            task = bars.add_task("", total=None)
-            yield lambda stage, done, total: bars.update(task, description=stage, completed=done, total=total)
+
+            def update(stage: str, done: int, total: int) -> None:
+                task = bars.task_ids[0] if bars.task_ids else bars.add_task("", total=total)
+                bars.update(task, description=printable(stage), completed=done, total=total)
+
+            yield update
         return
     steps: list[tuple[float, int]] = []
 
@@ -68,7 +74,7 @@ def countdown() -> Iterator[Progress]:
         (begun, before), (now, _) = steps[0], steps[-1]
         pace = (now - begun) / max(done - before, 1)
         left = f", about {pace * (total - done):.0f} s left" if before < done < total else ""
-        typer.echo(f"{done} of {total} {stage}{left}", err=True)
+        say(f"{done} of {total} {stage}{left}", err=True)
 
     yield report
 
@@ -86,41 +92,39 @@ def show_files(
     rows, columns = shape
     number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
     note = f" (a private estimate of {number})" if estimated else ""
-    typer.echo(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
+    say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
     if model is not None:
-        typer.echo(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
+        say(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
     if ledger is not None:
-        typer.echo(f"{ledger}: what was asked of the table, with which noise, and what it cost")
+        say(f"{ledger}: what was asked of the table, with which noise, and what it cost")
 
 
 def show_public_report(path: Path | None) -> None:
     """Say where the public report is, if there is one."""
     if path is not None:
-        typer.echo(f"{path}: what was released, and how sure it is")
+        say(f"{path}: what was released, and how sure it is")
 
 
 def show_report(path: Path) -> None:
     """Say where the comparison is."""
-    typer.echo(f"{path}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
+    say(f"{path}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
 
 
 def show_numbers(path: Path) -> None:
     """Say where the numbers of a comparison are."""
-    typer.echo(f"{path}: all the numbers. They are of the real table: not private either")
+    say(f"{path}: all the numbers. They are of the real table: not private either")
 
 
 def show_dropped(names: Sequence[str]) -> None:
     """Say which columns were left out."""
     if names:
-        typer.echo(f"left out, being free text: {', '.join(names)}")
+        say(f"left out, being free text: {', '.join(names)}")
 
 
 def show_identifiers(names: Sequence[str]) -> None:
     """Say which columns were taken for identifiers by their names alone."""
     if names:
-        typer.echo(
-            f"made anew, being called like identifiers: {', '.join(names)}; a schema can say otherwise"
-        )
+        say(f"made anew, being called like identifiers: {', '.join(names)}; a schema can say otherwise")
 
 
 def show_nothing_found(asked: Schema | None, released: Schema) -> None:
@@ -133,7 +137,7 @@ def show_nothing_found(asked: Schema | None, released: Schema) -> None:
         and (asked is None or not asked.coded[name].is_public)
     ]
     if names:
-        typer.echo(f"no value was found in: {', '.join(names)}; raise epsilon or list them in a schema")
+        say(f"no value was found in: {', '.join(names)}; raise epsilon or list them in a schema")
 
 
 def show_privacy(ledger: Ledger) -> None:
@@ -141,14 +145,14 @@ def show_privacy(ledger: Ledger) -> None:
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
-    typer.echo(promise if ledger.private else NOT_PRIVATE)
+    say(promise if ledger.private else NOT_PRIVATE)
     if ledger.promised_epsilon > MUCH_EPSILON or ledger.promised_delta > MUCH_DELTA:
-        typer.echo(
+        say(
             "THIS PROMISES NEXT TO NOTHING: take an epsilon of 10 at most,"
             " and a delta far below one in the number of people"
         )
     if (found := summary(ledger)) is not None:
-        typer.echo(found)
+        say(found)
     for fact in ledger.public_inputs:
         if fact not in PUBLIC:
-            typer.echo(f"taken as public: {fact}")
+            say(f"taken as public: {fact}")

@@ -1,4 +1,4 @@
-"""`privsyn evaluate`: a synthetic table beside the real one."""
+"""`privsyn evaluate`: compare a synthetic table with the real one."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Annotated
 import typer
 
 from privsyn.cli.options import Target
+from privsyn.cli.terminal import say_text
 
 
 def evaluate(
     real: Annotated[
         Path, typer.Argument(metavar="REAL", help="The private table: a file, or a folder of Parquet files.")
     ],
-    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic one.")],
+    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table.")],
     schema: Annotated[
-        Path | None, typer.Option(help="The schema it was made with; else bins are read off both tables.")
+        Path | None, typer.Option(help="The schema of the synthetic table. Default: bins from both tables.")
     ] = None,
     target: Target = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Keep all the numbers here.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a web page here, in one file.")] = None,
 ) -> None:
-    """Say how far SYNTHETIC is from REAL. It READS REAL: what it says is not private."""
+    """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
     from privsyn.cli.console import show_numbers, show_report
     from privsyn.cli.outputs import check_outputs, check_page, check_table, staged, write_text
@@ -38,7 +39,7 @@ def evaluate(
         scores = privsyn.evaluate(real, synthetic, public, target=target, report=places.get("--report"))
         if json_file is not None:
             write_text(places["--json"], scores.to_json())
-    typer.echo(str(scores))
+    say_text(str(scores))
     if json_file is not None:
         show_numbers(json_file)
     if report is not None:

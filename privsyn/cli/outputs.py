@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-import typer
-
+from privsyn.cli.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path
-from privsyn.table.io.parquet_folder import left_out
+from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read import ending_of
 
 Outputs = Mapping[str, Path | None]
@@ -24,7 +23,7 @@ def check_table(path: Path) -> None:
     ending_of(path)
     if others := left_out(path):
         what = f"{others[0].name!r} is" if len(others) == 1 else f"{plural(len(others), 'file')} are"
-        typer.echo(f"privsyn: {path}: {what} not read, not ending in .parquet", err=True)
+        say(f"privsyn: {path}: {what} not read, not ending in .parquet", err=True)
 
 
 def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
@@ -67,7 +66,7 @@ def _tell_of_leftovers(outputs: Iterable[Path]) -> None:
         with suppress(OSError):  # a folder that may be written to and not looked into
             for name in sorted(file.name for file in place.parent.iterdir()):
                 if re.fullmatch(pattern, name):
-                    typer.echo(
+                    say(
                         f"privsyn: {name!r}: was left beside {path.name} by a run that was killed,"
                         " unless one is at work now: delete it",
                         err=True,

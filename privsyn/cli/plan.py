@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privsyn.cli.options import Delta, Epsilon, RowsPerUnit, Unit
+from privsyn.cli.terminal import say_text
 
 
 def plan(
@@ -38,15 +39,14 @@ def plan(
     if alone and schema is not None:
         raise InputError(f"{data}: is a schema by itself: leave out --schema, or give the table")
     path = data if alone else schema
-    typer.echo(
-        privsyn.plan(
-            None if alone else data,
-            epsilon,
-            delta,
-            None if path is None else read_schema(path),
-            rows=rows,
-            unit=unit,
-            rows_per_unit=rows_per_unit,
-            target=target,
-        )
+    found = privsyn.plan(
+        None if alone else data,
+        epsilon,
+        delta,
+        None if path is None else read_schema(path),
+        rows=rows,
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        target=target,
     )
+    say_text(str(found))

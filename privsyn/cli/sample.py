@@ -12,6 +12,7 @@ import typer
 
 from privsyn.cli.keeping import StoppedError
 from privsyn.cli.options import ExcelSafe, Out, Rows
+from privsyn.cli.terminal import say
 
 
 def sample(
@@ -88,9 +89,7 @@ def _sample(
             "--resume: is not for rows that have something given: leave out --given and --balance"
         )
     if not resume and (begun := folder_kept(out)).is_dir():
-        typer.echo(
-            f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True
-        )
+        say(f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True)
     release = load(model)
     asked = parse_given(release.codec.schema, given) if given else None
     with progress() as report:
@@ -103,6 +102,6 @@ def _sample(
             shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
     show_files(shape, out, release.ledger, estimated=rows is None and plain)
     if balance is not None and (left_out := release.absent(balance)):
-        typer.echo(about_absent(balance, left_out))
+        say(about_absent(balance, left_out))
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privsyn.cli.options import Force, Unit
+from privsyn.cli.terminal import say, say_text
 
 
 def schema(
@@ -26,7 +27,7 @@ def schema(
     ] = False,
     other: Annotated[
         Path | None,
-        typer.Option("--import", help="Draft from SDV's metadata (JSON) or a domain (YAML); reads no DATA."),
+        typer.Option("--import", help="Draft from SDV's metadata of one table; reads no DATA."),
     ] = None,
     unit: Unit = None,
     force: Force = False,
@@ -57,9 +58,9 @@ def schema(
         for place in places.values():
             write_text(place, draft)
     if output is None:
-        typer.echo(draft, nl=False)
+        say_text(draft)
     source = f"{other}" if other else "names and types alone" if from_dtypes else "the private rows"
-    typer.echo(f"privsyn: this draft was read off {source}; review every line before it is used", err=True)
+    say(f"privsyn: this draft was read off {source}; review every line before it is used", err=True)
 
 
 def _check(data: Path | None, check: Path, output: Path | None, unit: str | None) -> None:
@@ -71,7 +72,5 @@ def _check(data: Path | None, check: Path, output: Path | None, unit: str | None
     if output is not None:
         raise InputError("--check writes no file; leave out --output")
     findings = check_schema(data, read_schema(check), unit=unit)
-    typer.echo(
-        "privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True
-    )
-    typer.echo("\n".join(findings))
+    say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
+    say(*findings)

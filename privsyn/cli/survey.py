@@ -9,11 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-from rich.console import Console
-from rich.table import Table
-
 from privsyn.cli.synth import synth
+from privsyn.cli.terminal import say, say_text
 from privsyn.errors import InputError
 from privsyn.release.release import load
 from privsyn.table.io.read import read_table
@@ -48,29 +45,31 @@ def run(folder: Path) -> None:
     program, python = called()
     schema, out = folder / "schema.yaml", folder / "synthetic.csv"
     model, ledger = folder / "model.privsyn", folder / "ledger.json"
-    typer.echo(
-        "A survey, treated as private, becomes a synthetic one. What you would have typed:\n\n"
+    say(
+        "A survey, treated as private, becomes a synthetic one. What you would have typed:",
+        "",
         f'  {python} -c "from privsyn.cli.survey import survey; '
-        "survey().to_csv('survey.csv', index=False)\"\n"
-        f"  {program} synth survey.csv {out} --epsilon 1 --schema {schema}"
-        f" --model {model} --ledger {ledger}\n"
+        "survey().to_csv('survey.csv', index=False)\"",
+        f"  {program} synth survey.csv {out} --epsilon 1 --schema {schema} --model {model} --ledger {ledger}",
+        "",
     )
     with tempfile.TemporaryDirectory() as private:
         data = Path(private) / "survey.csv"
         real.to_csv(data, index=False)
         synth(data, out, epsilon=1.0, schema=SCHEMA, model=model, ledger=ledger, force=True)
     shutil.copyfile(SCHEMA, schema)
-    typer.echo(f"\n{load(model).ledger}\n")
-    synthetic = read_table(out, read_schema(schema)).frame
-    Console(soft_wrap=True).print(comparison(real, synthetic))
-    typer.echo(
-        f"What to look at, in {folder}:\n"
-        f"  {out.name}  open it as you would the survey: the same columns and values, and nobody's answers\n"
-        f"  {ledger.name}    every question that was asked of the survey, its noise and its cost\n"
-        f"  {schema.name}    what was taken as public\n\n"
-        "What to do next:\n"
-        f"  {program} sample {model} more.csv --rows 50000    more rows, at no further cost in privacy\n"
-        f"  {program} schema TABLE.csv -o schema.yaml    begin with a table of your own"
+    say_text(f"\n{load(model).ledger}\n\n")
+    say_text(comparison(real, read_table(out, read_schema(schema)).frame))
+    say(
+        "",
+        f"What to look at, in {folder}:",
+        f"  {out.name}  open it as you would the survey: the same columns and values, and nobody's answers",
+        f"  {ledger.name}    every question that was asked of the survey, its noise and its cost",
+        f"  {schema.name}    what was taken as public",
+        "",
+        "What to do next:",
+        f"  {program} sample {model} more.csv --rows 50000    more rows, at no further cost in privacy",
+        f"  {program} schema TABLE.csv -o schema.yaml    begin with a table of your own",
     )
 
 
@@ -81,19 +80,13 @@ def called() -> tuple[str, str]:
     return shlex.quote(sys.argv[0]), shlex.quote(sys.executable)
 
 
-def comparison(real: pd.DataFrame, synthetic: pd.DataFrame) -> Table:
+def comparison(real: pd.DataFrame, synthetic: pd.DataFrame) -> str:
     """A few shares and means of both tables, side by side."""
-    table = Table(
-        "",
-        "real",
-        "synthetic",
-        title="For the demo only: the column 'real' READS THE PRIVATE TABLE and is not private",
-        title_justify="left",
-    )
-    synthetic_facts = facts(synthetic)
-    for name, value in facts(real).items():
-        table.add_row(name, f"{value:.3f}", f"{synthetic_facts[name]:.3f}")
-    return table
+    of_real, of_synthetic = facts(real), facts(synthetic)
+    width = max(map(len, of_real))
+    rows = [f"{name:<{width}}{of_real[name]:>12.3f}{of_synthetic[name]:>12.3f}" for name in of_real]
+    head = "For the demo only: the column 'real' READS THE PRIVATE TABLE and is not private"
+    return "\n".join([head, f"{'':<{width}}{'real':>12}{'synthetic':>12}", *rows])
 
 
 def facts(table: pd.DataFrame) -> dict[str, float]:

@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 
 from privsyn.cli.options import Data, Delta, Target
+from privsyn.cli.terminal import say
 
 
 def sweep(
     data: Data,
-    epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="With commas between: 0.1,0.3,1,3,10.")],
+    epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="Separated by commas: 0.1,0.3,1,3,10.")],
     out: Annotated[
         Path,
         typer.Option(
             metavar="CSV",
-            help="A row a run. Runs in it are not repeated; it must be of this table.",
+            help="One row for each run. Runs in it are not repeated; it must be of this table.",
         ),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
@@ -27,7 +28,7 @@ def sweep(
     preset: Annotated[
         str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
     ] = "default",
-    models: Annotated[bool, typer.Option(help="Train models on the rows: most of the time.")] = True,
+    models: Annotated[bool, typer.Option(help="Train models; they take most of the time.")] = True,
     plot: Annotated[
         Path | None, typer.Option(help="Draw errors against epsilon here: .png, .svg or .pdf.")
     ] = None,
@@ -60,12 +61,12 @@ def sweep(
             progress=report,
         )
     done, others = plural(len(rows), "run"), len(pd.read_csv(out)) - len(rows)
-    typer.echo(f"{out}: {done}, a row each. They READ THE REAL TABLE and are seeded: not private")
+    say(f"{out}: {done}, one row each. They READ THE REAL TABLE and are seeded: not private")
     if others:
-        typer.echo(f"{out}: also keeps {plural(others, 'run')} of other settings or another version")
+        say(f"{out}: also keeps {plural(others, 'run')} of other settings or another version")
     if plot is not None:
         draw(rows, plot)
-        typer.echo(f"{plot}: errors against epsilon; not private either")
+        say(f"{plot}: errors against epsilon; not private either")
 
 
 def _numbers(text: str) -> list[float]:
@@ -74,4 +75,4 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"--epsilon {text}: is numbers with commas between, like 0.1,1,10") from None
+        raise InputError(f"--epsilon {text}: must be numbers separated by commas, like 0.1,1,10") from None

@@ -1,1 +1,1 @@
-"""Two tables side by side; it knows no mechanism."""
+"""Compare a synthetic table with the real one. Not private; independent of how the table was made."""

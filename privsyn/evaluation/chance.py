@@ -1,10 +1,10 @@
-"""How far two scores on the same test rows may differ by chance.
+"""Standard error of the difference of two scores on the same test rows.
 
-The influence of a row on a score is the rate at which the score changes as that row weighs more, times the
-number of rows. Its mean is zero, and its standard deviation divided by the root of the number of rows is the
-standard error of the score. Two models are tried on the same rows, so the standard error of the difference of
-their scores is that of the difference of their influences. It covers the choice of the test rows, not that of
-the rows that the models learnt from.
+The influence of a row on a score is the derivative of the score by the weight of the row, times the number of
+rows. Its mean is zero. Its standard deviation, divided by the square root of the number of rows, is the
+standard error of the score. Two models are tested on the same rows. The standard error of the difference of
+their scores therefore follows from the difference of their influences. It covers the choice of the test rows,
+not the choice of the training rows.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def influence_on_auc(truth: Mask, scores: Floats) -> Floats:
     negatives = rows - positives
     below = (ranks[truth] - rankdata(scores[truth])) / negatives  # negatives below each positive
     above = 1 - (ranks[~truth] - rankdata(scores[~truth])) / positives  # positives above each negative
-    found = np.empty(rows)
-    found[truth] = (below - below.mean()) * rows / positives
-    found[~truth] = (above - above.mean()) * rows / negatives
-    return found
+    influence = np.empty(rows)
+    influence[truth] = (below - below.mean()) * rows / positives
+    influence[~truth] = (above - above.mean()) * rows / negatives
+    return influence
 
 
 def influence_on_r2(truth: npt.NDArray, guess: npt.NDArray) -> Floats:
@@ -58,7 +58,7 @@ def influence_on_r2(truth: npt.NDArray, guess: npt.NDArray) -> Floats:
 
 
 def standard_error(one: Floats, other: Floats) -> float:
-    """Return the standard error of the difference of two scores from their influences; NaN if unknown.
+    """Return the standard error of the difference of two scores; NaN without their influences.
 
     >>> standard_error(np.array([1.0, -1.0]), np.array([0.0, 0.0]))
     0.7071067811865476

@@ -1,38 +1,46 @@
-"""Comparison: the two tables in the same codes, and the yardsticks made of the real one."""
+"""Comparison: the synthetic and the real table in the same codes, with reference tables from the real one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
-from privsyn.evaluation.marginals import SEED
+from privsyn.marginals.domain import Records
 from privsyn.table.io.read import read_table
 from privsyn.table.schema.schema import Schema
 
+SEED = 20240607
+"""Seed of every sample of rows, marginals and queries: fixed, so that runs can be compared."""
+
 TEST_SHARE = 0.2
-"""Of the real rows, held out where the caller has no test table, and from the runs of a sweep."""
+"""Share of the real rows that is held out, in sweeps and where the caller has no test table."""
 
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The tables in the same codes, and the yardsticks made of the real one.
+    """The tables in the same codes, and reference tables from the real one.
 
     Parameters
     ----------
     view : View
     real, synthetic : Coded
     train, test : Coded
-        Real rows to learn from, and others to be tried on.
-    afresh, independent : Coded
-        As many rows as the synthetic table has: real rows drawn with replacement; columns drawn alone.
+        Real rows for training, and other real rows for tests.
+    resampled, independent : Coded
+        As many rows as the synthetic table: real rows sampled with replacement; columns sampled
+        independently.
+    target : str or None
+        The column that models predict.
+    models : bool
+        Whether models are trained.
     """
 
     view: View
@@ -40,14 +48,28 @@ class Comparison:
     synthetic: Coded
     train: Coded
     test: Coded
-    afresh: Coded
+    resampled: Coded
     independent: Coded
+    target: str | None = None
+    models: bool = False
+    _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, real: Any, synthetic: Any, schema: Schema | None, *, test: Any = None) -> Comparison:
-        """Read and code the tables; see `evaluate`."""
+    def of(
+        cls,
+        real: Any,
+        synthetic: Any,
+        schema: Schema | None,
+        *,
+        test: Any = None,
+        target: str | None = None,
+        models: bool = False,
+    ) -> Comparison:
+        """Read and encode the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         view, coded = code_together(read_together(given, schema), schema)
+        if target is not None and target not in view.domain.names:
+            raise InputError(f"target {safe_repr(target)} is not a compared column")
         tables = dict(zip(given, coded, strict=True))
         rng = np.random.default_rng(SEED)
         whole, rows = tables["real"], len(tables["synthetic"])
@@ -60,23 +82,39 @@ class Comparison:
             held_out,
             whole.resample(rows, rng),
             whole.unlink(rows, rng),
+            target,
+            models,
         )
 
-    def beside(self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Found]]) -> dict[str, Found]:
-        """What a measure finds of the synthetic table and of each yardstick against the real rows.
+    def compare(self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Found]]) -> dict[str, Found]:
+        """Return the results of `measure` for the synthetic table and each reference table.
 
-        Rows held out are compared with the rest, not with a table that they may be part of.
+        Held-out rows are compared with the other real rows, not with a table that may contain them.
         """
-        others = {"synthetic": self.synthetic, "real": self.afresh, "independent": self.independent}
+        others = {"synthetic": self.synthetic, "real": self.resampled, "independent": self.independent}
         return measure(self.real, others) | measure(self.train, {"held_out": self.test})
+
+    def compare_records(
+        self, measure: Callable[[Records, Mapping[str, Records]], dict[str, Found]]
+    ) -> dict[str, Found]:
+        """Return the same for a measure of codes."""
+        return self.compare(
+            lambda real, others: measure(real.records, {name: t.records for name, t in others.items()})
+        )
+
+    def once(self, compute: Callable[[Comparison], Found]) -> Found:
+        """Return `compute(self)`, computed once: several metrics share it."""
+        if compute not in self._results:
+            self._results[compute] = compute(self)
+        return cast(Found, self._results[compute])
 
 
 def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.DataFrame]:
-    """The tables, each of some rows and, where no schema names columns, of those of the real one."""
+    """Read the tables. Refuse empty ones, and without a schema tables with different columns."""
     frames = {name: read_table(table, schema).frame for name, table in tables.items()}
     for name, frame in frames.items():
         if not len(frame):
-            raise InputError(f"the {name} table has no rows: there is nothing to compare")
+            raise InputError(f"the {name} table has no rows: give a table with rows")
     if schema is None:
         _check_same_columns(frames)
     return [*frames.values()]
@@ -87,12 +125,12 @@ def _check_same_columns(frames: Mapping[str, pd.DataFrame]) -> None:
     for role, frame in frames.items():
         if set(frame.columns) != names:
             raise InputError(
-                f"the {role} table has other columns than the real one: a schema says which to compare"
+                f"the {role} table has other columns than the real one: give a schema of the columns to use"
             )
 
 
 def _split(table: Coded, rng: np.random.Generator) -> tuple[Coded, Coded]:
-    """Rows to learn from and rows to be tried on, at least one of each; a table of one row is both."""
+    """Split rows for training and tests, at least one of each; a single row is used for both."""
     order = rng.permutation(len(table))
     cut = max(1, round((1 - TEST_SHARE) * len(table)))
     return table.take(order[:cut]), table.take(order[cut:] if cut < len(table) else order)

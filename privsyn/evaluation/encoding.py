@@ -1,7 +1,7 @@
-"""Real and synthetic rows in the same codes: bins and lists of values that fit both tables.
+"""Encode real and synthetic rows with the same bins and lists of values.
 
-What the schema gives is used as it stands, so that tables are compared on the bins they were made on. What it
-leaves open is read off all tables together: evaluation reads private rows anyway.
+Bins and values of the schema are used unchanged, so that tables are compared on the bins of the release. What
+the schema leaves open is taken from all tables together. Evaluation reads private rows anyway.
 """
 
 from __future__ import annotations
@@ -25,22 +25,16 @@ from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.identifiers import called_identifiers
-from privsyn.table.encoding.labels import (
-    MISSING,
-    RangeWords,
-    bin_labels,
-    date_range,
-    grid_words,
-    span_range,
-)
+from privsyn.table.encoding.labels import MISSING, RangeWords, bin_labels, date_range, grid_words, span_range
 from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.encoding.parsing import moments, numbers
+from privsyn.table.schema import columns
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
 
 MOST_VALUES = 500
-"""At most so many values or bins of a column are told apart; rarer values count as one."""
+"""Largest number of values or bins of a column; rarer values are counted together."""
 
 OTHER = "(other values)"
 
@@ -50,18 +44,18 @@ Kind = Literal["category", "number", "date"]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What all tables of a comparison share.
+    """The domain and the labels that all tables of a comparison share.
 
     Parameters
     ----------
     domain : Domain
     kinds : tuple of "category", "number" or "date"
     labels : tuple of tuple of str
-        ``labels[j][c]`` is code ``c`` of column ``j`` in words.
+        ``labels[j][c]`` is the label of code ``c`` of column ``j``.
     ranges : tuple of functions, or None for a category
-        How a range of each column's `Coded.numbers` is written.
+        The function that formats a range of each column's `Coded.numbers`.
     left_out : tuple of str
-        Columns that are not compared because they are called like identifiers and no schema says otherwise.
+        Columns that are not compared: their names look like identifiers, and there is no schema.
     """
 
     domain: Domain
@@ -72,19 +66,19 @@ class View:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The code of a missing cell in each column; -1 where no cell is missing."""
+        """Return the code of a missing cell in each column; -1 where no cell is missing."""
         return tuple(len(labels) - 1 if labels[-1] == MISSING else -1 for labels in self.labels)
 
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A table in codes, and its numbers as they are.
+    """A table in codes, with its exact numbers.
 
     Parameters
     ----------
     records : Records
     numbers : mapping of str to float array
-        The cells of each column of numbers or dates (days since 1970), NaN where there is none.
+        The cells of each column of numbers or dates (days since 1970), NaN where a cell is missing.
     """
 
     records: Records
@@ -94,16 +88,16 @@ class Coded:
         return len(self.records)
 
     def take(self, rows: Integers) -> Coded:
-        """Some of the rows, any of them more than once."""
+        """Return the rows at these positions; positions may repeat."""
         records = Records(self.records.domain, self.records.codes[rows])
         return Coded(records, {name: cells[rows] for name, cells in self.numbers.items()})
 
     def resample(self, n: int, rng: np.random.Generator) -> Coded:
-        """As many rows drawn afresh, with replacement: as near as any table of `n` rows can be expected."""
+        """Return `n` rows sampled with replacement: no table of `n` rows is expected to be closer."""
         return self.take(rng.integers(len(self), size=n))
 
     def unlink(self, n: int, rng: np.random.Generator) -> Coded:
-        """Every column drawn afresh by itself: right in each, and without any dependence."""
+        """Return `n` rows whose columns are sampled independently: correct shares, no dependence."""
         rows = rng.integers(len(self), size=(n, len(self.records.domain)))
         names = self.records.domain.names
         codes = np.take_along_axis(self.records.codes, rows, axis=0)
@@ -116,16 +110,21 @@ class Coded:
 def code_together(
     tables: Sequence[pd.DataFrame], schema: Schema | None = None, *, most_values: int | None = MOST_VALUES
 ) -> tuple[View, tuple[Coded, ...]]:
-    """All tables in the same codes.
+    """Encode all tables with the same codes.
 
     Parameters
     ----------
     tables : sequence of pandas.DataFrame
-        The first decides what kind a column is of, where there is no schema.
+        Without a schema the first table determines the kind of each column.
     schema : Schema, optional
-        Its columns are compared; without it, all. Identifiers and free text are not.
+        Its columns are compared; without a schema, all columns. Identifiers and free text are not.
     most_values : int, optional
-        Rarer values of a category than so many count as one; None tells all apart.
+        The number of values of a category that keep a code; rarer ones share one. None: all do.
+
+    Raises
+    ------
+    InputError
+        If a column is absent from a table, cannot be read, or no column is left to compare.
 
     Examples
     --------
@@ -135,39 +134,47 @@ def code_together(
     (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
     """
     chosen = draft_schema(tables[0]) if schema is None else schema
-    columns = chosen.coded
-    if not columns:
-        raise InputError("there is nothing to compare: all columns are identifiers or free text")
-    done = []
-    for name, column in columns.items():
+    coded_columns = chosen.coded
+    if not coded_columns:
+        raise InputError("no column can be compared: all are identifiers or free text")
+    encoded = []
+    for name, column in coded_columns.items():
         cells = [_column(table, name) for table in tables]
         words: RangeWords | None = None
         if isinstance(column, Time | Duration):
             words = partial(span_range, step=SECONDS[column.unit])
-            cells, column = [_steps(one, column) for one in cells], _in_steps(column)
+        if not isinstance(column, Categorical | Numerical | Datetime):
+            cells, column = (
+                [_steps(one, cast(columns.Ordinal, column)) for one in cells],
+                _in_steps(cast(columns.Ordinal, column)),
+            )
         if isinstance(column, Categorical):
             marks = () if schema is None else schema.markers(name)
             values = None if schema is None else column.values
-            done.append(_categories(cells, values, marks, most_values))
+            encoded.append(_categories(cells, values, marks, most_values))
         else:
-            done.append(_bins(cells, column, words, given=schema is not None and column.is_public))
-    sizes, ordered = tuple(len(one.labels) for one in done), tuple(one.ordered for one in done)
-    domain = Domain(tuple(columns), sizes, ordered)
+            encoded.append(_bins(cells, column, words, given=schema is not None and column.is_public))
+    sizes, ordered = tuple(len(one.labels) for one in encoded), tuple(one.ordered for one in encoded)
+    domain = Domain(tuple(coded_columns), sizes, ordered)
     coded = tuple(
         Coded(
-            Records(domain, np.column_stack([one.codes[place] for one in done])),
-            {name: one.numbers[place] for name, one in zip(columns, done, strict=True) if one.numbers},
+            Records(domain, np.column_stack([one.codes[index] for one in encoded])),
+            {
+                name: one.numbers[index]
+                for name, one in zip(coded_columns, encoded, strict=True)
+                if one.numbers
+            },
         )
-        for place in range(len(tables))
+        for index in range(len(tables))
     )
     left_out = called_identifiers(chosen) if schema is None else ()
-    kinds, labels, ranges = zip(*((one.kind, one.labels, one.ranges) for one in done), strict=True)
+    kinds, labels, ranges = zip(*((one.kind, one.labels, one.ranges) for one in encoded), strict=True)
     return View(domain, kinds, labels, ranges, left_out), coded
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """One column of all tables: codes for each table, and numbers where it has them."""
+    """One column of all tables: the codes for each table, and the numbers if it has any."""
 
     kind: Kind
     labels: tuple[str, ...]
@@ -179,14 +186,14 @@ class _Column:
 
 def _column(table: pd.DataFrame, name: str) -> pd.Series:
     if name not in table.columns:
-        raise InputError(f"column {name!r} is not in both tables: compare tables of the same columns")
+        raise InputError(f"column {name!r} is not in both tables: compare tables with the same columns")
     return table[name]
 
 
 def _categories(
     cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str], most: int | None
 ) -> _Column:
-    """Codes of values; those beyond the list, or beyond the `most` common, count as one."""
+    """Encode values; those outside the list, or beyond the `most` common ones, share one code."""
     factors = [_distinct(one.astype(OBJECT)) for one in cells]
     counts: Counter[Any] = Counter()
     for places, distinct in factors:
@@ -209,12 +216,12 @@ def _categories(
 
 
 def _bins(cells: Sequence[pd.Series], column: Ordinal, words: RangeWords | None, *, given: bool) -> _Column:
-    """Codes of bins of numbers or dates, and one for missing."""
+    """Encode numbers or dates in bins; missing cells have a code of their own."""
     dates = isinstance(column, Datetime)
     read = [_days(one) if dates else _numbers(one) for one in cells]
     floats = [np.where(np.isfinite(one), one, np.nan) for one in read]
     column = replace(column, bins=min(column.bins, MOST_VALUES))
-    column = column if given else _closed(column, floats, cells[0].name)
+    column = column if given else _bounded(column, floats, cells[0].name)
     grid = _grid(column, cells[0])
     seconds = isinstance(column, Datetime) and column.unit == "s"
     points = [one * DAY if seconds else np.floor(one) if dates else one for one in floats]
@@ -229,24 +236,24 @@ def _bins(cells: Sequence[pd.Series], column: Ordinal, words: RangeWords | None,
 
 
 def _days_in_words(low: float, high: float) -> str:
-    """A range of times in days since 1970."""
+    """Format a range of times in days since 1970."""
     return date_range(low * DAY, high * DAY + DAY - 1 if high == int(high) else high * DAY, DAY)
 
 
-def _in_steps(column: Time | Duration) -> Numerical:
-    """Times of day and lengths of time as whole numbers, with the bounds of the schema, if it gives any."""
-    low, high = column.steps if column.is_public else (None, None)
-    return Numerical(low, high, integer=True, bins=column.bins)
+def _in_steps(column: columns.Ordinal) -> Numerical:
+    """Return times of day and durations as numbers, with the bounds of the schema, if any."""
+    low, high = column.bounds if column.is_public else (None, None)
+    return Numerical(low, high, integer=column.fixed_decimals == 0, bins=column.bins)
 
 
-def _steps(cells: pd.Series, column: Time | Duration) -> pd.Series:
-    """The cells of such a column in its steps."""
-    wide = column if column.is_public else Duration("0:00", "1 day", unit=column.unit)
+def _steps(cells: pd.Series, column: columns.Ordinal) -> pd.Series:
+    """Return the cells of such a column as numbers of its steps."""
+    wide = column if column.is_public else column.with_bounds(None, whole=True)
     return pd.Series(cast(OrderedEncoder, choose_encoder(wide, cells.dtype)).read(cells))
 
 
 def _numbers(cells: pd.Series) -> Floats:
-    """The cells as doubles. Each different one is read once."""
+    """Return the cells as doubles; each distinct one is parsed once."""
     if family(cells.dtype) in ("integer", "real"):
         return cells.to_numpy(dtype=np.float64, na_value=np.nan)
     places, distinct = _distinct(cells)
@@ -254,7 +261,7 @@ def _numbers(cells: pd.Series) -> Floats:
 
 
 def _days(cells: pd.Series) -> Floats:
-    """The cells as days since 1970, on the clock they are written in."""
+    """Return the cells as days since 1970 in local time, as written."""
     places, distinct = _distinct(cells)
     seconds = moments(distinct)
     days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
@@ -262,22 +269,24 @@ def _days(cells: pd.Series) -> Floats:
 
 
 def _distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
-    """The different cells, and the place of each cell among them, -1 where it is missing."""
+    """Return the index of each cell among the distinct ones, -1 if missing, and the distinct cells."""
     try:
         places, distinct = pd.factorize(cells)
         return places, list(distinct)
     except TypeError:
         pass
-    raise InputError(f"column {cells.name!r}: holds cells that are neither numbers, dates nor text: drop it")
+    raise InputError(
+        f"column {cells.name!r}: contains cells that are neither numbers, dates nor text: drop the column"
+    )
 
 
-def _closed(column: Ordinal, floats: Sequence[Floats], name: object) -> Ordinal:
-    """The column with the bounds of all the rows."""
+def _bounded(column: Ordinal, floats: Sequence[Floats], name: object) -> Ordinal:
+    """Return the column with bounds around the rows of all tables."""
     try:
         return _around(column, floats)
-    except InputError:  # quotes the bounds, and here they are cells
+    except InputError:  # its text quotes the bounds, which are cells here
         pass
-    raise InputError(f"column {name!r}: its cells lie too far apart to be compared: give bounds in a schema")
+    raise InputError(f"column {name!r}: its range is too wide to be compared: give bounds in a schema")
 
 
 def _around(column: Ordinal, floats: Sequence[Floats]) -> Ordinal:
@@ -291,7 +300,7 @@ def _around(column: Ordinal, floats: Sequence[Floats]) -> Ordinal:
 
 
 def _grid(column: Ordinal, cells: pd.Series) -> Grid:
-    """The grid of the column's coder, in doubles: the tables may hold the same numbers in several dtypes."""
+    """Return the grid of the column's encoder in doubles: the dtypes of the tables may differ."""
     if isinstance(column, Datetime):
         return cast(OrderedEncoder, choose_encoder(column, OBJECT)).grid
     if column.integer is None and column.decimals is None and family(cells.dtype) == "integer":

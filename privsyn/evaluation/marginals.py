@@ -1,34 +1,38 @@
-"""How far tables of counts lie apart: total variation over margins, and the dependence that pairs show."""
+"""Metrics of marginals: total variation, range queries, and the association of pairs of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import comb, nan, prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privsyn.evaluation.comparison import SEED
+from privsyn.evaluation.metric import mean_and_max
 from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats, Ints, keep
 
-SEED = 20240607
-"""Of every sample of margins and queries: the same in every run, so that runs can be compared."""
+if TYPE_CHECKING:
+    from privsyn.evaluation.comparison import Comparison
 
 MOST_PAIRS = 1000
-"""All pairs of 45 columns; of a wider table a fixed sample."""
+"""All pairs of 45 columns; a fixed sample for wider tables."""
 
 TRIPLES = 100
 
 DENSE = 2**22
-"""Cells: a bigger table of counts is kept only where some row falls."""
+"""Number of cells; larger marginals are stored sparsely."""
 
 QUERIES = 1000
 CONDITIONS = 3
 
 
 def sample_of_margins(names: Attributes, order: int, most: int) -> list[Attributes]:
-    """All sets of `order` names, or a fixed sample of `most` of them.
+    """Return all sets of `order` names, or a fixed sample of `most` of them.
 
     >>> sample_of_margins(("a", "b", "c"), 2, 10)
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
@@ -41,7 +45,7 @@ def sample_of_margins(names: Attributes, order: int, most: int) -> list[Attribut
 
 
 def _combination(n: int, order: int, index: int) -> list[int]:
-    """The combination at this place of the lexicographic order, without listing those before it."""
+    """Return the combination at this index in lexicographic order, without enumeration."""
     places, first = [], 0
     for left in range(order, 0, -1):
         while index >= (skipped := comb(n - first - 1, left - 1)):
@@ -53,7 +57,7 @@ def _combination(n: int, order: int, index: int) -> list[int]:
 
 
 def shares(tables: Sequence[Records], attributes: Attributes) -> list[Floats]:
-    """Each table's share of rows in the cells of a margin, flat; the same cells for all tables."""
+    """Return the share of rows in the cells of a marginal for each table, flat, with the same cells."""
     domain = tables[0].domain.project(attributes)
     axes = tables[0].domain.axes(attributes)
     cells = []
@@ -73,7 +77,7 @@ def shares(tables: Sequence[Records], attributes: Attributes) -> list[Floats]:
 def margin_errors(
     real: Records, others: Mapping[str, Records], margins: Sequence[Attributes]
 ) -> dict[str, Floats]:
-    """Total variation between the real and each other table, in every margin."""
+    """Return the total variation between the real and each other table, for every marginal."""
     errors = {name: np.empty(len(margins)) for name in others}
     for place, attributes in enumerate(margins):
         truth, *rest = shares([real, *others.values()], attributes)
@@ -84,18 +88,18 @@ def margin_errors(
 
 @dataclass(frozen=True, eq=False)
 class PairErrors:
-    """What pairs of columns say of one table against the real.
+    """Errors and associations of all pairs of columns.
 
-    All are matrices, symmetric, NaN where not looked at. `real_...` are those of the real table.
+    All are symmetric matrices, NaN for pairs that are not sampled.
 
     Parameters
     ----------
     error : array of shape (d, d)
         Total variation.
     cramers_v, real_cramers_v : array of shape (d, d)
-        0 for independent columns, 1 where one decides the other.
+        0 for independent columns, 1 if one determines the other.
     spearman, real_spearman : array of shape (d, d)
-        Rank correlation of columns with an order; between bins, without missing cells.
+        Rank correlation of ordered columns, computed on bins, without missing cells.
     """
 
     error: Floats
@@ -106,17 +110,17 @@ class PairErrors:
 
     @property
     def errors(self) -> Floats:
-        """The errors of the pairs that were looked at, each once."""
+        """Return the errors of the sampled pairs, each once."""
         return _each_once(self.error)
 
     @property
     def cramers_v_errors(self) -> Floats:
-        """How far Cramer's V is from the real, for each pair."""
+        """Return the absolute differences of Cramér's V."""
         return _each_once(np.abs(self.cramers_v - self.real_cramers_v))
 
     @property
     def spearman_errors(self) -> Floats:
-        """How far the rank correlation is from the real, for each pair that has one."""
+        """Return the absolute differences of the rank correlation, for pairs that have one."""
         return _each_once(np.abs(self.spearman - self.real_spearman))
 
 
@@ -126,7 +130,7 @@ def _each_once(matrix: Floats) -> Floats:
 
 
 def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, PairErrors]:
-    """`PairErrors` of every other table."""
+    """Return the `PairErrors` of every other table."""
     domain = real.domain
     shape = (len(domain), len(domain))
     result = {name: PairErrors(*(np.full(shape, nan) for _ in range(5))) for name in others}
@@ -147,13 +151,13 @@ def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, Pai
 
 
 def _spearman(table: Floats, domain: Domain, a: int, b: int) -> float:
-    """Rank correlation between the codes in order; NaN where a column has none."""
+    """Return the rank correlation of ordered codes; NaN for an unordered column."""
     rows, columns = domain.ordered[a], domain.ordered[b]
     return spearman(table[:rows, :columns]) if rows and columns else nan
 
 
 def cramers_v(table: Floats) -> float:
-    """How far two columns depend on each other; 0 where one of them is constant.
+    """Return Cramér's V of a table of shares; 0 if a column is constant.
 
     >>> cramers_v(np.array([[0.5, 0.0], [0.0, 0.5]])), cramers_v(np.array([[0.25, 0.25], [0.25, 0.25]]))
     (1.0, 0.0)
@@ -168,7 +172,7 @@ def cramers_v(table: Floats) -> float:
 
 
 def spearman(table: Floats) -> float:
-    """Rank correlation of the rows' and the columns' order, ties at their middle; 0 if one is constant.
+    """Return Spearman's correlation of a table of shares, ties at their middle rank; 0 if one is constant.
 
     >>> f"{spearman(np.array([[0.0, 0.5], [0.5, 0.0]])):.3f}"
     '-1.000'
@@ -184,7 +188,7 @@ def spearman(table: Floats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Queries, a row each: three columns, and the first and last code that each lets pass."""
+    """Range queries, one in each row: three columns, and the first and last code of each range."""
 
     axes: Ints
     first: Ints
@@ -193,13 +197,13 @@ class Queries:
     def __post_init__(self) -> None:
         keep(self, "axes", "first", "last")
         if not self.axes.shape == self.first.shape == self.last.shape:
-            raise ValueError("columns and their ranges are not one for one")
+            raise ValueError("columns and ranges have different shapes")
 
 
 def make_queries(real: Records) -> Queries:
-    """The same queries for the same table: a random range of an ordered column, one value of another.
+    """Return random queries with a fixed seed: a range of an ordered column, one value of another.
 
-    The value is that of a random real row, so that answers are not all near zero.
+    The value is taken from a random real row, so that answers are not all near zero.
     """
     rng = np.random.default_rng(SEED + 1)
     sizes = np.array(real.domain.sizes)
@@ -215,19 +219,76 @@ def make_queries(real: Records) -> Queries:
 
 
 def answer(queries: Queries, records: Records) -> Floats:
-    """The share of rows that each query picks out."""
+    """Return the share of rows that each query selects."""
     shares = np.empty(len(queries.axes))
     for place, (axes, first, last) in enumerate(zip(queries.axes, queries.first, queries.last, strict=True)):
-        picked = np.ones(len(records), dtype=bool)
+        selected = np.ones(len(records), dtype=bool)
         for axis, low, high in zip(axes, first, last, strict=True):
             codes = records.codes[:, axis]
-            picked &= codes == low if low == high else (codes >= low) & (codes <= high)
-        shares[place] = picked.mean()
+            selected &= codes == low if low == high else (codes >= low) & (codes <= high)
+        shares[place] = selected.mean()
     return shares
 
 
 def query_errors(real: Records, others: Mapping[str, Records]) -> dict[str, Floats]:
-    """How far each table's answers are from those of the real one."""
+    """Return the absolute error of each answer, for each other table."""
     queries = make_queries(real)
     truth = answer(queries, real)
     return {name: np.abs(answer(queries, other) - truth) for name, other in others.items()}
+
+
+def marginals_of(names: Attributes, order: int) -> list[Attributes]:
+    """Return the sample of marginals of 1, 2 or 3 columns that is compared."""
+    return sample_of_margins(names, order, {1: len(names), 2: MOST_PAIRS, 3: TRIPLES}[order])
+
+
+def one_way_errors(comparison: Comparison) -> dict[str, Floats]:
+    """Return the errors of all one-way marginals."""
+    margins = marginals_of(comparison.view.domain.names, 1)
+    return comparison.compare_records(partial(margin_errors, margins=margins))
+
+
+def triple_errors(comparison: Comparison) -> dict[str, Floats]:
+    """Return the errors of the sampled marginals of three columns."""
+    margins = marginals_of(comparison.view.domain.names, 3)
+    return comparison.compare_records(partial(margin_errors, margins=margins))
+
+
+def pairs_of(comparison: Comparison) -> dict[str, PairErrors]:
+    """Return the errors and associations of pairs."""
+    return comparison.compare_records(compare_pairs)
+
+
+def _of_pairs(errors: Callable[[PairErrors], Floats]) -> Callable[[Comparison], dict[str, Floats]]:
+    return lambda comparison: {name: errors(pairs) for name, pairs in comparison.once(pairs_of).items()}
+
+
+COUNTS, NUMBERS = "Tables of counts", "Numbers and associations"
+
+ERRORS = {
+    **mean_and_max("one_way", "one column", one_way_errors, group=COUNTS),
+    **mean_and_max("pair", "two columns", _of_pairs(lambda p: p.errors), group=COUNTS, headline=True),
+    **mean_and_max("triple", "three columns", triple_errors, group=COUNTS, headline=True),
+    **mean_and_max(
+        "query", "range queries", lambda c: c.compare_records(query_errors), group=COUNTS, headline=True
+    ),
+}
+
+ASSOCIATIONS = {
+    **mean_and_max(
+        "cramers_v",
+        "Cramér's V",
+        _of_pairs(lambda p: p.cramers_v_errors),
+        group=NUMBERS,
+        unit="Cramér's V",
+        mean="mean difference",
+    ),
+    **mean_and_max(
+        "spearman",
+        "Spearman",
+        _of_pairs(lambda p: p.spearman_errors),
+        group=NUMBERS,
+        unit="correlation",
+        mean="mean difference",
+    ),
+}

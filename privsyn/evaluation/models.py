@@ -1,6 +1,6 @@
-"""Models as judges: what is learnt from synthetic rows is tried on real ones, and tables are told apart.
+"""Scores by models: train on synthetic rows and test on real ones, or classify rows as real or synthetic.
 
-Imported only when models are wanted: scikit-learn takes a second to load.
+Imported only when models are trained: scikit-learn takes a second to load.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from privsyn.evaluation.encoding import Coded, View
 from privsyn.marginals.types import Codes, Floats, Ints
 
 MOST_ROWS = 100_000
-"""A model learns from at most so many rows."""
+"""Largest number of training rows."""
 
 MOST_CLASSES = 10
-"""A target of more values keeps its commonest; the rest count as one."""
+"""Largest number of classes. Of more values the most frequent are kept; the others form one class."""
 
 FEW_NUMBERS = 10
-"""Numbers that take at most so many values are classes."""
+"""A numeric target with at most this number of distinct values is classified."""
 
 MOST_CATEGORIES = 255
-"""What gradient boosting can take; a longer list is handled as if it had an order."""
+"""Largest number of categories that gradient boosting accepts; longer lists are treated as ordered."""
 
 FEW_ROWS = 10
-"""A class of fewer test rows is no part of AUC and F1: its own AUC is off by 0.1 and more by chance alone."""
+"""A class of fewer test rows is left out of AUC and F1: its own AUC varies by 0.1 and more by chance."""
 
 L2 = 1.0
 """Penalty on the leaves of gradient boosting, XGBoost's default. Without it the value of a leaf is a sum of
@@ -52,7 +52,7 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be predicted, in the form all tables can be asked in.
+    """What is predicted: the target, and its classes if it is classified.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Task:
 
     @classmethod
     def of(cls, view: View, real: Coded, target: str) -> Task:
-        """Regression for a column of more than `FEW_NUMBERS` different numbers, else classification."""
+        """Choose regression for more than `FEW_NUMBERS` distinct numbers, else classification."""
         if target in real.numbers:
             numbers = real.numbers[target]
             if len(np.unique(numbers[~np.isnan(numbers)])) > FEW_NUMBERS:
@@ -81,7 +81,7 @@ class Task:
         return cls(target, classes)
 
     def split(self, table: Coded) -> tuple[Codes, npt.NDArray]:
-        """The other columns in codes, and the target; a row without the number to predict is left out."""
+        """Return the other columns in codes, and the target; rows without a target are left out."""
         records = table.records
         (axis,) = records.domain.axes((self.target,))
         features, codes = np.delete(records.codes, axis, axis=1), records.codes[:, axis]
@@ -92,58 +92,58 @@ class Task:
         return features[known], numbers[known]
 
 
-class Judged(NamedTuple):
-    """A score, and the influence of each test row on it where that is worked out: see `chance`."""
+class ModelScore(NamedTuple):
+    """A score, and the influence of each test row on it, for AUC and R2: see `chance`."""
 
-    score: float
+    value: float
     influence: Floats = np.empty(0)
 
 
-def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, Judged]:
-    """Scores on `test` of two models that learnt from `train`.
+def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, ModelScore]:
+    """Return the scores on `test` of two models trained on `train`, by ``model_score``.
 
-    A classifier has accuracy, AUC (the mean over classes, each against the rest, where there are more than
-    two) and macro-F1, both over the classes of at least `FEW_ROWS` test rows; a regression R2 and the mean
-    absolute error in the unit of the target.
+    A classifier has accuracy, AUC and macro-F1. With more than two classes the AUC is the mean over classes,
+    each against the rest. AUC and F1 are over the classes of at least `FEW_ROWS` test rows. A regression has
+    R2 and the mean absolute error in the unit of the target.
     """
-    known, answers = task.split(_at_most(train, MOST_ROWS))
-    asked, truth = task.split(test)
-    if not len(answers) or not len(truth):
+    features, targets = task.split(_at_most(train, MOST_ROWS))
+    test_features, truth = task.split(test)
+    if not len(targets) or not len(truth):
         return {}
-    scores: dict[str, Judged] = {}
-    for name, model in _models(view, task, known, answers).items():
+    evaluate = _score_regression if task.classes is None else _score_classes
+    scores: dict[str, ModelScore] = {}
+    for name, model in _models(view, task, targets).items():
         with _quiet():
-            model.fit(known, answers)
-            judged = _judge_numbers if task.classes is None else _judge_classes
-            scores |= {f"{name}_{score}": value for score, value in judged(model, asked, truth).items()}
+            model.fit(features, targets)
+            scores |= {f"{name}_{key}": score for key, score in evaluate(model, test_features, truth).items()}
     return scores
 
 
-def guessing(task: Task, train: Coded, test: Coded) -> dict[str, Judged]:
-    """The scores of a guess that looks at no other column, under the names that `learning` uses."""
-    known, answers = task.split(train)
-    asked, truth = task.split(test)
-    if not len(answers) or not len(truth):
+def guessing(task: Task, train: Coded, test: Coded) -> dict[str, ModelScore]:
+    """Return the scores of a prediction that uses no other column, under the names of `learning`."""
+    features, targets = task.split(train)
+    test_features, truth = task.split(test)
+    if not len(targets) or not len(truth):
         return {}
     if task.classes is None:
-        scores = _judge_numbers(DummyRegressor().fit(known, answers), asked, truth)
+        scores = _score_regression(DummyRegressor().fit(features, targets), test_features, truth)
     else:
-        scores = _judge_classes(DummyClassifier().fit(known, answers), asked, truth)
+        scores = _score_classes(DummyClassifier().fit(features, targets), test_features, truth)
     return {f"{model}_{score}": value for model in ("boosting", "linear") for score, value in scores.items()}
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """One thread, and no word of a model that would want more steps: it is compared as it is.
+    """Use one thread, and silence convergence warnings: models are compared with the default effort.
 
-    Threads that wait for a core that something else holds take many times as long as one thread alone.
+    On a busy machine several threads take many times as long as one, because they wait for each other.
     """
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def _models(view: View, task: Task, known: npt.NDArray, answers: npt.NDArray) -> dict[str, Any]:
+def _models(view: View, task: Task, targets: npt.NDArray) -> dict[str, Any]:
     (axis,) = view.domain.axes((task.target,))
     sizes = np.delete(view.domain.sizes, axis)
     ordered = np.delete(view.domain.ordered, axis)
@@ -158,7 +158,7 @@ def _models(view: View, task: Task, known: npt.NDArray, answers: npt.NDArray) ->
     if task.classes is None:
         boosting: Any = HistGradientBoostingRegressor(**options)
         return {"boosting": boosting, "linear": make_pipeline(one_hot, Ridge())}
-    if len(np.unique(answers)) < 2:
+    if len(np.unique(targets)) < 2:
         return {"boosting": DummyClassifier(), "linear": DummyClassifier()}
     return {
         "boosting": HistGradientBoostingClassifier(**options),
@@ -166,55 +166,55 @@ def _models(view: View, task: Task, known: npt.NDArray, answers: npt.NDArray) ->
     }
 
 
-def _judge_classes(model: Any, asked: npt.NDArray, truth: npt.NDArray) -> dict[str, Judged]:
-    chances = np.zeros((len(asked), int(max(truth.max(), model.classes_.max())) + 1))
-    chances[:, model.classes_] = model.predict_proba(asked)
-    guess = chances.argmax(axis=1)
+def _score_classes(model: Any, features: npt.NDArray, truth: npt.NDArray) -> dict[str, ModelScore]:
+    probabilities = np.zeros((len(features), int(max(truth.max(), model.classes_.max())) + 1))
+    probabilities[:, model.classes_] = model.predict_proba(features)
+    guess = probabilities.argmax(axis=1)
     present, rows = np.unique(truth, return_counts=True)
     common = present[rows >= FEW_ROWS] if (rows >= FEW_ROWS).any() else present
     return {
-        "accuracy": Judged(float(accuracy_score(truth, guess))),
-        "auc": _auc(truth, chances, present, common),
-        "f1": Judged(float(f1_score(truth, guess, labels=common, average="macro", zero_division=0))),
+        "accuracy": ModelScore(float(accuracy_score(truth, guess))),
+        "auc": _auc(truth, probabilities, present, common),
+        "f1": ModelScore(float(f1_score(truth, guess, labels=common, average="macro", zero_division=0))),
     }
 
 
-def _auc(truth: npt.NDArray, chances: Floats, present: Ints, common: Ints) -> Judged:
+def _auc(truth: npt.NDArray, probabilities: Floats, present: Ints, common: Ints) -> ModelScore:
     """Return the AUC of two classes, or else the mean over the common ones, each against the rest."""
     if len(present) < 2:
-        return Judged(np.nan)
+        return ModelScore(np.nan)
     if len(present) == 2:
         no, yes = present
-        both = np.maximum(chances[:, no] + chances[:, yes], 1e-12)
-        sides = [(truth == yes, chances[:, yes] / both)]
+        total = np.maximum(probabilities[:, no] + probabilities[:, yes], 1e-12)
+        sides = [(truth == yes, probabilities[:, yes] / total)]
     else:
-        sides = [(truth == one, chances[:, one]) for one in common]
-    return Judged(
+        sides = [(truth == one, probabilities[:, one]) for one in common]
+    return ModelScore(
         float(np.mean([roc_auc_score(*side) for side in sides])),
         np.mean([influence_on_auc(*side) for side in sides], axis=0),
     )
 
 
-def _judge_numbers(model: Any, asked: npt.NDArray, truth: npt.NDArray) -> dict[str, Judged]:
-    guess = model.predict(asked)
-    r2 = Judged(np.nan)
+def _score_regression(model: Any, features: npt.NDArray, truth: npt.NDArray) -> dict[str, ModelScore]:
+    guess = model.predict(features)
+    r2 = ModelScore(np.nan)
     if len(truth) > 1:
-        r2 = Judged(float(r2_score(truth, guess)), influence_on_r2(truth, guess))
-    return {"r2": r2, "mean_error": Judged(float(mean_absolute_error(truth, guess)))}
+        r2 = ModelScore(float(r2_score(truth, guess)), influence_on_r2(truth, guess))
+    return {"r2": r2, "mean_error": ModelScore(float(mean_absolute_error(truth, guess)))}
 
 
 def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float:
-    """The AUC of gradient boosting at telling real rows from others; 0.5 where it cannot.
+    """Return the AUC of gradient boosting that classifies rows as real or not; 0.5 is chance.
 
-    It learns from half of the rows and is tried on the other half, as many real ones as others. It sees
-    numbers in bins, or as they are: then what happens within a bin gives rows away, too.
+    It trains on half of the rows and is tested on the other half, with equal numbers of both kinds. Numbers
+    are binned, or exact: then differences within a bin count, too.
     """
     rng = np.random.default_rng(SEED)
     rows = min(len(real), len(other), PROPENSITY_ROWS)
     if rows < 4:
         return np.nan
-    drawn = [table.take(rng.permutation(len(table))[:rows]) for table in (real, other)]
-    sides = [table.records.codes if in_bins else _as_they_are(table) for table in drawn]
+    samples = [table.take(rng.permutation(len(table))[:rows]) for table in (real, other)]
+    sides = [table.records.codes if in_bins else _exact_numbers(table) for table in samples]
     domain = view.domain
     nominal = [
         not bins and s <= MOST_CATEGORIES for bins, s in zip(domain.ordered, domain.sizes, strict=True)
@@ -226,12 +226,12 @@ def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float
     truth = np.repeat([0, 1], rows - half)
     with _quiet():
         model.fit(np.vstack([side[:half] for side in sides]), np.repeat([0, 1], half))
-        chances = model.predict_proba(np.vstack([side[half:] for side in sides]))
-    return float(roc_auc_score(truth, chances[:, 1]))
+        probabilities = model.predict_proba(np.vstack([side[half:] for side in sides]))
+    return float(roc_auc_score(truth, probabilities[:, 1]))
 
 
-def _as_they_are(table: Coded) -> Floats:
-    """Numbers as they are, and the codes of what has none."""
+def _exact_numbers(table: Coded) -> Floats:
+    """Return exact numbers, and the codes of other columns."""
     records = table.records
     columns = [table.numbers.get(name, records.codes[:, axis]) for axis, name in enumerate(records.domain)]
     return np.column_stack(columns).astype(np.float64)

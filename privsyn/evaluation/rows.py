@@ -1,30 +1,37 @@
-"""Columns one by one, and whole rows: distances of numbers, missing cells, rare values, distinct rows."""
+"""Metrics of numbers, cells and whole rows."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import wasserstein_distance
 
+from privsyn.evaluation.comparison import SEED
 from privsyn.evaluation.encoding import Coded, View
-from privsyn.evaluation.marginals import SEED
+from privsyn.evaluation.metric import Metric, Score, for_each_table, mean_and_max
 from privsyn.marginals.domain import Records
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats, Ints
 
+if TYPE_CHECKING:
+    from privsyn.evaluation.comparison import Comparison
+
 RARE = 0.01
-"""A value is rare if it has less than this share of the real rows."""
+"""A value is rare below this share of the real rows."""
 
 NEAREST_ROWS = 200
-"""So many rows look for their nearest real one, among at most `NEAREST_AMONG`."""
+"""Number of rows whose nearest real row is searched, among at most `NEAREST_AMONG`."""
 
 NEAREST_AMONG = 50_000
 
 
 def wasserstein(real: Floats, other: Floats) -> float:
-    """How far the numbers would have to be moved, on average, in standard deviations of the real ones.
+    """Return the Wasserstein distance, in standard deviations of the real numbers.
 
-    Missing cells are left out. Where one table has no number at all: 0 if the other has none either, else 1.
+    Missing cells are ignored. The distance is 0 if both tables have no number, and 1 if one has none.
 
     >>> wasserstein(np.array([0.0, 2.0, 2.0, 0.0]), np.array([1.0, 3.0]))
     1.0
@@ -32,13 +39,13 @@ def wasserstein(real: Floats, other: Floats) -> float:
     real, other = real[~np.isnan(real)], other[~np.isnan(other)]
     if not len(real) or not len(other):
         return float(len(real) != len(other))
-    moved = float(wasserstein_distance(real, other))
+    distance = float(wasserstein_distance(real, other))
     deviation = float(real.std())
-    return moved / deviation if deviation > 0 else moved
+    return distance / deviation if deviation > 0 else distance
 
 
 def missing_patterns(view: View, real: Records, other: Records) -> float:
-    """Total variation between the patterns of missing cells, a pattern being which columns are missing."""
+    """Return the total variation between the distributions of the set of missing columns of a row."""
     missing = np.array(view.missing)
     ours, theirs = (_rows(np.packbits(table.codes == missing, axis=1)) for table in (real, other))
     _, places = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
@@ -47,7 +54,7 @@ def missing_patterns(view: View, real: Records, other: Records) -> float:
 
 
 def rare_covered(real: Records, other: Records) -> float:
-    """Of the rare values of all columns, the share that occurs at all; NaN if none is rare."""
+    """Return the share of rare values that occur in the other table; NaN if none is rare."""
     rare = covered = 0
     for ours, theirs in _one_ways(real, other):
         is_rare = (ours > 0) & (ours < RARE * len(real))
@@ -57,39 +64,63 @@ def rare_covered(real: Records, other: Records) -> float:
 
 
 def unseen(real: Records, other: Records) -> float:
-    """The share of cells that hold a value no real row has in that column."""
+    """Return the share of cells with a value that no real row has in that column."""
     return float(np.mean([theirs[ours == 0].sum() / len(other) for ours, theirs in _one_ways(real, other)]))
 
 
 def distinct_rows(table: Records) -> float:
-    """The share of rows that is left when copies are taken out."""
+    """Return the share of rows that remain without duplicates."""
     return len(np.unique(_rows(table.codes))) / len(table)
 
 
 def identical_rows(real: Records, other: Records) -> float:
-    """The share of rows that equal some real row, in codes. A diagnostic: it does not measure privacy."""
+    """Return the share of rows that equal a real row, in codes. A diagnostic: it does not measure privacy."""
     return float(np.isin(_rows(other.codes), _rows(real.codes)).mean())
 
 
 def nearest_row(real: Records, other: Records) -> float:
-    """In how many columns a row differs from the real row most like it, on average over a sample.
+    """Return the mean number of columns in which a row differs from the nearest real row, over a sample.
 
     A diagnostic: it does not measure privacy.
     """
     rng = np.random.default_rng(SEED)
-    among = real.codes[rng.permutation(len(real))[:NEAREST_AMONG]]
-    differ = []
+    candidates = real.codes[rng.permutation(len(real))[:NEAREST_AMONG]]
+    differences = []
     for row in other.codes[rng.permutation(len(other))[:NEAREST_ROWS]]:
-        alike = np.zeros(len(among), np.int16)
+        equal = np.zeros(len(candidates), np.int16)
         for axis, code in enumerate(row):
-            alike += among[:, axis] == code
-        differ.append(len(row) - int(alike.max()))
-    return float(np.mean(differ))
+            equal += candidates[:, axis] == code
+        differences.append(len(row) - int(equal.max()))
+    return float(np.mean(differences))
 
 
-def numbers_moved(real: Coded, other: Coded) -> dict[str, float]:
-    """`wasserstein` of each column that has numbers."""
-    return {name: wasserstein(cells, other.numbers[name]) for name, cells in real.numbers.items()}
+def wasserstein_of_columns(comparison: Comparison) -> dict[str, Floats]:
+    """Return the distances of the columns with numbers, in the order of the real table's `numbers`."""
+
+    def distances(real: Coded, other: Coded) -> Floats:
+        return np.array([wasserstein(cells, other.numbers[name]) for name, cells in real.numbers.items()])
+
+    return comparison.compare(lambda real, others: {name: distances(real, t) for name, t in others.items()})
+
+
+def _distinct_rows(comparison: Comparison) -> Score:
+    tables = comparison.synthetic, comparison.real, comparison.independent
+    synthetic, real, independent = (distinct_rows(table.records) for table in tables)
+    return Score(synthetic, real=real, independent=independent)
+
+
+def _likeness(measure: Callable[[Records, Records], float]) -> Callable[[Comparison], Score]:
+    """Compare without resampled rows: they are real rows, so the result would be trivial."""
+
+    def compute(comparison: Comparison) -> Score:
+        real = comparison.real.records
+        return Score(
+            measure(real, comparison.synthetic.records),
+            held_out=measure(comparison.train.records, comparison.test.records),
+            independent=measure(real, comparison.independent.records),
+        )
+
+    return compute
 
 
 def _one_ways(real: Records, other: Records) -> list[tuple[Ints, Ints]]:
@@ -100,6 +131,47 @@ def _one_ways(real: Records, other: Records) -> list[tuple[Ints, Ints]]:
 
 
 def _rows(cells: npt.NDArray) -> npt.NDArray:
-    """Each row as one item that can be compared."""
+    """Return each row as one item that can be compared."""
     whole = np.ascontiguousarray(cells)
     return whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1]))).ravel()
+
+
+NUMBERS = mean_and_max(
+    "wasserstein",
+    "Wasserstein distance",
+    wasserstein_of_columns,
+    group="Numbers and associations",
+    unit="standard deviations",
+    mean="mean",
+)
+
+CELLS = "Rows and cells"
+ROWS = {
+    "missing_patterns": Metric(
+        "patterns of missing cells",
+        lambda c: for_each_table(lambda real, other: missing_patterns(c.view, real, other))(c),
+        CELLS,
+    ),
+    "rare_covered": Metric(
+        "rare values that occur", for_each_table(rare_covered), CELLS, "share of rare values", "higher"
+    ),
+    "unseen": Metric("cells with unseen values", for_each_table(unseen), CELLS, "share of cells"),
+    "distinct_rows": Metric("distinct rows", _distinct_rows, CELLS, better="neither"),
+}
+
+DIAGNOSTIC = "diagnostic, not privacy"
+LIKENESS = {
+    "identical_rows": Metric(
+        f"rows equal to a real one ({DIAGNOSTIC})",
+        _likeness(identical_rows),
+        "Likeness of single rows",
+        better="neither",
+    ),
+    "nearest_row": Metric(
+        f"columns to nearest row ({DIAGNOSTIC})",
+        _likeness(nearest_row),
+        "Likeness of single rows",
+        "columns",
+        "neither",
+    ),
+}

@@ -18,13 +18,13 @@ STEP = 1.5
 """A further step of the density must take so many times ln(cells) off the squared residuals, in variances of
 the noise: two such for a spike, which so stands out by 5 standard deviations where there are 1,000 cells."""
 
-LEAST = 12.0
+LEAST = 4.0
 """Standard deviations of noise: a group of fewer records says nothing by itself."""
 
 UNSEEN = 0.7
 """Standard deviations: of a piece with less, so much is taken to be there."""
 
-HEAVY = 1 / 8
+HEAVY = 1 / 32
 """Of the records: an interval of twice as many is halved."""
 
 SPIKE = 2.0
@@ -70,10 +70,11 @@ def join_cells(counts: Floats, sigma: float, axis: Axis) -> tuple[Codes, Floats]
     >>> counts = np.array([900.0, 52, 45, 55, 48, 3, -5, 2, 0, 1])
     >>> group, expected = join_cells(counts, 4.0, Axis(np.ones(10), 4))
     >>> group.tolist(), expected.round().tolist()
-    ([0, 1, 2, 2, 2, 3, 3, 3, 3, 3], [900.0, 50.0, 50.0, 50.0, 50.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    ([0, 1, 1, 2, 3, 3, 3, 3, 3, 3], [900.0, 50.0, 50.0, 50.0, 50.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     """
     expected = fit_steps(counts, sigma, axis.widths)
-    spikes = _spikes(expected / axis.widths, expected >= LEAST * sigma)
+    enough = expected >= max(LEAST * sigma, expected.sum() / axis.groups)
+    spikes = _spikes(expected / axis.widths, enough)
     starts = np.union1d(_equal_intervals(axis), [edge for cell in spikes for edge in (cell, cell + 1)])
     starts = starts[starts < len(counts)].astype(np.int64)
     starts = _halved(starts, expected, max(LEAST * sigma, HEAVY * expected.sum()))

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from privsyn.inference.error_bars import Certainty
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
-
-Method = Literal["default", "published"]
 
 
 @dataclass(frozen=True, eq=False)

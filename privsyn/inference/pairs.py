@@ -150,16 +150,23 @@ def estimate_pairs(
 
     dispersions = np.ones(len(measured))
     tables = list(map(Marginal, domains, expected))
-    alone = []  # pairs without a copula
+    # By whether a copula explains a pair, and whether its cells depart each by itself: the likelihoods.
+    kinds: dict[tuple[bool, bool], dict[int, Floats]] = {}
     for i in smooth:
         found = smoother.expect(measured[i], expected[i], sides[i])
-        alone += [i] if found is expected[i] else []
+        told = [
+            smoother.likelihood(measured[i], found),
+            smoother.likelihood_by_cells(measured[i], found),
+        ]
+        by_cells = bool(told[1].max() > told[0].max())
+        kind = kinds.setdefault((found is not expected[i], by_cells), {})
+        kind[i] = told[by_cells] + scores[i] * (found is expected[i])
         expected[i] = found
-    for kind in (alone, [i for i in smooth if i not in set(alone)]):
-        told = [smoother.likelihood(measured[i], expected[i]) + scores[i] * (kind is alone) for i in kind]
-        dispersions[kind] = pooled_dispersions(told, total)
+    for (_, by_cells), kind in kinds.items():
+        dispersions[list(kind)] = pooled_dispersions(list(kind.values()), total)
+        draw = smoother.denoise_by_cells if by_cells else smoother.denoise
         for i in kind:
-            drawn = smoother.denoise(measured[i], expected[i], dispersions[i], sides[i])
+            drawn = draw(measured[i], expected[i], dispersions[i], sides[i])
             tables[i] = fit_margins(possible.fit(drawn, sides[i]), sides[i]) if possible.masks else drawn
 
     def draw_nominal(known: list[Floats], inflated: float = 1.0) -> None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privsyn.inference.copula import best_correlation, copula, hermite
-from privsyn.inference.denoising import FLOOR, settle
-from privsyn.inference.dispersion import DISPERSIONS
+from privsyn.inference.denoising import FLOOR, denoise, settle
+from privsyn.inference.dispersion import DISPERSIONS, residual_likelihood
 from privsyn.inference.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
-from privsyn.marginals.coarse import join
+from privsyn.marginals.coarse import coarsen, join
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -23,7 +23,7 @@ from privsyn.marginals.types import Codes, Floats
 
 SMOOTHNESSES = (0.25, 0.5, 0.75, 1.0, 1.5)
 MOST_SEEN = 200  # pairs that decide how smooth all are
-GAINED = 1.0  # in log-likelihood: what a correlation has to explain
+GAINED = 2.0  # in log-likelihood: what a correlation has to explain; noise alone does in 1 pair of 20
 
 
 def is_smooth(pair: Domain) -> bool:
@@ -76,6 +76,22 @@ class Smoother:
         prior = np.outer(a.variances, b.variances).ravel() * self._total(measured)
         scatter = np.multiply.outer(DISPERSIONS, prior) + float(measured.variance.mean())
         return np.asarray(-0.5 * (np.log(scatter) + found / scatter).sum(axis=1))
+
+    def likelihood_by_cells(self, measured: Measurement, expected: Floats) -> Floats:
+        """Return the same where each cell departs by itself, as far as it is expected to hold records."""
+        mean = join(expected, groups_of(measured))
+        return residual_likelihood(measured.marginal.counts - mean, mean, measured.variance)
+
+    def denoise_by_cells(
+        self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
+    ) -> Marginal:
+        """Return the posterior mean where each cell departs by itself; inside groups it is as expected."""
+        groups = groups_of(measured)
+        mean = join(expected, groups)
+        sides = tuple(coarsen(side, (group,)).marginal for side, group in zip(margins, groups, strict=True))
+        counts = denoise(measured, mean, dispersion, sides).counts
+        ratio = np.divide(counts, mean, out=np.ones_like(mean), where=mean > 0)
+        return fit_margins(Marginal(_over(margins), expected * ratio[np.ix_(*groups)]), margins)
 
     def denoise(
         self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]

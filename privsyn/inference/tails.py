@@ -24,6 +24,7 @@ STANDS_OUT = 4.0
 """Standard deviations of noise: of 30,000 empty groups one stands out by chance."""
 
 BEYOND = 2.0  # standard deviations of the energy of noise, by which a tail that is none shows
+AT_BOUND = 3.0  # of the outermost group: values beyond the bounds are clipped to it, so it is often a spike
 TOGETHER = 4.0  # standard deviations of all groups from one on
 SHAPES = (0.0, 0.5, 1.0)  # of the tail: exponential, and ever heavier
 SCALES, MASSES = 24, 32  # of the grid
@@ -118,7 +119,8 @@ def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple
 
     These are of as many groups, inwards, as stand out together.
     """
-    alone = np.flatnonzero(counts > STANDS_OUT * np.sqrt(variances))
+    needed = np.append(np.full(len(counts) - 1, STANDS_OUT), AT_BOUND)
+    alone = np.flatnonzero(counts > needed * np.sqrt(variances))
     beyond = np.cumsum(counts[::-1])[::-1] > TOGETHER * np.sqrt(np.cumsum(variances[::-1])[::-1])
     first, third = _quartiles(counts, widths)
     whisker = np.flatnonzero(np.cumsum(widths) - widths < third + WHISKER * (third - first))

@@ -7,14 +7,11 @@ goes to bigger tables that the pairs do not explain, or to the pairs once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
 from math import prod
-from types import MappingProxyType
 
 import numpy as np
 
 from privsyn.inference.allocation import STEPS, allocate, slopes_along, slopes_of
-from privsyn.inference.binning import Axis
 from privsyn.inference.consistency import (
     average_one_ways,
     combine_measurements,
@@ -39,9 +36,10 @@ from privsyn.inference.tails import Tails
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Codes, Floats
 from privsyn.methods.budget import FIRST_LOOK, Split
+from privsyn.methods.facts import PublicFacts
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
@@ -66,11 +64,7 @@ def learn(
     rho: float,
     rng: np.random.Generator,
     report: Progress,
-    *,
-    target: str | None = None,
-    axes: Mapping[str, Axis] = MappingProxyType({}),
-    possible_after: Callable[[Merging], StructuralZeros] = lambda _: NO_ZEROS,
-    doubtful: Collection[str] = (),
+    facts: PublicFacts,
 ) -> Fitted:
     """Ask for one-ways, for how far each pair departs from independence, and for the tables that pay.
 
@@ -82,23 +76,16 @@ def learn(
     rng : numpy.random.Generator
         For arithmetic on answers: it draws no noise.
     report : callable
-    target : str, optional
-        An attribute whose relations to the others matter most.
-    axes : mapping of an attribute to its Axis
-        Those counted in fine cells, which the first look joins to groups.
-    possible_after : function of a Merging
-        The public zeros among merged codes.
-    doubtful : collection of attributes
-        Those whose values were found: nobody may hold what stands for the others, or lie at the bounds.
+    facts : PublicFacts
     """
     report("counting", 0, 4)
-    private, merging, one_ways, split = _one_ways(private, rho, axes, doubtful, predict=target is not None)
+    private, merging, one_ways, split = _one_ways(private, rho, facts)
     sets = candidates(private.domain)
     if not sets:
         split = split.without_scores()
-    possible = possible_after(merging)
+    possible = facts.zeros_after(merging)
     total = estimate_total(one_ways)
-    tails = Tails(merging, axes)
+    tails = Tails(merging, facts.axes)
     margins = possible.settle(average_one_ways(private.domain, one_ways, total, tails.settle))
     if not split.pairs:
         report("counting", 4, 4)
@@ -112,13 +99,13 @@ def learn(
     report("counting", 2, 4)
 
     resolutions = Resolutions(margins, smoother)
-    measured, scores = _first_look(private, expected, scores, split.pairs, target, resolutions)
+    measured, scores = _first_look(private, expected, scores, split.pairs, facts.target, resolutions)
     measured = tuple(map(possible.clean, measured))
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
     report("counting", 3, 4)
 
     unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
-    measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, target)
+    measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
@@ -135,7 +122,7 @@ def learn(
 
 
 def _one_ways(
-    private: PrivateTable, rho: float, axes: Mapping[str, Axis], doubtful: Collection[str], *, predict: bool
+    private: PrivateTable, rho: float, facts: PublicFacts
 ) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split]:
     """The one-ways in two looks, and the private table in merged codes.
 
@@ -144,15 +131,15 @@ def _one_ways(
     """
     first = private.one_ways(rho * (FIRST_LOOK if len(private.domain) > 1 else 1.0))
     total = estimate_total(first)
-    kept = merge_rare(first, total, spared=MANY_VALUES, axes=axes).merged  # apart, by this look alone
-    split = Split.for_domain(rho, kept, total, predict=predict)
-    joined = merge_rare(first, total, spared=ANY, axes=axes)
+    kept = merge_rare(first, total, spared=MANY_VALUES, axes=facts.axes).merged  # apart, by this look alone
+    split = Split.for_domain(rho, kept, total, predict=facts.target is not None)
+    joined = merge_rare(first, total, spared=ANY, axes=facts.axes)
     private = private.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
         one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways))
     spared = MANY_VALUES if split.pairs else ANY
-    pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=doubtful)
+    pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     return private.merge(pooled), joined.then(pooled), one_ways, split
 
@@ -234,7 +221,7 @@ def _unexplained(
     tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
     looks = ROUGH * sum(len(table.attributes) for table in tables)
     enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKS // max(looks, 1))
-    records = synthesise(private.domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, possible=possible)
+    records = synthesise(private.domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
     found = expected_by(records, sets, pairs.total)
     departures, sigma = private.departures(found, rho)
     return score_bigger(departures, sigma, found, pairs.one_ways, pairs.total / len(records))

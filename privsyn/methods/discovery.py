@@ -1,7 +1,8 @@
-"""Question 0: the schema, completed with what is found under privacy.
+"""Question 0: complete the schema with values and bounds that are found under privacy.
 
-Values that enough rows share, in two rounds. Bounds in two looks: the first at cells that grow with the
-numbers, and where that sees only numbers far from zero, a second at equal cells between what it saw.
+Values that enough rows share are found in two rounds. Bounds are found with up to two grids. The cells of the
+first grow with the numbers. If it sees only numbers far from zero, the second divides the range that it saw
+evenly.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from privsyn.table.io.source import RawTable
 
 Look = tuple[Votes, dict[str, Ints]]
-"""The votes for values, and how many rows lie in each cell of each ruler. Private."""
+"""The votes for values, and the number of rows in each cell of each grid. Private."""
 
-# Of the whole budget, and only where there is anything of the kind to be found. Mean error of pairs without
-# a schema at epsilon 1 on adult, hmeq and br2000, for shares of 0.1 and 0.06: .0328 .155 .0124, for 0.15 and
-# 0.1: .0325 .148 .0113; more of either gains no more than it costs.
+# Shares of the whole budget, spent only if something of the kind is to be found. Mean total variation of
+# pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
+# and .0325 .148 .0113 for 0.15 and 0.1. Larger shares cost more than they gain.
 VALUES, BOUNDS, CLOSER_BOUNDS = 0.15, 0.1, 0.02
-THRESHOLDS = 0.3  # of delta, where values are to be found
+THRESHOLDS = 0.3  # share of delta, if values are to be found
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,10 @@ class Opening:
     Parameters
     ----------
     schema : Schema
-        Nothing is open in it.
+        Complete: it leaves nothing open.
     spends : tuple of Spend
     share : float
-        What they are of the whole budget. A second look that nothing wants is not paid for.
+        Share of the whole budget that was spent. A second grid costs nothing if no column needs it.
     """
 
     schema: Schema
@@ -55,12 +56,12 @@ class Opening:
 
 
 def least_share(unknown: OpenSchema) -> float:
-    """The part of the budget that question 0 takes, but for a second look at bounds."""
+    """Return the share of the budget that question 0 takes, without a second grid for bounds."""
     return fsum((VALUES * bool(unknown.values), BOUNDS * bool(unknown.bounds)))
 
 
 def reserved_delta(delta: float, unknown: OpenSchema) -> float:
-    """The part of `delta` that thresholds take: public, and fixed before the first look."""
+    """Return the part of `delta` for thresholds: public, and fixed before the first question."""
     return THRESHOLDS * delta if unknown.values else 0.0
 
 
@@ -74,32 +75,32 @@ def open_schema(
     rows_per_unit: int,
     report: Progress,
 ) -> Opening:
-    """Find what the schema leaves out.
+    """Find the values and bounds that the schema leaves open.
 
     Parameters
     ----------
-    unknown : Unknown
+    unknown : OpenSchema
     table : RawTable
-        Private; it is walked over up to three times.
+        Private. It is read up to three times.
     rho : float
-        The budget of the whole run, of which a share is spent here.
+        Budget of the whole run for a person. A share of it is spent here.
     delta : float
-        The chance, at most, that a value held by one person alone is found.
+        Largest probability that a value which only one person has is found.
     noise : Noise
     rows_per_unit : int
-        The most rows that one person brings.
+        The most rows of one person.
     report : callable
     """
     if not (unknown.values or unknown.bounds):
         return Opening(unknown.schema, (), 0.0)
     table.require_again("what values and bounds the schema leaves out")
     report("finding values and bounds", 0, 3)
-    heard, near = table.ask(partial(_look, unknown, {}, unknown.rulers), _add)
+    first_votes, near = table.ask(partial(_look, unknown, {}, unknown.rulers), _add)
 
     def votes(found: Found) -> Votes:
-        """While nothing is found, those of the first walk, which counted cells too."""
+        """Return the votes; for the first round those of the first walk, which counted cells too."""
         report("finding values and bounds", int(bool(found)), 3)
-        return table.ask(partial(_look, unknown, found, {}), _add)[0] if found else heard
+        return table.ask(partial(_look, unknown, found, {}), _add)[0] if found else first_votes
 
     values, spends = find_values(
         unknown.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
@@ -108,12 +109,11 @@ def open_schema(
     cells, first_look = count_cells(near, rho=BOUNDS * rho, noise=noise, rows_per_unit=rows_per_unit)
     closer = unknown.closer(cells)
     _, close = table.ask(partial(_look, unknown, None, closer), _add) if closer else ({}, {})
-    rest = CLOSER_BOUNDS * rho
-    seen, second_look = count_cells(
-        close, rho=rest, noise=noise, rows_per_unit=rows_per_unit, look=" (closer)"
+    closer_cells, second_look = count_cells(
+        close, rho=CLOSER_BOUNDS * rho, noise=noise, rows_per_unit=rows_per_unit, look=" (closer)"
     )
     report("finding values and bounds", 3, 3)
-    schema = unknown.fill(values, unknown.bounds_of(cells, closer, seen))
+    schema = unknown.fill(values, unknown.bounds_of(cells, closer, closer_cells))
     share = fsum((least_share(unknown), CLOSER_BOUNDS * bool(second_look)))
     return Opening(schema, (*spends, *first_look, *second_look), share)
 
@@ -121,7 +121,7 @@ def open_schema(
 def _look(
     unknown: OpenSchema, found: Found | None, rulers: Mapping[str, BoundsGrid], tables: Iterable[pd.DataFrame]
 ) -> Look:
-    """Of some rows the votes for what is not found, or none where that is not asked, and the cells."""
+    """Count the votes of some rows for values not found yet (none if `found` is None), and their cells."""
 
     def look(table: pd.DataFrame) -> Look:
         votes = {} if found is None else count_votes(unknown.hold(table), found)
@@ -131,6 +131,6 @@ def _look(
 
 
 def _add(some: Look, others: Look) -> Look:
-    """What two parts of a table say, together."""
+    """Add the votes and cells of two parts of a table; neither argument is changed."""
     cells = {name: counts + others[1][name] for name, counts in some[1].items()}
     return add_votes(some[0], others[0]), cells

@@ -1,20 +1,22 @@
-"""Pure formulas between rho, sigma, epsilon and delta; whatever is rounded is rounded towards more noise.
+"""Convert between rho, sigma, epsilon and delta. All rounding is towards more noise.
 
-Every answer is a Gaussian one, ``N(q, sigma^2)`` for a vector ``q`` of L2 sensitivity Delta. Its cost is
-``rho = Delta^2 / (2 sigma^2)``, the unit in which the budget is split, and rho's add. A whole run is then
-accounted as *one* Gaussian answer with ``mu = Delta / sigma = sqrt(2 rho)``. That later questions and their
-sigmas depend on earlier answers does no harm: fully adaptive composition for Gaussian differential privacy
-holds as long as the sum of ``mu_i^2`` has a bound fixed in advance (Smith and Thakurta, 2022; for zCDP,
-Feldman and Zrnic, 2021), and it has: the budget.
+Every answer is Gaussian: ``N(q, sigma^2)`` for a vector ``q`` of L2 sensitivity Delta. Its cost is
+``rho = Delta^2 / (2 sigma^2)``, the unit in which the budget is split, and the costs add up. A whole run is
+accounted as *one* Gaussian answer with ``mu = Delta / sigma = sqrt(2 rho)``. Later questions and their sigmas
+may depend on earlier answers. Fully adaptive composition for Gaussian differential privacy holds if the sum
+of ``mu_i^2`` has a bound that is fixed in advance (Smith and Thakurta, 2022; for zCDP, Feldman and Zrnic,
+2021). The budget is this bound.
 
-Three ways lead from rho to (epsilon, delta), the tightest first:
+There are three ways from rho to (epsilon, delta), the tightest first:
 
 - ``"gaussian"``: the exact profile of the Gaussian (Balle and Wang, 2018, Theorem 8; Dong, Roth and Su, 2019,
-  Corollary 2.13). Only for Gaussian noise.
-- ``"zcdp"``: the best bound from zCDP (Canonne, Kamath and Steinke, 2020, Proposition 12 in v4). For any
-  rho-zCDP, as that of the discrete Gaussian.
+  Corollary 2.13). It holds for Gaussian noise only.
+- ``"zcdp"``: the best bound from zCDP (Canonne, Kamath and Steinke, 2020, Proposition 12 in v4). It holds for
+any
+  rho-zCDP mechanism, such as the discrete Gaussian.
 - ``"classical"``: ``epsilon = rho + 2 sqrt(rho ln(1 / delta))`` (Bun and Steinke, 2016, Proposition 1.3),
-  with which PrivSyn was published.
+which the
+  PrivSyn paper uses.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ from privsyn.errors import InputError
 Accounting = Literal["gaussian", "zcdp", "classical"]
 
 MARGIN = 1e-12
-"""Every delta is raised by this part of itself: above the rounding errors in it and in the last bits of rho,
-for epsilon up to 1,000 and delta from 1e-100, where no exponent is made of terms beyond some 2,000."""
+"""Relative increase of every delta. It exceeds the rounding errors in delta and in the last bits of rho, for
+epsilon up to 1,000 and delta from 1e-100. There, no exponent is a sum of terms above about 2,000."""
 
 CANCELLATION = 1e-14
-"""The exact profile is a difference: it is raised, too, by this part of what it is taken from."""
+"""The exact profile is a difference of two terms. It is also increased by this part of the larger term."""
 
 
 def delta_for(rho: float, epsilon: float, accounting: Accounting) -> float:
-    """Smallest delta at which a run of cost `rho` is (`epsilon`, delta)-private, rounded up.
+    """Return the smallest delta at which a run of cost `rho` is (`epsilon`, delta)-private, rounded up.
 
     Examples
     --------
@@ -53,7 +55,7 @@ def delta_for(rho: float, epsilon: float, accounting: Accounting) -> float:
 
 
 def epsilon_for(rho: float, delta: float, accounting: Accounting) -> float:
-    """Smallest epsilon at which a run of cost `rho` is (epsilon, `delta`)-private, rounded up.
+    """Return the smallest epsilon at which a run of cost `rho` is (epsilon, `delta`)-private, rounded up.
 
     Examples
     --------
@@ -67,7 +69,7 @@ def epsilon_for(rho: float, delta: float, accounting: Accounting) -> float:
 
 
 def rho_for(epsilon: float, delta: float, accounting: Accounting) -> float:
-    """Largest rho whose run is (`epsilon`, `delta`)-private, rounded down: the budget of a promise.
+    """Return the largest rho whose run is (`epsilon`, `delta`)-private, rounded down: the budget.
 
     Examples
     --------
@@ -81,7 +83,7 @@ def rho_for(epsilon: float, delta: float, accounting: Accounting) -> float:
 
 
 def sigma_for(rho: float, sensitivity: float) -> float:
-    """Noise scale at which a vector of L2 `sensitivity` costs at most `rho`: Delta / sqrt(2 rho), rounded up.
+    """Return the sigma at which a vector of L2 `sensitivity` costs `rho`: Delta / sqrt(2 rho), rounded up.
 
     Examples
     --------
@@ -95,9 +97,9 @@ def sigma_for(rho: float, sensitivity: float) -> float:
 
 
 def rho_of(sigma: float, sensitivity: float) -> float:
-    """Cost of a vector of L2 `sensitivity` with noise of scale `sigma`: Delta^2 / (2 sigma^2), rounded up.
+    """Return the cost of a vector of L2 `sensitivity` with noise `sigma`: Delta^2 / (2 sigma^2), rounded up.
 
-    The mirror of `sigma_for`: ``rho_of(sigma_for(rho, Delta), Delta) <= rho``, to the last bit.
+    It reverses `sigma_for`: ``rho_of(sigma_for(rho, Delta), Delta) <= rho``, to the last bit.
 
     Examples
     --------
@@ -110,15 +112,15 @@ def rho_of(sigma: float, sensitivity: float) -> float:
 
 
 def _cost(sigma: float, sensitivity: float) -> Fraction:
-    """Delta^2 / (2 sigma^2) without rounding."""
+    """Return Delta^2 / (2 sigma^2) without rounding."""
     return Fraction(sensitivity) ** 2 / (2 * Fraction(sigma) ** 2)
 
 
 def _gaussian_profile(rho: float, epsilon: float) -> float:
-    """Phi(a) - e^epsilon Phi(b) with a = mu/2 - epsilon/mu and b = -mu/2 - epsilon/mu.
+    """Return Phi(a) - e^epsilon Phi(b) with a = mu/2 - epsilon/mu and b = -mu/2 - epsilon/mu.
 
-    As ``b^2 - a^2 = 2 epsilon``, the second term is ``phi(a) m(-b)`` with ``m(t) = Phi(-t) / phi(t)``, Mills'
-    ratio; nothing in it overflows, and nothing in the first, ``phi(a) m(-a)``, while ``a < 0``.
+    Because ``b^2 - a^2 = 2 epsilon``, the second term is ``phi(a) m(-b)``, where ``m(t) = Phi(-t) / phi(t)``
+    is Mills' ratio. It cannot overflow. Neither can the first term, ``phi(a) m(-a)``, while ``a < 0``.
     """
     if rho == 0:
         return 0.0
@@ -130,15 +132,15 @@ def _gaussian_profile(rho: float, epsilon: float) -> float:
 
 
 def _mills(t: float) -> float:
-    """Upper tail over density of the standard normal."""
+    """Return the upper tail of the standard normal, divided by its density."""
     return sqrt(pi / 2) * float(erfcx(t / sqrt(2)))
 
 
 def _zcdp_profile(rho: float, epsilon: float) -> float:
-    """Least of exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha over alpha > 1.
+    """Minimise exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) * (1 - 1/alpha)^alpha over alpha > 1.
 
-    Written in ``beta = alpha - 1``. The slope of the logarithm rises from minus infinity to infinity and the
-    least is where it crosses 0. Every beta gives a valid delta, so a search that stops early is safe.
+    With ``beta = alpha - 1``, the slope of the logarithm rises from minus infinity to infinity. The minimum
+    is where it crosses 0. Every beta gives a valid delta, so a search that stops early is safe.
     """
     if rho == 0:
         return 0.0
@@ -148,7 +150,7 @@ def _zcdp_profile(rho: float, epsilon: float) -> float:
 
 
 def _classical_profile(rho: float, epsilon: float) -> float:
-    """The delta of epsilon = rho + 2 sqrt(rho ln(1 / delta))."""
+    """Return the delta that solves epsilon = rho + 2 sqrt(rho ln(1 / delta))."""
     if rho == 0:
         return 0.0
     excess = max(0.0, epsilon - rho)
@@ -160,21 +162,21 @@ def _raised(delta: float) -> float:
 
 
 def _profile(accounting: Accounting) -> Callable[[float, float], float]:
-    """The function of rho and epsilon that gives delta."""
+    """Return the function from rho and epsilon to delta."""
     if accounting == "gaussian":
         return _gaussian_profile
     if accounting == "zcdp":
         return _zcdp_profile
     if accounting == "classical":
         return _classical_profile
-    raise InputError(f"accounting is one of {', '.join(get_args(Accounting))}; got {accounting!r}")
+    raise InputError(f"accounting must be one of {', '.join(get_args(Accounting))}; got {accounting!r}")
 
 
 def _crossing(below: Callable[[float], bool]) -> tuple[float, float]:
-    """Neighbouring doubles: the last that is `below` and the first that is not; twice 0 if already 0 is not.
+    """Return neighbouring doubles: the last that is `below` and the first that is not; 0 twice if 0 is not.
 
-    Halving goes on until no double lies between, and what is returned has been tried itself: a caller takes
-    the side on which its own condition was seen to hold, whatever the rounding errors.
+    Bisection continues until no double lies between. `below` was evaluated at both results, so a caller can
+    take the side on which its condition holds, for any rounding errors.
     """
     if not below(0.0):
         return 0.0, 0.0
@@ -188,17 +190,17 @@ def _crossing(below: Callable[[float], bool]) -> tuple[float, float]:
 
 def _check_rho(rho: float) -> None:
     if not (_is_number(rho) and rho >= 0):
-        raise InputError(f"rho is a finite number of at least 0; got {rho!r}")
+        raise InputError(f"rho must be a finite number of at least 0; got {rho!r}")
 
 
 def _check_epsilon(epsilon: float) -> None:
     if not (_is_number(epsilon) and epsilon > 0):
-        raise InputError(f"epsilon is a finite number above 0; got {epsilon!r}")
+        raise InputError(f"epsilon must be a finite number above 0; got {epsilon!r}")
 
 
 def _check_delta(delta: float) -> None:
     if not (_is_number(delta) and 0 < delta < 1):
-        raise InputError(f"delta is a number between 0 and 1, both excluded; got {delta!r}")
+        raise InputError(f"delta must be a number between 0 and 1, both excluded; got {delta!r}")
 
 
 def _is_number(value: object) -> bool:

@@ -1,7 +1,7 @@
-"""How much one person may contribute: at most k rows each, chosen before anything is counted.
+"""Bound the contribution of each person: keep at most k of their rows, chosen before anything is counted.
 
-Where a person may have many rows, neighbouring tables differ by all rows of one person. No noise covers that
-unless their number is bounded; so of each person at most k rows are kept, k being public.
+If a person may have many rows, neighbouring tables differ by all rows of one person. No noise covers an
+unbounded number of rows. So at most k rows of each person are kept, and k is public.
 """
 
 from __future__ import annotations
@@ -12,44 +12,45 @@ from privsyn.marginals.types import Ints, Mask
 from privsyn.private.sampler import Bits
 
 NOBODY = -1
-"""The code of a row whose person is not known."""
+"""The code of a row whose person is unknown."""
 
 
 def kept_rows(persons: Ints, rows_per_unit: int, bits: Bits) -> Mask:
-    """Which rows are kept: of each person `rows_per_unit`, drawn by lot, or all where there are no more.
+    """Return which rows are kept: `rows_per_unit` random rows of each person, or all if there are fewer.
 
     Parameters
     ----------
     persons : integer array of shape (n,)
-        Rows with the same code are one person's. Rows of `NOBODY` are not kept.
+        Rows with the same code belong to one person. Rows of `NOBODY` are not kept.
     rows_per_unit : int
-        The most rows kept of one person, at least 1. Public.
+        The most rows kept per person, at least 1. Public.
     bits : Bits
-        One word a row: its lot. The lowest of a person are kept.
+        One random word per row. The rows with the lowest words of a person are kept.
 
     Notes
     -----
-    Privacy. The lots are independent of each other, so which rows of a person are kept depends on lots of
-    that person's rows alone. Take a person away: whatever lots the others drew, their rows are kept or not as
-    before, and what is kept has lost at most k rows. So for every outcome of the lots the promise holds for
-    tables that differ in k rows, and it holds for the mixture, the lots being drawn alike on both sides. This
-    needs lots that nobody can foresee: of a generator's known stream, a person who comes or goes would shift
-    the part that the rows after theirs are given. Hence the operating system's entropy, as for noise.
+    Privacy. The words are independent, so which rows of a person are kept depends only on the words of that
+    person's rows. Remove a person: for any words of the others, their rows are kept or dropped as before, and
+    the kept rows lose at most k. So for every outcome of the words, the promise holds for tables that differ
+    in k rows. It also holds for the mixture, because the words have the same distribution on both sides. The
+    words must be unpredictable. In the known stream of a generator, a person who joins or leaves would shift
+    the words of all later rows. Hence the operating system's entropy, as for noise.
 
-    By lot, and not the first k: a table is often sorted, and first rows are not like later ones.
+    Rows are chosen at random, and not the first k, because tables are often sorted and their first rows
+    differ from later ones.
 
-    Rows of nobody are dropped, each by itself. Counted as one more person they would be unsafe: a row whose
-    identifier got lost may belong to anybody, whose leaving would then, beside k rows of their own, change
-    which of nobody's rows are kept. Counted as a person each, they would let somebody contribute any number.
+    Rows of nobody are dropped. Counting them as one more person would be unsafe. A row whose identifier was
+    lost may belong to anybody. If that person leaves, then besides their k rows the choice among nobody's
+    rows changes too. Counting each as a separate person would let one person contribute any number of rows.
 
     Examples
     --------
-    >>> lots = np.array([5, 1, 3, 2, 9], dtype=np.uint64)
-    >>> kept_rows(np.array([0, 0, 0, 1, -1]), 2, lambda size: lots)
+    >>> words = np.array([5, 1, 3, 2, 9], dtype=np.uint64)
+    >>> kept_rows(np.array([0, 0, 0, 1, -1]), 2, lambda size: words)
     array([False,  True,  True,  True, False])
     """
     rows = len(persons)
-    order = np.lexsort((bits(rows), persons))  # by person, and each one's rows by lot
+    order = np.lexsort((bits(rows), persons))  # by person, and the rows of each person by their words
     begins = np.flatnonzero(np.diff(persons[order], prepend=NOBODY - 1))
     rank = np.arange(rows) - np.repeat(begins, np.diff(begins, append=rows))
     kept = np.empty(rows, dtype=bool)

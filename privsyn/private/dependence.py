@@ -1,4 +1,4 @@
-"""How strongly two attributes depend on each other, as exact integers ready for noise."""
+"""InDif: how strongly two attributes depend on each other, as exact integers ready for noise."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from privsyn.marginals.types import Ints
 
-GRID = 16  # steps a record: InDif is released on this grid, for noise is added to integers only
-INDIF_SENSITIVITY = 4 * GRID + 1  # of `indif_on_grid`, in steps; the proof stands there
+GRID = 16  # steps per record: InDif is released on this grid, because noise is added to integers only
+INDIF_SENSITIVITY = 4 * GRID + 1  # of `indif_on_grid`, in steps; its docstring has the proof
 
 MOST_RECORDS = 2**31
-"""From here on the intermediate numbers of `indif_on_grid`, up to 2 n^2, may exceed 64 bits."""
+"""Records from which the intermediate numbers of `indif_on_grid`, up to 2 n^2, may exceed 64 bits."""
 
 
 def indif_on_grid(counts: Ints) -> int:
-    r"""InDif of a table of two attributes, in steps of 1 / `GRID` records, rounded down.
+    r"""Return InDif of a table of two attributes, in steps of 1 / `GRID` records, rounded down.
 
     .. math:: \mathrm{InDif}_{a,b} = \lVert M_{a,b} - M_a \times M_b / n \rVert_1
 
@@ -27,12 +27,12 @@ def indif_on_grid(counts: Ints) -> int:
     -----
     Sensitivity. Add record (i, j) to a table of n records; p and q are its one-way shares. The product
     :math:`E = n\, p \otimes q` changes by
-    :math:`[n(-p \otimes q + p \otimes e_j + e_i \otimes q) + e_i \otimes e_j]/(n+1)`, whose L1 norm is
-    at most (3n + 1)/(n + 1) < 3, and M changes by 1 in one cell; so InDif changes by less than 4.
-    (4n/(n+1) is attained: n copies of one pair of values and one record with both different.)
-    Rounding down to the grid, :math:`|\lfloor Gx \rfloor - \lfloor Gy \rfloor| \le G|x - y| + 1`: at
-    most 4 G + 1 steps. The one table that attains it moves all pairs at once, so the joint L2
-    sensitivity of m pairs is taken as sqrt(m) times that.
+    :math:`[n(-p \otimes q + p \otimes e_j + e_i \otimes q) + e_i \otimes e_j]/(n+1)`. The L1 norm of this
+    change is at most (3n + 1)/(n + 1) < 3, and M changes by 1 in one cell. So InDif changes by less than 4.
+    (The change 4n/(n+1) is attained: n copies of one pair of values and one record with both values
+    different.) Rounding down to the grid, :math:`|\lfloor Gx \rfloor - \lfloor Gy \rfloor| \le G|x - y| + 1`:
+    at most 4 G + 1 steps. The table that attains it moves all pairs at once, so the joint L2 sensitivity of m
+    pairs is sqrt(m) times that.
 
     References
     ----------
@@ -50,8 +50,8 @@ def indif_on_grid(counts: Ints) -> int:
     n = int(counts.sum())
     if n == 0:
         return 0
-    # n times InDif is a whole number of at most 2 n^2. In 64 bits a larger table would wrap around, and one
-    # record could then move the answer by any number: such a table is counted in Python's integers.
+    # n times InDif is an integer of at most 2 n^2. In 64 bits a larger table would wrap around, and one
+    # record could then move the answer by any amount. Such a table is counted in Python's integers.
     exact = counts if n < MOST_RECORDS else counts.astype(object)
     product = np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
     whole, rest = divmod(int(np.abs(n * exact - product).sum()), n)

@@ -1,11 +1,12 @@
-"""Question 0: the values and bounds that the schema does not give.
+"""Question 0: find values and bounds that the schema does not give.
 
-Values. Every row has one vote, a vector of L2 length 1 over the values that it holds and that are not found
-yet, in all columns together. A value whose votes, with noise, reach a threshold is found, and in the second
-round each row's vote goes to what is left: a row whose values were all found but one casts all of it there.
+Values. Every row has one vote: a vector of L2 length 1 over those of its values, in all columns together,
+that are not found yet. A value is found if its votes plus noise reach a threshold. There are two rounds. In
+the second, each row votes for the values that the first did not find. A row with only one such value gives it
+the whole vote.
 
 Bounds. Every row lies in one cell of a public grid. The noisy counts of the cells are released. The bounds,
-and a second grid, follow from them alone (`privsyn.table.discovery.bounds`).
+and a second grid, follow from these counts only (`privsyn.table.discovery.bounds`).
 """
 
 from __future__ import annotations
@@ -24,60 +25,61 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
 from privsyn.private.spend import Spend
 
-ROUNDS = (0.2, 0.8)  # of the budget for values: the first finds the common ones, so that votes go to the rest
+ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
 
 VALUES, BOUNDS = "values of", "bounds of"
-"""How the questions begin in the ledger."""
+"""How the texts of the questions begin in the ledger."""
 
 VOTE = 2**10
-"""Units of a whole vote: noise is added to integers only."""
+"""Units of a whole vote, because noise is added to integers only."""
 
 
 Kind = tuple[str, str]
-"""A column, and the name of a type of values in it: 1, 1.0 and True are equal, and three values."""
+"""A column, and the name of a type of values in it. 1, 1.0 and True are equal, but three different values."""
 
-Held = Mapping[Kind, tuple[Sequence[Any], Integers]]
-"""Some rows. For each kind some values, no two alike, and the place of each row's among them, or -1. Of the
-kinds of one column a row holds one at most. Private."""
+DistinctValues = Mapping[Kind, tuple[Sequence[Any], Integers]]
+"""Some rows: for each kind its distinct values, and the index of each row's value among them, or -1.
+A row has a value of at most one kind per column. Private."""
 
 Votes = dict[Kind, dict[Any, int]]
-"""The sum of the votes of each value that occurs, in units of 1 / VOTE. Private."""
+"""The sum of the votes for each value that occurs, in units of 1 / VOTE. Private."""
 
 Found = Mapping[Kind, Set[Any]]
-"""The values of each kind that were found before: released."""
+"""The values of each kind that were found before. Released."""
 
 
-def count_votes(held: Held, found: Found) -> Votes:
-    """What some rows vote for, the values that are found left out. Private.
+def count_votes(rows: DistinctValues, found: Found) -> Votes:
+    """Count the votes of some rows for values that are not found yet. Private.
 
-    Each row votes by itself (`_votes`), so the votes of a table are the sums of its parts' (`add_votes`).
+    Each row votes on its own (`_votes`), so the votes of a table are the sum of the votes of its parts
+    (`add_votes`).
 
     Examples
     --------
-    >>> held = {
+    >>> rows = {
     ...     ("town", "str"): (["Rome", "Oslo"], np.array([0, 0, 1])),
     ...     ("job", "str"): (["cook"], np.array([-1, 0, 0])),
     ... }
-    >>> votes = count_votes(held, {})
+    >>> votes = count_votes(rows, {})
     >>> votes["town", "str"], votes["job", "str"]
     ({'Rome': 1748, 'Oslo': 724}, {'cook': 1448})
-    >>> count_votes(held, {("town", "str"): {"Rome"}})["job", "str"]  # the second row casts its whole vote
+    >>> count_votes(rows, {("town", "str"): {"Rome"}})["job", "str"]  # the second row gives its whole vote
     {'cook': 1748}
     """
-    left = {kind: _left(*column, found.get(kind, frozenset())) for kind, column in held.items()}
+    left = {kind: _left(*column, found.get(kind, frozenset())) for kind, column in rows.items()}
     weights = _votes(list(left.values()))
     votes = {}
     for kind, codes in left.items():
-        values, has = held[kind][0], codes >= 0
+        values, has = rows[kind][0], codes >= 0
         sums = np.bincount(codes[has], weights[has], len(values)).astype(np.int64)
         votes[kind] = {value: units for value, units in zip(values, sums.tolist(), strict=True) if units}
     return votes
 
 
 def add_votes(some: Votes, others: Votes) -> Votes:
-    """The votes of two parts of a table together.
+    """Add the votes of two parts of a table.
 
-    Neither is changed: a cluster that loses a machine may add the same part again.
+    Neither argument is changed, because a cluster that loses a machine may add the same part again.
 
     >>> add_votes({("town", "str"): {"Rome": 1024}}, {("town", "str"): {"Oslo": 1024, "Rome": 724}})
     {('town', 'str'): {'Oslo': 1024, 'Rome': 1748}}
@@ -100,44 +102,44 @@ def find_values(
     noise: Noise,
     rows_per_unit: int = 1,
 ) -> tuple[dict[str, tuple[Any, ...]], tuple[Spend, ...]]:
-    """The values of each column that enough rows share, and what finding them cost.
+    """Return the values of each column that enough rows share, and what it cost to find them.
 
-    Privacy. Noise is added only to values that occur. Those that both of two neighbouring tables hold form
-    one vector of votes, which one row moves by L2 length 1 at most (`_votes`), a person of k rows by k: the
-    Gaussian mechanism. A value that only one person holds has at most k votes, and there are at most k of
-    them in each column: `threshold` makes the chance that any is found at most the round's part of `delta`.
-    Else the neighbours' releases do not differ by it, for its noise is its own. `Ledger` says how delta and
-    rho go together. The order of a release follows from noisy votes and the values themselves.
+    Privacy. Noise is added only to values that occur. The values that occur in both of two neighbouring
+    tables form one vector of votes. One row moves it by at most 1 in L2 (`_votes`), and a person with k rows
+    by at most k: this is the Gaussian mechanism. A value that only one person has gets at most k votes, and
+    there are at most k such values in each column. `threshold` bounds the probability that any of them is
+    found by the round's part of `delta`. If none is found, they do not change the release, because their
+    noise is independent. `Ledger` combines delta and rho. The order of the found values follows from the
+    noisy votes and the values themselves.
 
     Parameters
     ----------
     columns : sequence of str
-        Whose values are to be found.
+        The columns whose values are to be found.
     ask : callable
-        The votes of all rows for what is not among values that are found.
+        Return the votes of all rows for values that are not among the found ones.
     rho, delta : float
-        The budget of both rounds together.
+        Budget of both rounds together.
     noise : Noise
     rows_per_unit : int
-        The most rows that one person brings.
+        The most rows of one person.
 
     Examples
     --------
     >>> from privsyn.private.noise import SeededGaussian
-    >>> held = {("town", "str"): (["Rome", "Oslo", "Atlantis"], np.repeat([0, 1, 2], [900, 500, 1]))}
-    >>> ask = lambda found: count_votes(held, found)
+    >>> rows = {("town", "str"): (["Rome", "Oslo", "Atlantis"], np.repeat([0, 1, 2], [900, 500, 1]))}
+    >>> ask = lambda found: count_votes(rows, found)
     >>> find_values(["town"], ask, rho=0.01, delta=1e-10, noise=SeededGaussian(0))[0]
     {'town': ('Rome', 'Oslo')}
     """
     found: dict[str, list[Any]] = {name: [] for name in columns}
     spends: list[Spend] = []
     for number, share in enumerate(ROUNDS if columns else (), start=1):
-        sigma = sigma_for(share * rho, float(rows_per_unit * VOTE))
+        sensitivity, round_delta = float(rows_per_unit * VOTE), delta / len(ROUNDS)
+        sigma = sigma_for(share * rho, sensitivity)
         what = f"{VALUES} {', '.join(columns)} (round {number} of {len(ROUNDS)})"
-        spends.append(
-            Spend(what, len(columns), float(rows_per_unit * VOTE), sigma, delta=delta / len(ROUNDS))
-        )
-        enough = threshold(sigma, delta / len(ROUNDS), columns=len(columns), rows_per_unit=rows_per_unit)
+        spends.append(Spend(what, len(columns), sensitivity, sigma, delta=round_delta))
+        enough = threshold(sigma, round_delta, columns=len(columns), rows_per_unit=rows_per_unit)
         for name, values in _passed(columns, ask(_by_kind(found)), sigma, enough, noise).items():
             found[name] += values
     return {name: tuple(values) for name, values in found.items()}, tuple(spends)
@@ -146,11 +148,11 @@ def find_values(
 def _passed(
     columns: Sequence[str], votes: Votes, sigma: float, enough: int, noise: Noise
 ) -> dict[str, list[Any]]:
-    """The values of each column whose noisy votes are enough, those with most first."""
+    """Return the values of each column whose noisy votes are enough, those with most votes first."""
     found = {}
     for name in columns:
         kinds = sorted(kind for kind in votes if kind[0] == name)
-        # By type and size: the order of rows and parts decides nothing, and a seed gives the same again.
+        # Sorted by type and value, so that the order of rows and parts has no effect, also with a seed.
         occur = [value for kind in kinds for value in sorted(votes[kind])]
         units = (votes[name, type(value).__name__][value] for value in occur)
         exact = np.fromiter(units, np.int64, len(occur))
@@ -169,29 +171,31 @@ def _by_kind(found: Mapping[str, Sequence[Any]]) -> Found:
 
 
 def threshold(sigma: float, delta: float, *, columns: int, rows_per_unit: int) -> int:
-    """The fewest votes, in units, at which a value is found.
+    """Return the fewest votes, in units, at which a value is found.
 
-    A value of one person alone has at most k whole votes, k rows being the most of a person, and there are
-    at most k of them in each of the `columns`: each may be found with chance delta / (columns * k). A noise
-    of at least m has a chance of P(Z >= m - 1/2) where it is rounded, at most P(Z >= m - 1) where it is the
-    discrete Gaussian (Canonne, Kamath and Steinke, 2020, Proposition 25): the latter is taken.
+    Let k be the most rows of a person. A value that only one person has gets at most k whole votes, and there
+    are at most k such values in each of the `columns`. Each may be found with probability delta / (columns *
+    k). Rounded Gaussian noise is at least m with probability P(Z >= m - 1/2). The bound P(Z >= m - 1) is used
+    here, which also holds for the discrete Gaussian (Canonne, Kamath and Steinke, 2020, Proposition 25).
 
     Examples
     --------
-    One vote and 6.36 times sigma, for a chance of one in 10^10:
+    One vote and 6.36 times sigma, for a probability of 1e-10:
 
     >>> round(threshold(10.0 * VOTE, 1e-10, columns=1, rows_per_unit=1) / VOTE, 1)
     64.6
     """
-    chance = delta / (columns * rows_per_unit)
-    if not chance:
-        raise InputError("delta is too small to find values by: raise it, or list the values in the schema")
-    margin = ceil(-sigma * float(ndtri(chance))) + 2  # a unit more than needed: the inverse's last digits
+    probability = delta / (columns * rows_per_unit)
+    if not probability:
+        raise InputError("delta is too small to find values: raise it, or list the values in the schema")
+    margin = (
+        ceil(-sigma * float(ndtri(probability))) + 2
+    )  # a unit more than needed, for the last digits of ndtri
     return rows_per_unit * VOTE + margin
 
 
 def _left(values: Sequence[Any], codes: Integers, found: Set[Any]) -> Integers:
-    """The place of each row's value, -1 also where that is found."""
+    """Return the index of each row's value, and -1 if that value is found."""
     if not found:
         return codes
     places = np.array([-1 if value in found else place for place, value in enumerate(values)] + [-1])
@@ -199,18 +203,18 @@ def _left(values: Sequence[Any], codes: Integers, found: Set[Any]) -> Integers:
 
 
 def _votes(left: Sequence[Integers]) -> Ints:
-    """What each row gives to each of the m values it holds that are left: VOTE / sqrt(m), rounded down.
+    """Return what each row gives to each of its m values that are left: VOTE / sqrt(m), rounded down.
 
-    A row's vote follows from its own cells and from released values alone, and m squares of at most
-    VOTE^2 / m sum to VOTE^2 at most.
+    The vote of a row follows from its own cells and from released values only. The m squares of at most
+    VOTE^2 / m sum to at most VOTE^2.
     """
-    held = np.sum([codes >= 0 for codes in left], axis=0, dtype=np.int64)
+    values_left = np.sum([codes >= 0 for codes in left], axis=0, dtype=np.int64)
     weights = [0, *(isqrt(VOTE**2 // m) for m in range(1, len(left) + 1))]
-    return np.array(weights, np.int64)[held]
+    return np.array(weights, np.int64)[values_left]
 
 
 def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
-    """Most votes first, then by type and text: never in the order of the rows."""
+    """Sort by most votes, then by type and text: never by the order of the rows."""
     order = sorted(
         zip(votes, values, strict=True), key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1]))
     )
@@ -220,23 +224,23 @@ def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
 def count_cells(
     counts: Mapping[str, Ints], *, rho: float, noise: Noise, rows_per_unit: int = 1, look: str = ""
 ) -> tuple[dict[str, tuple[Ints, float]], tuple[Spend, ...]]:
-    """How many rows lie in each cell of each column's ruler, with noise, and what that cost.
+    """Return the noisy number of rows in each cell of each column's grid, and what it cost.
 
-    A row lies in one cell of each column's ruler at most: a record more changes each count vector in one
-    cell by 1, all columns together by sqrt(columns) in L2; a person of k rows by k times that. So it is
-    for any rulers that are made of public facts and released counts, as those of a second look are.
+    A row lies in at most one cell of each column's grid. One more record changes each count vector in one
+    cell by 1: sqrt(columns) in L2 for all columns together, and k times that for a person with k rows. This
+    holds for any grid that follows from public facts and released counts, such as the second grid.
 
     Parameters
     ----------
-    counts : mapping of a column to how many rows lie in each cell of its ruler
+    counts : mapping of a column to the number of rows in each cell of its grid
         Private.
     rho : float
-        Budget of all of it, in zCDP.
+        Budget of all columns together, in zCDP.
     noise : Noise
     rows_per_unit : int
-        The most rows that one person brings.
+        The most rows of one person.
     look : str
-        What the ledger says beside the columns.
+        Text for the ledger, after the columns.
     """
     if not counts:
         return {}, ()
@@ -248,7 +252,7 @@ def count_cells(
 
 
 def summary(ledger: Ledger) -> str | None:
-    """One line on what was found under privacy and what part of the budget it took; None if nothing was."""
+    """Return one line on what was found under privacy and its part of the budget; None if nothing was."""
     values = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
     bounds = [spend for spend in ledger.spends if spend.what.startswith(BOUNDS)]
     if not values + bounds:

@@ -1,8 +1,8 @@
-"""Ledger: every look at the private table, what it cost, and the promise that the costs keep.
+"""Ledger: every question to the private table, its cost, and the promise that covers the costs.
 
-A ledger may be published: it holds settings and what follows from noisy answers, nothing else that depends
-on a row. What happened (`Spend`) is told apart from what it costs (`privsyn.private.accounting`), so that
-anybody can price the same facts anew.
+A ledger may be published. It contains settings and what follows from noisy answers, and nothing else depends
+on a row. The questions (`Spend`) are separate from their price (`privsyn.private.accounting`), so that
+anybody can compute the price again.
 """
 
 from __future__ import annotations
@@ -14,55 +14,56 @@ from math import fsum, inf, sqrt
 from textwrap import shorten
 from typing import Any, TypeVar
 
-from privsyn.errors import replace_errors
+from privsyn.errors import printable, replace_errors
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.spend import ONE_WAYS, Spend
 
 T = TypeVar("T")
 
 NOT_PRIVATE = (
-    "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND TAKEN OFF AGAIN. DO NOT PUBLISH."
+    "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND SUBTRACTED. DO NOT PUBLISH."
 )
 
-NO_LEDGER = "not a ledger that privsyn wrote, or changed since: write it again"
+NO_LEDGER = "not a ledger that privsyn wrote, or changed since then: save it again"
 
 CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
-"""The deltas, beside the promised one, at which the written ledger says epsilon."""
+"""The deltas, besides the promised one, at which `Ledger.to_dict` states epsilon."""
 
 SLACK = 1e-9
-"""How much more than the budget, relative to it, may be spent: room for the rounding of its parts."""
+"""Largest excess of the spends over the budget, relative to it: the parts of a budget are rounded."""
 
 LINES = 8
-"""How many spends are printed one by one; the rest is printed as one."""
+"""Number of spends that are printed one by one. The others are printed as one line."""
 
 WIDTH = 52
-"""Letters of a question that are printed."""
+"""Printed characters of a question."""
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """All looks of one run and the promise they keep: a ledger that overspends cannot exist.
+    """All questions of one run and its privacy promise. A ledger that overspends cannot be made.
 
     Parameters
     ----------
     spends : tuple of Spend
-        In the order in which they were made.
+        In the order of the questions.
     promised_epsilon, promised_delta : float
         The promise: the run is (epsilon, delta)-differentially private.
     accounting : "gaussian", "zcdp" or "classical"
-        How rho becomes epsilon and delta; see `privsyn.private.accounting`.
+        How rho is converted to epsilon and delta; see `privsyn.private.accounting`.
     randomness : str
         Distribution and source of the noise.
     private : bool
-        False if the noise can be repeated: then no promise is kept, whatever the numbers say.
+        False if the noise can be repeated. Then the promise does not hold.
     public_inputs : tuple of str
-        What was taken as public, in plain sentences.
+        What is assumed to be public, in plain sentences.
     version : str
-        Of the program that spent.
+        The version of privsyn that ran.
     unit : str, optional
-        The column that names the person, where the promise is for all rows of one. Left out: it is for a row.
+        The column that identifies the person, if the promise protects all rows of a person. Default: it
+        protects one row.
     rows_per_unit : int, optional
-        The most rows kept of one person, where there is a unit.
+        With `unit`, the most rows kept per person.
 
     Raises
     ------
@@ -71,13 +72,14 @@ class Ledger:
 
     Notes
     -----
-    All noise is Gaussian; a threshold is not. With probability 1 - delta_t, by noise of its own that nothing
-    else depends on, it lets through nothing that one record alone holds, and then the run is Gaussian
-    throughout. With y and x the chances of an event on one table and on its neighbour in such runs, the
-    Gaussian profile says y <= e^epsilon x + delta_g. Where the neighbour's chance is really (1 - delta_t) x,
-    y - e^epsilon (1 - delta_t) x = (1 - delta_t) (y - e^epsilon x) + delta_t y <= delta_g + delta_t;
-    where it is y that has delta_t added, the same bound is plain. So the deltas of thresholds are set aside
-    and the Gaussian part is accounted at what is left.
+    All noise is Gaussian, but a threshold is not a Gaussian mechanism. With probability 1 - delta_t it
+    reveals nothing that only one record has. This event depends on noise that nothing else depends on, and
+    given this event the whole run is Gaussian. Let y and x be the probabilities of an outcome on one table
+    and on its neighbour in such runs. The Gaussian profile says y <= e^epsilon x + delta_g. If the
+    neighbour's true probability is (1 - delta_t) x, then y - e^epsilon (1 - delta_t) x = (1 - delta_t) (y -
+    e^epsilon x) + delta_t y <= delta_g + delta_t. If delta_t is added to y instead, the same bound is
+    immediate. So the deltas of thresholds are reserved, and the Gaussian part is accounted at the rest of
+    delta.
 
     Examples
     --------
@@ -101,9 +103,11 @@ class Ledger:
 
     def __post_init__(self) -> None:
         if (self.unit is None) != (self.rows_per_unit is None):
-            raise ValueError(f"unit {self.unit!r} with rows_per_unit {self.rows_per_unit!r}: both or neither")
+            raise ValueError(
+                f"unit {self.unit!r} with rows_per_unit {self.rows_per_unit!r}: give both or neither"
+            )
         if self.rows_per_unit is not None and self.rows_per_unit < 1:
-            raise ValueError(f"rows_per_unit {self.rows_per_unit}; at least 1")
+            raise ValueError(f"rows_per_unit must be at least 1; got {self.rows_per_unit}")
         object.__setattr__(self, "spends", tuple(self.spends))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
         if 0 < self.promised_delta <= self.reserved:
@@ -115,7 +119,7 @@ class Ledger:
 
     @property
     def neighbours(self) -> str:
-        """Which two tables nobody can tell apart."""
+        """How two tables differ that the promise makes hard to tell apart."""
         if self.rows_per_unit is None:
             return "add or remove one record"
         rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
@@ -123,37 +127,37 @@ class Ledger:
 
     @property
     def rho(self) -> float:
-        """What the spends cost together: costs add up."""
+        """The cost of all spends together, which is their sum."""
         return fsum(spend.rho for spend in self.spends)
 
     @property
     def reserved(self) -> float:
-        """The delta that thresholds cost together: set aside before the first look."""
+        """The delta of all thresholds together, reserved before the first question."""
         return fsum(spend.delta for spend in self.spends)
 
     @property
     def budget(self) -> float:
-        """The rho that the promise allows, fixed before the first look."""
+        """The rho that the promise allows, fixed before the first question."""
         return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)
 
     @property
     def mu(self) -> float:
-        """The budget as one Gaussian answer: its sensitivity over its sigma."""
+        """The sensitivity over sigma of one Gaussian answer that costs the whole budget."""
         return sqrt(2 * self.budget)
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon kept at `delta`, rounded up: the price of the budget, not of what was spent of it.
+        """Return the epsilon that holds at `delta`, rounded up: the price of the budget, not of the spends.
 
-        How much is spent may depend on noisy answers (a run may find nothing worth asking). Adaptive
-        composition is a theorem about a sum bounded in advance; of one that came out smaller it says nothing.
-        Infinite at a delta that thresholds use up.
+        How much is spent may depend on noisy answers (a run may find nothing worth asking). The theorem of
+        adaptive composition is about a bound that is fixed in advance. It says nothing about a sum that
+        turned out smaller. Epsilon is infinite at a delta that thresholds use up.
         """
         if 0 < delta <= self.reserved:
             return inf
         return epsilon_for(max(self.rho, self.budget), delta - self.reserved, self.accounting)
 
     def to_dict(self) -> dict[str, Any]:
-        """The ledger as plain data for JSON; a run that is not private says so first."""
+        """Return the ledger as plain data for JSON. If the run is not private, the first entry says so."""
         deltas = sorted(delta for delta in {*CURVE, self.promised_delta} if delta > self.reserved)
         fields = {
             "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
@@ -186,17 +190,17 @@ class Ledger:
         return warning | fields
 
     def to_json(self) -> str:
-        """The ledger as JSON, for people and programs."""
+        """Return the ledger as JSON, for people and programs."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Ledger:
-        """The ledger that `to_dict` wrote; costs and curve are not read but priced anew.
+        """Return the ledger that `to_dict` wrote. Costs and curve are computed again, not read.
 
         Raises
         ------
         InputError
-            If it is no ledger, or one that spends more than it promises.
+            If it is not a ledger, or it spends more than it promises.
         """
         with replace_errors(NO_LEDGER, (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)):
             return _read(plain)
@@ -211,7 +215,7 @@ class Ledger:
         rows = self._table()
         width = max(len(what) for what, *_ in rows)
         promise = f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r}"
-        thresholds = f"set aside for thresholds: delta {self.reserved:.4g}"
+        thresholds = f"reserved for thresholds: delta {self.reserved:.4g}"
         lines = [
             f"{promise}; neighbours: {self.neighbours}",
             *([] if self.unit is None else [f"a person: all rows with one {self.unit!r}"]),
@@ -220,10 +224,10 @@ class Ledger:
             *([thresholds] if self.reserved else []),
             *(f"public: {sentence}" for sentence in self.public_inputs),
         ]
-        return "\n".join(lines if self.private else [NOT_PRIVATE, *lines])
+        return "\n".join(map(printable, lines if self.private else [NOT_PRIVATE, *lines]))
 
     def _table(self) -> list[tuple[str, ...]]:
-        """Cells to print: the head, a row for each of the first spends, one for the rest, and the total."""
+        """Return the cells to print: a header, the first spends, one row for the others, and the total."""
         total = self.rho
         rows: list[tuple[str, ...]] = [("what", "sensitivity", "sigma", "rho", "share")]
         spends = sorted(self.spends, key=_place)
@@ -238,13 +242,13 @@ class Ledger:
 
 
 def _place(spend: Spend) -> tuple[bool, float]:
-    """One-ways first, as they were asked, for all else builds on them; then what cost most."""
+    """Sort one-ways first, in their order, because all else builds on them; then the most expensive."""
     one_ways = spend.what.startswith(ONE_WAYS)
     return not one_ways, 0.0 if one_ways else -spend.rho
 
 
 def _read(fields: Mapping[str, Any]) -> Ledger:
-    """The ledger of plain data; any of half a dozen errors if it has another shape."""
+    """Return the ledger of plain data; raise one of several errors if the data have another shape."""
     if not (
         type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])
     ):
@@ -274,7 +278,7 @@ def _read(fields: Mapping[str, Any]) -> Ledger:
 
 
 def _optional(kind: type[T], value: object) -> T | None:
-    """`value`, which is None or of this very type."""
+    """Return `value`, which must be None or exactly of this type."""
     if value is not None and type(value) is not kind:
         raise TypeError
     return value

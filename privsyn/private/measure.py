@@ -1,19 +1,17 @@
-"""The questions that may be put to the private table. Each answer leaves with noise and a ledger line.
+"""The questions that may be put to the private table. Every answer gets noise and an entry in the ledger.
 
-Neighbouring tables differ by adding or removing one record. A record lies in exactly one cell of a
-table of counts, so adding it changes that cell by 1 and no other: a table of counts has L2 sensitivity
-1, and m tables asked together have sqrt(m).
+Neighbouring tables differ by adding or removing one record. A record lies in exactly one cell of a table of
+counts. Adding it changes that cell by 1 and no other. So a table of counts has L2 sensitivity 1, and m tables
+that are asked together have sensitivity sqrt(m).
 
-Where a person may have up to k records, neighbouring tables differ by all of one person's. They are k single
-additions, one after another, and each moves an answer by its sensitivity at most; so together they move it by
-k times that at most (the triangle inequality), and counts just so if the k records are alike. In noise that
-is k^2 times the budget: an answer that costs rho for a record costs k^2 rho for a person.
+If a person may have up to k records, neighbouring tables differ by all records of one person. These are k
+single additions, one after another, and each moves an answer by at most its sensitivity. By the triangle
+inequality, all k together move it by at most k times the sensitivity. Counts move exactly this far if the k
+records are equal. An answer that costs rho for a record therefore costs k^2 rho for a person.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from copy import copy
 from itertools import combinations
 from math import sqrt
 
@@ -28,32 +26,34 @@ from privsyn.private.accounting import sigma_for
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.noise import Noise, release
 from privsyn.private.rows import Rows
-from privsyn.private.spend import ONE_WAYS, Spend
+from privsyn.private.spend import ONE_WAYS, QueryLog, Spend
 
 LARGEST = 2.0**53
-"""Of an expected count: up to here doubles hold every whole number, and sums of distances stay in 64 bits."""
+"""Largest expected count, in records: up to it doubles hold every integer, and sums stay in 64 bits."""
 
 
 class PrivateTable:
-    """The rows, which answer only with noise, and the list of what has been asked.
+    """The encoded rows, which answer only with noise, and the log of all questions.
 
     Parameters
     ----------
     rows : Rows or Records
-        The private table in codes. Nothing about it is public but its domain.
+        The private table in codes. Only its domain is public.
     noise : Noise
-        Where noise comes from.
     rows_per_unit : int
-        The most records that one person has: the caller has seen to it. Each budget below is that of one
-        record; the ledger is told that of a person, this many times squared.
+        The most records of one person. The caller has enforced this bound. Each method takes the budget for
+        one record. The log has the cost for a person, which is `rows_per_unit` squared times as much.
+    log : QueryLog, optional
+        Where questions are recorded. Default: a new log.
     """
 
-    def __init__(self, rows: Rows | Records, noise: Noise, rows_per_unit: int = 1) -> None:
-        self._rows = Rows.held(rows) if isinstance(rows, Records) else rows
+    def __init__(
+        self, rows: Rows | Records, noise: Noise, rows_per_unit: int = 1, log: QueryLog | None = None
+    ) -> None:
+        self._rows = Rows.in_memory(rows) if isinstance(rows, Records) else rows
         self._noise = noise
         self._rows_per_unit = rows_per_unit
-        self._spends: list[Spend] = []
-        self._asked: Counter[str] = Counter()
+        self._log = QueryLog() if log is None else log
 
     @property
     def domain(self) -> Domain:
@@ -62,27 +62,26 @@ class PrivateTable:
 
     @property
     def spends(self) -> tuple[Spend, ...]:
-        """What has been asked so far and what it cost."""
-        return tuple(self._spends)
+        """What has been asked so far, and its cost."""
+        return self._log.spends
 
     def merge(self, merging: Merging) -> PrivateTable:
-        """The rows recoded by released counts; each row by itself, so neighbours stay neighbours.
+        """Return the table with its codes merged by released counts.
 
-        What is asked of either table stands in one list: they hold the same people.
+        Each row is recoded on its own, so neighbours stay neighbours. Both tables contain the same persons,
+        so they share one log.
         """
-        merged = copy(self)  # what has been asked is not copied, but shared
-        merged._rows = self._rows.merge(merging)
-        return merged
+        return PrivateTable(self._rows.merge(merging), self._noise, self._rows_per_unit, self._log)
 
     def one_ways(self, rho: float) -> tuple[Measurement, ...]:
-        """Question 1: the counts of every attribute's values.
+        """Question 1: count the values of every attribute.
 
-        Each of the d tables has sensitivity 1, and a record more moves all of them: sqrt(d) together.
+        Each of the d tables has sensitivity 1, and one more record moves all of them: sqrt(d) together.
 
         Parameters
         ----------
         rho : float
-            Budget of all of them, in zCDP.
+            Budget of all tables together, in zCDP.
         """
         tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names)
         exact = list(self._rows.count(tables))
@@ -93,15 +92,15 @@ class PrivateTable:
         )
 
     def indifs(self, rho: float) -> dict[Attributes, float]:
-        """Question 2: InDif of every pair, in records; may be negative by noise.
+        """Question 2 of the published method: InDif of every pair, in records. Noise can make it negative.
 
-        The sensitivity of one is argued at `indif_on_grid`; the table that attains it moves all m pairs
-        at once: sqrt(m) times that together.
+        `indif_on_grid` has the sensitivity of one pair. The table that attains it moves all m pairs at once:
+        sqrt(m) times that together.
 
         Parameters
         ----------
         rho : float
-            Budget of all of them, in zCDP.
+            Budget of all pairs together, in zCDP.
         """
         pairs = list(combinations(self.domain.names, 2))
         if not pairs:
@@ -114,28 +113,31 @@ class PrivateTable:
     def departures(
         self, expected: tuple[Marginal, ...], rho: float, blocks: Merging | None = None
     ) -> tuple[Floats, float]:
-        """Question 2 anew: how far each table of counts lies from what released answers let one expect.
+        """Question 2: the L1 distance of each table of counts from the counts that released answers predict.
 
-        The expected counts, rounded, are fixed before the rows are looked at. A record more changes one
-        cell of a table by 1, and so its L1 distance from them by at most 1: sensitivity 1 a table and
-        sqrt(m) for m, a quarter of InDif's. So it is in blocks: a record lies in one block of each table.
+        The expected counts are rounded and fixed before the rows are counted. One more record changes one
+        cell of a table by 1, and so its L1 distance by at most 1. The sensitivity is 1 for a table and
+        sqrt(m) for m, a quarter of that of InDif. The same holds in blocks: a record lies in one block of
+        each table.
 
         Parameters
         ----------
         expected : tuple of Marginal
-            Made of released answers alone.
+            Computed from released answers only.
         rho : float
-            Budget of all of them, in zCDP.
+            Budget of all distances together, in zCDP.
         blocks : Merging, optional
-            Made of released answers alone: the codes in which `expected` is, if not the table's own.
+            Computed from released answers only: the codes of `expected`. Default: the codes of this table.
 
         Returns
         -------
-        departures : array of shape (m,), in records
-        sigma : float, standard deviation of the noise in each
+        departures : array of shape (m,)
+            In records.
+        sigma : float
+            Standard deviation of the noise in each, in records.
         """
         domain = self.domain if blocks is None else blocks.merged
-        fixed = [_whole(table, domain) for table in expected]  # before any row is looked at
+        fixed = [_whole(table, domain) for table in expected]  # before any row is counted
         sets = [table.attributes for table in expected]
         distances = []
         for table, whole, counts in zip(expected, fixed, self._rows.count(sets), strict=True):
@@ -179,13 +181,11 @@ class PrivateTable:
         return tuple(measured)
 
     def _answer(self, what: str, exact: Ints, sensitivity: float, rho: float) -> tuple[Ints, float]:
-        """The exact answer with its noise, and sigma. Written in the ledger before any noise is drawn."""
+        """Return the exact answer plus noise, and sigma. The question is logged before any noise is drawn."""
         # Up to k records of one person: k times the sensitivity, and k^2 times the cost.
         sensitivity *= self._rows_per_unit
         sigma = sigma_for(rho * self._rows_per_unit**2, sensitivity)
-        self._asked[what] += 1
-        look = f"{what} (look {self._asked[what]})" if self._asked[what] > 1 else what
-        self._spends.append(Spend(look, exact.size, sensitivity, sigma))
+        self._log.add(what, answers=exact.size, sensitivity=sensitivity, sigma=sigma)
         return release(exact, sigma, self._noise), sigma
 
     def _measurement(self, attributes: Attributes, noisy: Ints, sigma: float) -> Measurement:
@@ -194,13 +194,14 @@ class PrivateTable:
 
 
 def _whole(expected: Marginal, domain: Domain) -> Ints:
-    """Expected counts as integers; refused where a distance from them would not have its sensitivity.
+    """Round expected counts to integers.
 
-    So it is of counts that have no integers, for one that wraps is far from where it was, and of a table of
-    other cells, along which one record could count many times.
+    Counts without an integer in 64 bits are refused: one that wraps is far from its value. So is a table with
+    other cells, because one record could count several times along them. The sensitivity would not hold for
+    either.
     """
     if expected.domain.shape != domain.project(expected.attributes).shape:
         raise ValueError(f"expected counts {expected.domain.shape} over a domain of {domain.shape}")
-    if not (np.abs(expected.counts).sum() <= LARGEST):  # nor is NaN
+    if not (np.abs(expected.counts).sum() <= LARGEST):  # also refuses NaN
         raise ValueError("expected counts are finite, and at most 2^53 together")
     return np.rint(expected.counts).astype(np.int64)

@@ -1,8 +1,7 @@
-"""The private rows in codes, wherever they are: exact counts of them, for `measure` to put noise on.
+"""The encoded private rows, wherever they are: exact counts of them, to which `measure` adds noise.
 
-Rows come in blocks and only counts stay. They are walked over once for each round of questions: at most four
-times in a run of the default. Blocks are kept as they pass, while they fit in the memory allowed; then no
-source is read twice.
+Rows arrive in blocks, and only counts stay. Each round of questions reads all rows once, at most four times
+in a run of the default method. Blocks that fit in the memory limit are kept, so that no source is read twice.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ CELL = 8  # bytes of a count
 
 
 class CachedWalk:
-    """A walk that keeps the blocks as they pass and, if all fit, goes over these from then on.
+    """A walk over blocks that keeps them and, if all fit in memory, walks over the kept ones from then on.
 
     Parameters
     ----------
     walk : Walk
-        In one place: its blocks pass through this process.
-    room : float
+        A walk whose blocks pass through this process.
+    memory : float
         Bytes that may be kept.
     """
 
-    def __init__(self, walk: Walk, room: float) -> None:
+    def __init__(self, walk: Walk, memory: float) -> None:
         self._walk = walk
-        self._room = room
+        self._memory = memory
         self._kept: list[Block] | None = None
 
     def __call__(self, ask: Ask) -> list[Ints]:
-        """What `ask` says of all blocks."""
+        """Return the answer of `ask` for all blocks."""
         if self._kept is not None:
             return ask(self._kept)
         return self._walk(lambda blocks: ask(self._keep(blocks)))
@@ -48,33 +47,33 @@ class CachedWalk:
         size = 0
         for block in blocks:
             size += sum(column.nbytes for column in block)
-            if size > self._room:
+            if size > self._memory:
                 kept.clear()
             else:
                 kept.append(block)
             yield block
-        if size <= self._room:
+        if size <= self._memory:
             self._kept = kept
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The private rows. They answer exactly, and so to nobody but `privsyn.private.measure`.
+    """The private rows. Their answers are exact, and only `privsyn.private.measure` may ask.
 
     Parameters
     ----------
     domain : Domain
         Public.
     walk : Walk
-        Over the rows in the codes they were first given.
+        A walk over the rows in their original codes.
     memory : float
-        Bytes that the counts of one walk may take, and again those that are remembered.
+        Bytes that the counts of one walk may take, and as many again for counts that are kept.
     groups : tuple of integer arrays, optional
-        What the first codes have been merged to.
+        The merged code of each original code.
 
     Examples
     --------
-    >>> rows = Rows.held(Records(Domain(("a", "b"), (2, 2)), np.array([[0, 1], [1, 1], [0, 1]])))
+    >>> rows = Rows.in_memory(Records(Domain(("a", "b"), (2, 2)), np.array([[0, 1], [1, 1], [0, 1]])))
     >>> [table.tolist() for table in rows.count([("a",), ("a", "b")])]
     [[2, 1], [[0, 2], [0, 1]]]
     """
@@ -86,15 +85,15 @@ class Rows:
     _known: dict[Attributes, Ints] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def held(cls, records: Records) -> Rows:
-        """Rows that are in memory."""
+    def in_memory(cls, records: Records) -> Rows:
+        """Return the rows of records that are in memory."""
         blocks = [block_of(records)]
         return cls(records.domain, lambda ask: ask(blocks), np.inf)
 
     def merge(self, merging: Merging) -> Rows:
-        """The rows in merged codes; each row by itself, so neighbours stay neighbours.
+        """Return the rows in merged codes. Each row is recoded on its own, so neighbours stay neighbours.
 
-        What is known of single attributes is added up; the rest is counted anew when it is asked.
+        The kept counts of single attributes are added up. All others are counted again when needed.
         """
         groups = merging.groups
         if self.groups is not None:
@@ -107,23 +106,23 @@ class Rows:
         return replace(self, domain=merging.merged, groups=groups, _known=known)
 
     def count(self, sets: Sequence[Attributes]) -> Iterator[Ints]:
-        """The exact counts over each set of attributes, one after the other.
+        """Yield the exact counts over each set of attributes, in order.
 
-        Counted in one walk are as many as fit in memory, and if there is room for more they are remembered.
-        How many these are follows from the sets and the settings alone.
+        One walk counts as many sets as fit in memory. The counts are kept if they fit too. How many these are
+        depends on the sets and the settings only.
         """
         for batch in self._batches(sets):
             new = [attributes for attributes in dict.fromkeys(batch) if attributes not in self._known]
             tables = Tables(self.domain, new, self.groups)
             fresh = dict(zip(new, self.walk(tables.count) if new else (), strict=True))
-            held = sum(counts.nbytes for counts in (*self._known.values(), *fresh.values()))
-            if held <= self.memory:
+            size = sum(counts.nbytes for counts in (*self._known.values(), *fresh.values()))
+            if size <= self.memory:
                 self._known.update(fresh)
             for attributes in batch:
                 yield fresh[attributes] if attributes in fresh else self._known[attributes]
 
     def _batches(self, sets: Sequence[Attributes]) -> Iterator[list[Attributes]]:
-        """The sets in order, in stretches whose counts fit in memory together; one that is too big, alone."""
+        """Yield the sets in order, in batches whose counts fit in memory; a larger set comes alone."""
         sizes = dict(zip(self.domain.names, self.domain.sizes, strict=True))
         batch: list[Attributes] = []
         size = 0

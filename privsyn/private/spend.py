@@ -1,34 +1,35 @@
-"""Spend: one look at the private table; what was asked, with how much noise, and so what it costs."""
+"""Spend, one question to the private table and its cost, and QueryLog, all questions in order."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from math import inf
 
 from privsyn.private.accounting import rho_of
 
 ONE_WAYS = "one-way counts of every attribute"
-"""The question that comes first, in the words of its spends."""
+"""The text of the first question, with which its spends begin."""
 
 
 @dataclass(frozen=True)
 class Spend:
-    """One look at the private table.
+    """One question to the private table.
 
     Parameters
     ----------
     what : str
-        The question, in words that the public may read.
+        The question, in words that may be published.
     answers : int
-        How many numbers were released; where values were looked for, which are released in place of their
-        votes, in how many columns.
+        How many numbers were released. A search for values releases the values and not their votes: then it
+        is the number of columns searched.
     sensitivity : float
-        How far the vector of exact answers can move, in L2, from a table to its neighbour.
+        The largest L2 distance between the exact answers on two neighbouring tables.
     sigma : float
         Scale of the noise in each number, in the unit of the answers.
     delta : float
-        What the look costs beside rho: the chance that a threshold lets through what one record alone holds.
-        Like every sigma's budget, fixed before the first look.
+        The cost besides rho: the probability that a threshold reveals what only one person has. Like the
+        budget behind every sigma, it is fixed before the first question.
 
     Examples
     --------
@@ -44,17 +45,46 @@ class Spend:
 
     def __post_init__(self) -> None:
         if not isinstance(self.what, str):
-            raise ValueError(f"what was asked is a text; got {self.what!r}")
+            raise ValueError(f"the question must be text; got {self.what!r}")
         if not self.answers >= 1:
-            raise ValueError(f"{self.what}: {self.answers} answers; there is at least 1")
+            raise ValueError(f"{self.what}: answers must be at least 1; got {self.answers}")
         if not (0 < self.sensitivity < inf and 0 < self.sigma < inf):
             raise ValueError(
-                f"{self.what}: sensitivity {self.sensitivity}, sigma {self.sigma}; both finite, above 0"
+                f"{self.what}: sensitivity and sigma must be finite and above 0;"
+                f" got {self.sensitivity} and {self.sigma}"
             )
         if not 0 <= self.delta < 1:
-            raise ValueError(f"{self.what}: delta {self.delta}; from 0 to 1, 1 excluded")
+            raise ValueError(f"{self.what}: delta must be at least 0 and below 1; got {self.delta}")
 
     @property
     def rho(self) -> float:
         """The cost, sensitivity^2 / (2 sigma^2), rounded up."""
         return rho_of(self.sigma, self.sensitivity)
+
+
+@dataclass(frozen=True)
+class QueryLog:
+    """All questions to one private table, in order, under whichever domain they were asked.
+
+    Examples
+    --------
+    >>> log = QueryLog()
+    >>> log.add("counts over a", answers=2, sensitivity=1.0, sigma=5.0)
+    >>> log.add("counts over a", answers=2, sensitivity=1.0, sigma=3.0)
+    >>> [spend.what for spend in log.spends]
+    ['counts over a', 'counts over a (look 2)']
+    """
+
+    _spends: list[Spend] = field(default_factory=list)
+    _times: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def spends(self) -> tuple[Spend, ...]:
+        """What has been asked so far, and its cost."""
+        return tuple(self._spends)
+
+    def add(self, what: str, *, answers: int, sensitivity: float, sigma: float) -> None:
+        """Record a question. A question that is asked again gets a number."""
+        self._times[what] += 1
+        look = f"{what} (look {self._times[what]})" if self._times[what] > 1 else what
+        self._spends.append(Spend(look, answers, sensitivity, sigma))

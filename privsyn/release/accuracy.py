@@ -1,4 +1,4 @@
-"""Accuracy: error bars of a release, as tables. Made of released answers alone, they cost no privacy."""
+"""Accuracy: error bars of a release, as tables. They follow from released answers and cost no privacy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.coarse import join
@@ -19,10 +19,10 @@ from privsyn.table.encoding.labels import labels
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Accuracy:
-    """How far what was learnt may be from the private table: expected errors, and intervals for counts.
+    """Expected errors of a release against the private table, and confidence intervals for its counts.
 
-    Of the one-way table of every column and every table of two or more columns that was measured. What a
-    synthetic table adds by the chance of its rows is not in it.
+    They cover the one-way table of every column, and every measured table of two or more columns. They do not
+    include the sampling error of a synthetic table.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Accuracy:
 
     @cached_property
     def tables(self) -> pd.DataFrame:
-        """A row for each table of counts: which columns, how many, how large, how noisy.
+        """One row for each table of counts, with its columns, number of columns, cells and errors.
 
         ``sigma`` is the standard deviation of the noise in a cell, in rows. ``expected_error`` is the total
         variation that is expected between the estimate and the private table: the share of rows that would
@@ -65,7 +65,7 @@ class Accuracy:
         )
 
     def counts(self, *columns: str) -> pd.DataFrame:
-        """A row for each cell of one table: its values, the estimated count, and a 95 % interval.
+        """Return one row for each cell of a table: its values, the estimated count, and a 95 % interval.
 
         The interval, from ``low`` to ``high``, holds the true count with probability 0.95. It comes from the
         noisy answers about this table alone; ``estimate`` draws on all other answers and on the constraints.
@@ -90,7 +90,7 @@ class Accuracy:
             if len(columns) == len(certainty.attributes) and all(n in columns for n in certainty.attributes):
                 return self._counts(certainty, np.asarray(estimate.counts))
         names = ", ".join(map(safe_repr, columns)) or "no column"
-        raise InputError(f"no table of {names} was measured: see accuracy_.tables for those that were")
+        raise InputError(f"no table of {names} was measured: see accuracy_.tables for the measured ones")
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
         words = [self._labels[name] for name in certainty.attributes]
@@ -125,5 +125,6 @@ class Accuracy:
         return f"<Accuracy: expected error of tables: {', '.join(parts)}>"
 
     def __str__(self) -> str:
-        named = self.tables.assign(columns=self.tables["columns"].map(" x ".join))
+        names = self.tables["columns"].map(lambda names: printable(" x ".join(names)))
+        named = self.tables.assign(columns=names)
         return named.to_string(index=False, float_format="{:.4f}".format)

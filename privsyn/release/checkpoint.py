@@ -1,10 +1,10 @@
-"""A folder beside a file that is long in the making: a run that was broken off goes on from what is in it.
+"""Checkpoint of a long `sample_to`: a folder beside the file, from which an interrupted call resumes.
 
-Only what takes long is kept: the codes of each block. What blocks hold is counted again, and their rows are
-decoded and written again, with the same draws as before. So there is no note of how far a run had come that
-could be wrong: it does what an unbroken run does, but that it finds some of the blocks made.
+The folder contains only what takes long to make: the codes of each block. A resumed call counts the blocks
+again, and decodes and writes their rows again, with the same random draws. So no record of progress can be
+wrong. A resumed call does what an uninterrupted one does, except that some blocks exist already.
 
-All that is kept is made of the release, and no more private than that.
+Everything in the folder is made from the release, and is as public as the release.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from privsyn.marginals.domain import Domain, Records
 NOTES = "notes.json"
 
 _BLOCK, _PART = r"block-\d+\.npz", r"\.[0-9a-f]{8}-.*"
-"""What is in the folder beside the notes: blocks, and what a run that was killed was writing."""
+"""The other files in the folder: blocks, and what a killed run was writing."""
 
-_WHAT = {
+_LABELS = {
     "version": "another version of privsyn",
     "model": "another model",
     "rows": "another number of rows",
@@ -41,15 +41,15 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A file in the making.
+    """The checkpoint of a file that is being written.
 
     Parameters
     ----------
     folder : path
     domain : Domain
-        Of the blocks.
+        The domain of the blocks.
     seed : int
-        What all is drawn with: given, or drawn by the first run.
+        The seed of all draws: given by the caller, or drawn by the first run.
     """
 
     folder: Path
@@ -57,9 +57,9 @@ class Unfinished:
     seed: int
 
     def block(self, place: int, rows: int, make: Callable[[], Records]) -> Records:
-        """The block of a place: the kept one, or that which `make` gives, kept from now on."""
+        """Return the block of a place: the saved one, or the result of `make`, which is then saved."""
         file = self.folder / f"block-{place + 1:06}.npz"
-        with suppress(Exception):  # not there, or damaged as its checksum shows: it is made again
+        with suppress(Exception):  # missing, or damaged, as the checksum shows: make it again
             with file.open("rb") as raw, np.load(raw, allow_pickle=False) as columns:
                 codes = np.stack([columns[name] for name in columns.files], axis=1)
             if len(codes) == rows:
@@ -71,7 +71,7 @@ class Unfinished:
 
 
 def folder_of(path: str | PathLike[str]) -> Path:
-    """Where the blocks of a file are kept.
+    """Return the folder of a file's blocks.
 
     >>> folder_of("/a/table.csv").name
     'table.csv.unfinished'
@@ -84,68 +84,67 @@ def folder_of(path: str | PathLike[str]) -> Path:
 def unfinished(
     path: str | PathLike[str], domain: Domain, *, model: str, rows: int, seed: int | None
 ) -> Iterator[Unfinished]:
-    """The folder of a file while that is made; it vanishes when all is well.
+    """Yield the checkpoint of a file, and remove it on success.
 
     Parameters
     ----------
     path : str or path
     domain : Domain
-        Of the blocks.
+        The domain of the blocks.
     model : str
-        A digest of what they are made of.
+        A digest of the release.
     rows : int
-        Of the file.
+        Number of rows of the file.
     seed : int, optional
-        That of an earlier run, or else a new one is drawn if left out.
+        Default: the seed of the interrupted run, or a new one.
 
     Raises
     ------
     InputError
-        If what is there belongs to something else. If the work fails and a block is kept, that is said too.
+        If the folder belongs to something else. If the work fails while a block is saved, the message says
+        that the same call resumes.
     """
     folder = folder_of(path)
-    noted = _noted(folder, {"version": version("privsyn"), "model": model, "rows": rows, "seed": seed})
+    settings: dict[str, str | int | None]
+    settings = {"version": version("privsyn"), "model": model, "rows": rows, "seed": seed}
+    seed = _recorded_seed(folder, settings)
     _remove(folder, _PART)
-    complaint = ""
+    problem = ""
     try:
-        yield Unfinished(folder, domain, noted)
+        yield Unfinished(folder, domain, seed)
     except InputError as error:
-        complaint = str(error)
-    if complaint and _inside(folder, _BLOCK):
-        raise InputError(
-            f"{complaint}; what is done is kept in {folder.name}: the same again goes on from there"
-        )
+        problem = str(error)
+    if problem and _inside(folder, _BLOCK):
+        raise InputError(f"{problem}; finished blocks are kept in {folder.name}: the same call resumes")
     _remove(folder, _BLOCK)
-    with suppress(OSError):  # something of the user's is in it
+    with suppress(OSError):  # the folder contains a file of the user
         (folder / NOTES).unlink()
         folder.rmdir()
-    if complaint:
-        raise InputError(complaint)
+    if problem:
+        raise InputError(problem)
 
 
-def _noted(folder: Path, asked: dict[str, str | int | None]) -> int:
-    """The seed of this run, or of the one that began the folder, which must have asked for the same."""
-    file, noted = folder / NOTES, None
+def _recorded_seed(folder: Path, settings: dict[str, str | int | None]) -> int:
+    """Return the seed of this run, or of the one that began the folder with the same settings."""
+    file, notes = folder / NOTES, None
     if _is_new(folder):
-        drawn = np.random.SeedSequence().entropy if asked["seed"] is None else asked["seed"]
+        seed = np.random.SeedSequence().entropy if settings["seed"] is None else settings["seed"]
         with atomic_path(file) as part:
-            part.write_text(json.dumps(asked | {"seed": drawn}, indent=1), encoding="utf-8")
+            part.write_text(json.dumps(settings | {"seed": seed}, indent=1), encoding="utf-8")
     with suppress(OSError, ValueError):
-        noted = json.loads(file.read_text(encoding="utf-8"))
-    if not (isinstance(noted, dict) and noted.keys() == asked.keys() and isinstance(noted["seed"], int)):
+        notes = json.loads(file.read_text(encoding="utf-8"))
+    if not (isinstance(notes, dict) and notes.keys() == settings.keys() and isinstance(notes["seed"], int)):
         raise InputError(
-            f"{folder}: is no folder of privsyn's, or a damaged one: move it away, or choose another file"
+            f"{folder}: not a folder that privsyn wrote, or damaged: move it away, or choose another file"
         )
-    for name, what in _WHAT.items():
-        if noted[name] != asked[name] and (name, asked[name]) != ("seed", None):
-            raise InputError(
-                f"{folder}: was begun with {what}: give that, or delete the folder to begin anew"
-            )
-    return noted["seed"]
+    for name, label in _LABELS.items():
+        if notes[name] != settings[name] and (name, settings[name]) != ("seed", None):
+            raise InputError(f"{folder}: belongs to {label}: use that, or delete the folder to start again")
+    return notes["seed"]
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether nothing is kept in a folder yet, which is made if need be."""
+    """Return whether nothing is saved in the folder yet; create it if it does not exist."""
     try:
         folder.mkdir(exist_ok=True)
         return all(re.fullmatch(_PART, inside.name) for inside in folder.iterdir())

@@ -1,4 +1,4 @@
-"""Samples of which something is given: partial rows completed, and classes of equal size."""
+"""Conditional samples: complete partial rows, and balance classes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from privsyn.release.ranges import within
 from privsyn.synthesis.conditional import complete
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.ranges import Span
-from privsyn.table.enforcement.repair import LookUp
 from privsyn.table.enforcement.rules import Numbers
 from privsyn.table.schema.columns import Categorical
 
@@ -100,24 +100,24 @@ def _complete(
     n: int,
     rng: np.random.Generator,
 ) -> Numbers:
-    """The numbers of rows of which the same columns are given."""
+    """Return the numbers of `n` rows in which the same columns are given."""
     merging = learnt.merging
-    held = _coded(codec, learnt, given, rng)
-    codes = {name: codec.cells()[name].find(numbers) for name, numbers in held.items()}
+    encoded = _coded(codec, learnt, given, rng)
+    codes = {name: codec.cells()[name].find(numbers) for name, numbers in encoded.items()}
     places = dict(zip(merging.original.names, range(len(merging.original)), strict=True))
-    if held:
+    if encoded:
         rows = np.tile(np.arange(n), -(-ENOUGH // n))
         columns = [merging.groups[places[name]][code[rows]] for name, code in codes.items()]
-        wanted = Records(merging.merged.project(tuple(held)), np.stack(columns, axis=1))
-        made = complete(wanted, pool, tables, rng, codec.possible(merging)).codes
-        copy = rng.integers(len(rows) // n, size=n)  # which of its completions a row gets
-        records = Records(pool.domain, made[copy * n + np.arange(n)])
+        wanted = Records(merging.merged.project(tuple(encoded)), np.stack(columns, axis=1))
+        completions = complete(wanted, pool, tables, rng, codec.possible(merging)).codes
+        copy = rng.integers(len(rows) // n, size=n)  # the completion that each row gets
+        records = Records(pool.domain, completions[copy * n + np.arange(n)])
     else:
         records = Records(pool.domain, pool.codes[rng.integers(len(pool), size=n)])
     restored = np.array(merging.restore(records, rng).codes)
     for name, code in codes.items():
         restored[:, places[name]] = code
-    return codec.numbers(Records(merging.original, restored), rng, merging, held)
+    return codec.numbers(Records(merging.original, restored), rng, merging, encoded)
 
 
 def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[str, Span]:
@@ -137,28 +137,28 @@ def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[
 
 
 def _coded(codec: Codec, learnt: Fitted, given: Numbers, rng: np.random.Generator) -> dict[str, Floats]:
-    """What is given in columns that are coded: of one that is looked up, a value that has it there."""
-    held = {name: numbers for name, numbers in given.items() if name in codec.domain.names}
+    """Return what is given in encoded columns; a given value of a look-up becomes a key that leads to it."""
+    encoded = {name: numbers for name, numbers in given.items() if name in codec.domain.names}
     for maker in reversed(codec.computed):
         if maker.column not in given:
             continue
         if not isinstance(maker, LookUp) or len(maker.by) > 1 or maker.by[0] not in codec.domain.names:
             raise InputError(f"given: {maker.column!r} is computed: give {' and '.join(maker.by)} instead")
         (by,), wanted = maker.by, given[maker.column]
-        if by in held:
-            if (maker.make(held) != wanted).any():
-                raise InputError(f"given: {maker.column!r} is not what follows from {by!r}")
+        if by in encoded:
+            if (maker.make(encoded) != wanted).any():
+                raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
             continue
         weights = _weights(codec, learnt, by)
-        held[by] = np.empty(len(wanted))
+        encoded[by] = np.empty(len(wanted))
         for value in np.unique(wanted):
             keys = maker.keys[maker.values == value, 0].astype(np.int64)
             if not len(keys):
-                raise InputError(f"given: {maker.column!r} has a value that no {by!r} leads to")
-            chances = weights[keys] + np.finfo(float).tiny
+                raise InputError(f"given: {maker.column!r} has a value that follows from no {by!r}")
+            probabilities = weights[keys] + np.finfo(float).tiny
             at = wanted == value
-            held[by][at] = rng.choice(keys, int(at.sum()), p=chances / chances.sum())
-    return held
+            encoded[by][at] = rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
+    return encoded
 
 
 def _weights(codec: Codec, learnt: Fitted, name: str) -> Floats:

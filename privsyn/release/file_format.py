@@ -1,4 +1,4 @@
-"""A release as one file: a zip of JSON and NumPy arrays. The same release gives the same bytes."""
+"""Save a release in one file, a zip of JSON and NumPy arrays. The same release gives the same bytes."""
 
 from __future__ import annotations
 
@@ -8,54 +8,62 @@ import zipfile
 from collections.abc import Mapping
 from math import isclose, prod
 from os import PathLike
-from typing import Any, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.error_bars import Certainty
-from privsyn.inference.fitted import Fitted, Method
+from privsyn.inference.fitted import Fitted
 from privsyn.marginals.coarse import joined_domain
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Array
+from privsyn.methods.methods import METHODS, Method
 from privsyn.private.ledger import Ledger
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.frame_type import FrameType
 
-FORMAT = 3  # raised when an older reader would misread it
+FORMAT = 3  # increased when an older reader would misread the file
 READABLE = (2, FORMAT)
-SAME_TOTAL = 1e-6  # relative difference between the sums of two tables that agree
+SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
 
-LEAST_MEMORY = 2**26  # bytes that any release may take, however small its file is
-MOST_RATIO = 100  # of memory to packed arrays; releases of real tables take 1 to 5 times as much
-A_CODE = 100  # bytes that a codec takes for a code of a number or a time
+LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file
+MOST_RATIO = 100  # most memory for each byte of packed arrays; releases of real tables take 1 to 5
+A_CODE = 100  # bytes of a codec for each code of a number or a time
 
-Parts = tuple[Codec, Fitted, Ledger, Method, FrameType]
-"""What a release is made of."""
+
+class Parts(NamedTuple):
+    """The fields of a release."""
+
+    codec: Codec
+    learnt: Fitted
+    ledger: Ledger
+    method: Method
+    form: FrameType
 
 
 class TooLargeError(ValueError):
-    """A file would take far more memory than a release of its size does."""
+    """The file would take far more memory than a release of its size."""
 
 
 def pack(parts: Parts) -> bytes:
-    """The file's bytes."""
+    """Return the bytes of the file."""
     codec, learnt, ledger, method, form = parts
     _check_tables(learnt)
     arrays: dict[str, Array] = {f"groups_{j}": group for j, group in enumerate(learnt.merging.groups)}
     arrays |= {f"shares_{j}": share for j, share in enumerate(learnt.merging.shares)}
     arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(learnt.one_ways)}
     arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(learnt.marginals)}
-    heard = [certainty.heard for certainty in learnt.certainties]
-    arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(heard)}
-    arrays |= {f"noise_{j}": table.variance for j, table in enumerate(heard)}
-    for j, table in enumerate(heard):
+    measured = [certainty.heard for certainty in learnt.certainties]
+    arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(measured)}
+    arrays |= {f"noise_{j}": table.variance for j, table in enumerate(measured)}
+    for j, table in enumerate(measured):
         arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.groups or ())}
     text = {
         "format": FORMAT,
-        "method": method,
+        "method": method.name,
         "total": learnt.total,
         "codec": codec.to_dict(),
         "form": form.to_plain(),
@@ -69,14 +77,14 @@ def pack(parts: Parts) -> bytes:
     }
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as file:
-        # Under a fixed date, which is part of the bytes.
+        # ZipInfo has a fixed date, so that the bytes do not depend on the time.
         file.writestr(zipfile.ZipInfo("release.json"), json.dumps(text, indent=1))
         file.writestr(zipfile.ZipInfo("arrays.npz"), _packed(arrays, codec))
     return whole.getvalue()
 
 
 def _packed(arrays: Mapping[str, Array], codec: Codec) -> bytes:
-    """The arrays, compressed unless that makes them so small that a reader would suspect them."""
+    """Return the arrays, compressed unless the result is so small that `read_parts` would refuse it."""
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
     if _memory(sum(array.nbytes for array in arrays.values()), codec.to_dict()) > _most(packed.tell()):
@@ -86,15 +94,15 @@ def _packed(arrays: Mapping[str, Array], codec: Codec) -> bytes:
 
 
 def read_parts(path: str | PathLike[str]) -> Parts:
-    """What a file holds that `pack` made; an `InputError` if it is no such file, or not all of it.
+    """Return the parts of a release from a file; raise an `InputError` if `pack` did not write all of it.
 
-    A file may come from anywhere, so nothing is unpacked before its size is known.
+    The file may come from anywhere, so nothing is unpacked before its size is known.
     """
-    complaint = "not a saved release, or cut short; save it again"
+    problem = "not a saved release, or cut short; save it again"
     try:
         with zipfile.ZipFile(path) as file:
             if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
-                raise ValueError("its members are compressed, each many times over perhaps")
+                raise ValueError("its members are compressed, which `pack` never does")
             text = json.loads(file.read("release.json"))
             if text["format"] in READABLE:
                 if sorted(file.namelist()) != ["arrays.npz", "release.json"]:
@@ -102,32 +110,32 @@ def read_parts(path: str | PathLike[str]) -> Parts:
                 packed = file.read("arrays.npz")
                 with zipfile.ZipFile(io.BytesIO(packed)) as arrays:
                     return _unpacked(text, arrays, most=_most(len(packed)))
-            complaint = "a release of another version of privsyn; sample it with that one"
+            problem = "a release of another version of privsyn; sample it with that one"
     except FileNotFoundError:
-        complaint = "there is no such file"
+        problem = "there is no such file"
     except TooLargeError as error:
-        complaint = str(error)
-    except Exception:  # noqa: S110  # zipfile, json, NumPy and our constructors: each raises its own errors
+        problem = str(error)
+    except Exception:  # noqa: S110  # zipfile, json, NumPy and our constructors raise many kinds
         pass
-    raise InputError(f"{path}: {complaint}")
+    raise InputError(f"{path}: {problem}")
 
 
 def _most(packed: int) -> int:
-    """The most memory, in bytes, that a release whose arrays are packed in so many bytes may take."""
+    """Return the most memory, in bytes, for a release whose arrays take `packed` bytes in the file."""
     return LEAST_MEMORY + MOST_RATIO * packed
 
 
 def _memory(arrays: int, codec: Mapping[str, Any]) -> int:
-    """About how much memory a release takes, in bytes: its arrays, and the codes of its columns."""
+    """Estimate the memory of a release, in bytes: its arrays, and the codes of its columns."""
     return arrays + A_CODE * Codec.most_codes(codec)
 
 
 def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Parts:
-    """The parts; any exception if they do not fit together, or take more than `most` bytes of memory."""
-    _mend_keys(text["codec"]["schema"])
+    """Return the parts; raise if they are inconsistent, or take more than `most` bytes of memory."""
+    _restore_key_types(text["codec"]["schema"])
     memory = _memory(sum(member.file_size for member in file.infolist()), text["codec"])
     if memory > most:
-        raise TooLargeError(f"would take {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
+        raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
     codec = Codec.from_dict(text["codec"])
     original = codec.domain
     merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
@@ -146,13 +154,12 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     one_ways, marginals = tables[: len(original)], tables[len(original) :]
     learnt = Fitted(merging, one_ways, marginals, float(text["total"]), certainties)
     _check_tables(learnt)
-    if text["method"] not in get_args(Method):
-        raise ValueError(f"method {text['method']}")
-    return codec, learnt, Ledger.from_dict(text["ledger"]), text["method"], FrameType.from_plain(text["form"])
+    ledger, form = Ledger.from_dict(text["ledger"]), FrameType.from_plain(text["form"])
+    return Parts(codec, learnt, ledger, METHODS[text["method"]], form)
 
 
 def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Domain]) -> dict[str, Array]:
-    """The arrays of these tables and of the merging, and no others."""
+    """Return the arrays of these tables and of the merging; raise if any is missing or there are others."""
     shapes = {name: domain.shape for name, domain in released.items()}
     coarse: dict[str, Array] = {}
     for j, domain in enumerate(released.values()):
@@ -180,10 +187,10 @@ def _measured(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measuremen
 
 
 def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Array:
-    """An array of this shape; an exception, before its numbers are read, if it is another."""
+    """Return an array of this shape; raise before its numbers are read if it has another shape."""
     with file.open(name) as member:
         if np.lib.format.read_magic(member) != (1, 0):
-            raise ValueError(f"{name}: a format that `pack` does not write")
+            raise ValueError(f"{name}: not a format that `pack` writes")
         found, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
         size = member.tell() + prod(shape) * dtype.itemsize
         if found != shape or dtype.kind not in "iuf" or size != file.getinfo(name).file_size:
@@ -192,16 +199,16 @@ def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Array:
 
 
 def _check_tables(learnt: Fitted) -> None:
-    """Refuse to write, and to read, tables from which no records can be made."""
+    """Refuse tables from which no records can be made."""
     for table in (*learnt.one_ways, *learnt.marginals):
         if not ((table.counts >= 0).all() and isclose(table.total, learnt.total, rel_tol=SAME_TOTAL)):
             raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")
 
 
-def _mend_keys(schema: dict[str, Any]) -> None:
-    """Give the keys of a mapping from numbers or booleans their type back.
+def _restore_key_types(schema: dict[str, Any]) -> None:
+    """Restore the types of mapping keys that are numbers or booleans.
 
-    Version 0.1.0 wrote them as keys of JSON, which are text.
+    Version 0.1.0 wrote them as JSON keys, which are text.
     """
     for constraint in schema.get("constraints", ()):
         if isinstance(mapping := constraint.get("mapping"), dict):

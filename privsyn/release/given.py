@@ -14,7 +14,7 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.release.ranges import part_inside
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.enforcement.ranges import Span, bounds_of, number_of
+from privsyn.table.enforcement.ranges import Span
 from privsyn.table.schema.time_columns import Datetime
 
 
@@ -147,8 +147,8 @@ class _Numbers(dict[Any, float]):
         raise InputError(f"given: column {self.name!r}: {complaint}")
 
     def __missing__(self, value: Any) -> float:
-        number = number_of(self.column, _plain(value))
-        low, high = bounds_of(self.column)
+        number = self.column.number_of(_plain(value))
+        low, high = self.column.bounds
         if not low <= number <= high:
             raise InputError(f"{safe_repr(value)} lies outside its bounds")
         cells = self.codec.cells().get(self.name)

@@ -15,9 +15,9 @@ from privsyn.marginals.types import Array, Floats, Integers, Mask
 from privsyn.synthesis.conditional import complete
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.enforcement.compile import rulebook_of
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.ranges import Span
+from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Numbers
 
 EACH = 1000
@@ -178,8 +178,8 @@ def _by_group(cells: Cells, weights: Floats) -> Floats:
 
 def _keeps(codec: Codec, numbers: dict[str, Floats]) -> Mask:
     """Which rows keep the constraints that speak of these columns alone."""
-    book = rulebook_of(codec.schema.coded, codec.schema.constraints)
-    for maker in book.makers:
+    repair = Repair.of(codec.schema.coded, codec.schema.constraints)
+    for maker in repair.computations:
         if set(maker.by) <= set(numbers):
             numbers[maker.column] = maker.make(numbers)
-    return book.holds(numbers)
+    return repair.holds(numbers)

@@ -1,4 +1,4 @@
-"""What `fit` leaves: everything that may be published and nothing that may not."""
+"""Release: what `fit` leaves. All of it may be published."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ import numpy as np
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, plural, warn_absent
 from privsyn.files import atomic_path, check_target
-from privsyn.inference.fitted import Fitted, Method
+from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Ints
-from privsyn.methods.paper.synthesise import synthesise_as_published
+from privsyn.methods.methods import Method
 from privsyn.private.ledger import Ledger
-from privsyn.progress import Progress, with_progress
+from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
-from privsyn.release.file_format import pack, read_parts
+from privsyn.release.file_format import Parts, pack, read_parts
 from privsyn.release.given import Given, read_given
 from privsyn.synthesis.batches import Keep, block_ends, in_blocks, make_block
-from privsyn.synthesis.synthesise import ENOUGH, synthesise
+from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.frame_type import PANDAS, FrameType
 from privsyn.table.io.read import check_excel_safe, ending_of
@@ -39,24 +39,25 @@ from privsyn.table.io.write import stacked, write_blocks
 if TYPE_CHECKING:
     import pandas as pd
 
-POOL = 50_000  # rows among which those are looked for that have what is given
+POOL = 50_000
+"""Most records among which `sample` searches for those with the given values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A fitted model: noisy answers made consistent, and the ledger of what they cost.
+    """A fitted model: consistent tables of noisy counts, and the ledger of their cost.
 
     Parameters
     ----------
     codec : Codec
-        Public: names, kinds and dtypes of the columns.
+        Public: names, types and dtypes of the columns.
     learnt : Fitted
-        The tables of counts that records are made from.
+        The tables of counts from which records are made.
     ledger : Ledger
-    method : "default" or "published"
-        How records are made of the tables.
-    form : Form
-        Public: which kind of table it was, and comes out again.
+    method : Method
+        The algorithm that makes the records.
+    form : FrameType
+        Public: the type of the private table. Synthetic tables have the same type.
     """
 
     codec: Codec
@@ -80,7 +81,7 @@ class Release:
         seed: int | None = None,
         progress: Progress | None = None,
     ) -> Any:
-        """A synthetic table of the kind that was learnt from, at no further cost in privacy.
+        """Return a synthetic table of the same type as the private one. This costs no further privacy.
 
         Parameters
         ----------
@@ -94,14 +95,14 @@ class Release:
             A column of listed values, each of which is to come equally often. Values that the release counts
             no row of are left out; an `AbsentWarning` names them.
         seed : int, optional
-            Makes the drawing repeatable. It draws no noise, so the privacy is the same.
+            Makes the sample repeatable. It draws no noise, so the privacy is the same.
         progress : callable, optional
             Called as ``progress(stage, done, total)``.
 
         Raises
         ------
         InputError
-            If `n` or `seed` is not a whole number of at least 0, or no row can have what is given.
+            If `n` or `seed` is not a whole number of at least 0, or no row can have the given values.
         """
         if balance is not None:
             check_column("balance", balance, self.codec.schema.coded)
@@ -114,9 +115,9 @@ class Release:
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
     ) -> Iterator[Any]:
-        """The table of `sample` in blocks of some 100,000 rows, so that it is never in memory as a whole.
+        """Yield the table of `sample` in blocks of about 100,000 rows, so that memory never holds all of it.
 
-        Over all blocks together counts are about as near to what was learnt as if all had been made at once.
+        The counts over all blocks together are about as accurate as those of a table made at once.
         """
         return (self.form.cast(block, self.codec.schema) for block in self._blocks(n, seed, progress))
 
@@ -130,7 +131,7 @@ class Release:
         excel_safe: bool = False,
         progress: Progress | None = None,
     ) -> tuple[int, int]:
-        """Write the table of `sample` to a file, each block as it is made: all of it or nothing.
+        """Write the table of `sample` to a file, block by block: the whole file or none.
 
         Parameters
         ----------
@@ -139,12 +140,13 @@ class Release:
         n, seed, progress : optional
             See `sample`.
         resume : bool, optional
-            Keep the blocks in a folder beside the file, ``path`` with ``.unfinished``, until it is whole.
-            If the run is broken off, however that be, the same call goes on from there, and the file becomes
-            what it would have been; without a `seed`, by the one that was drawn.
+            Keep finished blocks in a folder beside the file, ``path`` with ``.unfinished``, until the file is
+            complete. If interrupted, the same call resumes and writes the identical file. Without a `seed`,
+            it uses the seed that the first call drew.
         excel_safe : bool, optional
-            In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula (it begins
-            with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line). Off by default: it changes values.
+            In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula. Such a
+            text begins with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line. Off by default, because
+            it changes values.
 
         Returns
         -------
@@ -157,19 +159,19 @@ class Release:
             version of privsyn.
         """
         if not resume:
-            made = self.sample_blocks(n, seed=seed, progress=progress)
-            return write_blocks(made, path, self.codec.schema, self.form, excel_safe=excel_safe)
+            blocks = self.sample_blocks(n, seed=seed, progress=progress)
+            return write_blocks(blocks, path, self.codec.schema, self.form, excel_safe=excel_safe)
         check_excel_safe(path, excel_safe=excel_safe)
         ending_of(path)
         check_target(path)
         rows = self._rows(n)
         domain, model = self.learnt.merging.merged, sha256(self._packed()).hexdigest()
         seed = None if seed is None else check_whole("seed", seed)
-        with unfinished(path, domain, model=model, rows=rows, seed=seed) as kept:
-            blocks = self._blocks(rows, kept.seed, progress, kept.block)
-            cast = (self.form.cast(block, self.codec.schema) for block in blocks)
+        with unfinished(path, domain, model=model, rows=rows, seed=seed) as checkpoint:
+            frames = self._blocks(rows, checkpoint.seed, progress, checkpoint.block)
+            blocks = (self.form.cast(frame, self.codec.schema) for frame in frames)
             return write_blocks(
-                cast, path, self.codec.schema, self.form, within=kept.folder, excel_safe=excel_safe
+                blocks, path, self.codec.schema, self.form, within=checkpoint.folder, excel_safe=excel_safe
             )
 
     def _rows(self, n: int | None) -> int:
@@ -184,19 +186,18 @@ class Release:
         ends = block_ends(rows, len(self.codec.domain))
         rng = np.random.default_rng(seeds)
         if len(ends) == 1:
-            drawn = max(rows, min(round(self.learnt.total), ENOUGH))
-            yield self._decoded(self._records(tables, drawn, rng, progress), rng, 0, rows)
+            enough = max(rows, min(round(self.learnt.total), ENOUGH))
+            yield self._decoded(self._records(tables, enough, rng, progress), rng, 0, rows)
             return
-        blocks = with_progress(
-            in_blocks(tables, ends, self._records, seeds, keep), "synthesising", len(ends), progress
-        )
+        records = in_blocks(tables, ends, self._records, seeds, keep)
+        blocks = with_progress(records, "synthesising", len(ends), progress or no_progress)
         for start, block in zip((0, *ends), blocks, strict=False):
             yield self._decoded(block, rng, start)
 
     def _completed(
         self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
     ) -> pd.DataFrame:
-        """Rows that have what is given."""
+        """Return rows that have the given values, with balanced classes if asked."""
         rows = self._rows(n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
         asked = Given() if given is None else read_given(self.codec, given, n, rows)
@@ -219,15 +220,15 @@ class Release:
         return absent(self.codec, self.learnt, column)
 
     @cached_property
-    def _possible(self) -> StructuralZeros:
-        """The public zeros among merged codes, by the constraints."""
+    def _zeros(self) -> StructuralZeros:
+        """The structural zeros of the merged codes, which the constraints imply."""
         return self.codec.possible(self.learnt.merging)
 
     @property
     def _tables(self) -> tuple[Marginal, ...]:
-        """What was learnt, and tables of the public zeros that were not asked for."""
+        """The marginals, and tables for structural zeros that no marginal covers."""
         learnt = self.learnt
-        return (*learnt.marginals, *self._possible.missing_from(learnt.marginals, learnt.one_ways))
+        return (*learnt.marginals, *self._zeros.missing_from(learnt.marginals, learnt.one_ways))
 
     def _records(
         self,
@@ -236,17 +237,15 @@ class Release:
         rng: np.random.Generator,
         progress: Progress | None = None,
     ) -> Records:
-        """Records, in merged codes, of the one-ways and other tables."""
+        """Make `n` records, in merged codes, from the one-ways and the other tables."""
         domain, one_ways = self.learnt.merging.merged, tables[: len(self.codec.domain)]
         others = tables[len(one_ways) :]
-        if self.method == "published":
-            return synthesise_as_published(domain, one_ways, others, n, rng, progress)
-        return synthesise(domain, one_ways, others, n, rng, progress=progress, possible=self._possible)
+        return self.method.synthesise(domain, one_ways, others, n, rng, progress=progress, zeros=self._zeros)
 
     def _decoded(
         self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None
     ) -> pd.DataFrame:
-        """Some records, or all, in random order, as a table; `start` others came before."""
+        """Return all records, or `rows` of them, as a table in random order; `start` records precede them."""
         chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
         restored = self.learnt.merging.restore(chosen, rng)
         return self.codec.decode(restored, rng, self.learnt.merging, start)
@@ -275,7 +274,7 @@ class Release:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """Expected errors, and intervals for counts, of all that was measured. It costs no privacy."""
+        """Expected errors of all that was measured, and intervals for counts. They cost no privacy."""
         return Accuracy(self.codec, self.learnt)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -292,7 +291,7 @@ class Release:
             _check_loads(part, path)
 
     def _packed(self) -> bytes:
-        return pack((self.codec, self.learnt, self.ledger, self.method, self.form))
+        return pack(Parts(self.codec, self.learnt, self.ledger, self.method, self.form))
 
 
 def _check_loads(part: Path, path: str | PathLike[str]) -> None:
@@ -311,6 +310,6 @@ def load(path: str | PathLike[str]) -> Release:
     Raises
     ------
     InputError
-        If there is no such file, or it is not a whole release of a version this reader knows.
+        If there is no such file, or it is not a complete release of a version that this reader knows.
     """
     return Release(*read_parts(path))

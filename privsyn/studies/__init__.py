@@ -1,1 +1,1 @@
-"""What a run would bring, many runs on one table, and where errors come from."""
+"""Plan a run, sweep many runs on one table, and trace errors to their sources."""

@@ -1,6 +1,6 @@
-"""Where the error of a synthetic table comes from: noise, what was not asked, consistency, synthesis.
+"""Trace the error of a synthetic table to its sources: noise, unmeasured pairs, consistency, synthesis.
 
-It compares what a release holds, and what was made of it, with the real table: NOT PRIVATE.
+It compares a release and a sample from it with the real table: NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ if TYPE_CHECKING:
 
 
 def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tuple[Origin, ...]:
-    """The mean error of pairs after each stage, of those that were asked and of the others.
+    """Return the mean error of pairs after each stage, for measured pairs and for the others.
 
     Parameters
     ----------
     release : Release
     real : pandas.DataFrame
-        What it was learnt from.
+        The table that the release was fitted to.
     synthetic : pandas.DataFrame
-        What was sampled from it.
+        A sample from the release.
 
     Returns
     -------
     tuple of Origin
-        Errors are total variation, in the values and bins as they were counted. Empty where there are no
-        pairs.
+        Errors are total variation, in the values and bins that were counted. Empty without pairs.
     """
     merging = release.learnt.merging
     codec = release.codec
@@ -52,28 +51,28 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
         "asked: in the synthetic table": [],
         "not asked: in the synthetic table": [],
     }
-    heard, consistent, made, others = errors.values()
+    noisy, consistent, sampled, others = errors.values()
     for pair in pairs:
-        true, drawn = (_shares(records, pair) for records in tables)
+        true, synthetic_shares = (_shares(records, pair) for records in tables)
         if pair in asked:
-            for found, answer in zip((heard, consistent), asked[pair], strict=True):
+            for found, answer in zip((noisy, consistent), asked[pair], strict=True):
                 found.append(total_variation(answer, true))
-        (made if pair in asked else others).append(total_variation(drawn, true))
+        (sampled if pair in asked else others).append(total_variation(synthetic_shares, true))
     return tuple(Origin(title, len(found), float(np.mean(found))) for title, found in errors.items() if found)
 
 
 def _asked(
     release: Release, pairs: Iterable[Attributes]
 ) -> Iterator[tuple[Attributes, tuple[Floats, Floats]]]:
-    """For each pair that lies in a measured table: its shares as heard, and as released."""
+    """Yield for each pair in a measured table its noisy shares and its released shares."""
     learnt = release.learnt
     measured = list(zip(learnt.certainties[len(learnt.one_ways) :], learnt.marginals, strict=True))
     for pair in pairs:
         for certainty, table in measured:
             if set(pair) <= set(table.attributes) and certainty.heard.groups is None:
                 noisy = certainty.heard.marginal.project(pair).counts
-                heard = norm_sub(noisy.ravel(), learnt.total).reshape(noisy.shape)
-                yield pair, (heard / learnt.total, table.project(pair).counts / learnt.total)
+                positive = norm_sub(noisy.ravel(), learnt.total).reshape(noisy.shape)
+                yield pair, (positive / learnt.total, table.project(pair).counts / learnt.total)
                 break
 
 

@@ -1,8 +1,8 @@
-"""What a run would bring: the split of its budget, its noise, error, time and memory. It reads no row.
+"""Plan a run: the split of its budget, its noise, error, time and memory. It reads no row.
 
-Everything here follows from public facts: the schema, the names and types of the columns, and a rough number
-of rows that the caller gives. What is not public, how the values are shared out and how the columns depend,
-is taken to be as in usual tables, so errors are right to a factor of two or so. Time and memory are rough.
+A plan uses only public facts: the schema, the names and types of the columns, and a rough number of rows that
+the caller gives. Distributions and dependences are assumed to be typical, so errors are accurate to a factor
+of about two. Time and memory are rough.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, plural
+from privsyn.errors import InputError, plural, printable
 from privsyn.inference.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.higher_order import candidates
 from privsyn.marginals.domain import Domain
@@ -28,7 +28,7 @@ from privsyn.private.accounting import rho_for
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.csv_text import check_header
+from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.read import ending_of, read_columns
 from privsyn.table.schema.schema import Schema
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
-"""Numbers of rows to plan for where none is given."""
+"""Default numbers of rows to plan for."""
 
 ASSUMED_VALUES = 20
-"""Of a column whose values are to be found."""
+"""Assumed number of values of a column whose values `fit` finds."""
 
 USUAL_DEPENDENCE = 0.06
-"""Total variation between a pair of columns and what it would be if they were independent: at this, planned
-errors of pairs are from 0.7 to 2.3 times those that came about on five tables at epsilon 0.2, 1 and 5."""
+"""Assumed total variation between a pair of columns and the product of its marginals. Planned errors of pairs
+were 0.7 to 2.3 times the measured errors on five tables at epsilon 0.2, 1 and 5."""
 
 # Seconds on one core of 2025, and bytes, fitted to tables of 6,000 to 49,000 rows.
 START, A_PAIR, A_CELL = 0.7, 0.5e-6, 2.5e-6  # s; a pair and row of the fit; a cell of the synthetic table
@@ -53,17 +53,17 @@ PROGRAM, A_ROW = 250e6, 80.0  # bytes; a cell of the table
 
 @dataclass(frozen=True)
 class Expectation:
-    """Of a table of so many rows.
+    """The expected result for a table with this number of rows.
 
     Parameters
     ----------
     rows : int
     parts : mapping of a question to its share of the budget
     count_noise : float
-        Standard deviation of the noise in a count of one column, by all that tells of it, in rows.
+        Standard deviation of the noise in a one-way count, from all measurements combined, in rows.
     one_way_error, pair_error : float
-        Expected total variation of the estimated tables of one and of two columns, on average; the second is
-        NaN where there are no pairs.
+        Mean expected total variation of the tables of one and of two columns; the second is NaN without
+        pairs.
     seconds : float
     memory : float
         In bytes.
@@ -80,19 +80,19 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to expect of a run, for one or more numbers of rows.
+    """The expected results of a run, for one or more numbers of rows.
 
     Parameters
     ----------
     epsilon, delta : float
-        The promise.
+        The privacy guarantee.
     rho : float
-        The budget that it allows, in zCDP, of one row.
-    sizes : mapping of a column to how many values or bins it is counted in
+        The budget in zCDP for one row.
+    sizes : mapping of a column to its number of values or bins
     to_find : tuple of str
-        Columns whose values or bounds the schema does not give.
+        Columns whose values or bounds are not in the schema.
     untyped : bool
-        The table is a file without types, and no schema gives them.
+        Whether the table is a file without types, and there is no schema.
     expectations : tuple of Expectation
     """
 
@@ -134,12 +134,12 @@ class Plan:
                 f" to find their bounds takes another {BOUNDS:.0%} or {BOUNDS + CLOSER_BOUNDS:.0%}"
             )
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
-        return "\n".join([*head, "", *table, "", *NOTES])
+        return "\n".join(map(printable, [*head, "", *table, "", *NOTES]))
 
 
 NOTES = (
-    "An error is the share of rows that would have to move; that of two columns depends on the table, and is",
-    "planned for one whose columns depend as usual. Nothing was spent, and no row was read.",
+    "An error is the share of rows that would have to change. For two columns it assumes a typical",
+    "dependence. Nothing was spent, and no row was read.",
 )
 
 
@@ -154,28 +154,28 @@ def plan(
     rows_per_unit: int | None = None,
     target: str | None = None,
 ) -> Plan:
-    """What to expect of ``PrivSyn(epsilon, delta, schema).fit(table)``, of public facts alone.
+    """Plan ``PrivSyn(epsilon, delta, schema).fit(table)`` from public facts alone.
 
     Parameters
     ----------
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
-        Only the names and dtypes of its columns are looked at; of a CSV file, its header. Left out, or a
-        Schema in its place: those of the schema.
+        Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
+        the schema. A Schema is accepted here, too.
     epsilon, delta, schema, unit, rows_per_unit, target : as for PrivSyn
     rows : int, optional
-        A rough number of rows, publicly known: do not count them. Left out: from a thousand to a million.
+        A rough, public number of rows: do not count them. Default: from a thousand to a million.
 
     Raises
     ------
     InputError
-        If a setting cannot work.
+        If a setting is impossible.
 
     Examples
     --------
     >>> from privsyn import Categorical, Numerical
     >>> schema = Schema({"age": Numerical(16, 100, integer=True), "sex": Categorical(["Female", "Male"])})
-    >>> found = plan(schema, 1.0, rows=10_000)
-    >>> found.sizes, f"{found.expectations[0].pair_error:.3f}"
+    >>> planned = plan(schema, 1.0, rows=10_000)
+    >>> planned.sizes, f"{planned.expectations[0].pair_error:.3f}"
     ({'age': 33, 'sex': 3}, '0.021')
     """
     if isinstance(table, Schema):
@@ -186,7 +186,7 @@ def plan(
         raise InputError("a plan needs the columns: give a table, a schema, or both")
     PrivSyn(
         epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target
-    )  # refuses them here
+    )  # refuses wrong settings
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     columns = read_columns(schema if table is None else table, schema)
     text = isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
@@ -210,7 +210,7 @@ def plan(
 
 
 def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema]:
-    """In how many values or groups of bins each column is counted, as far as can be told."""
+    """Return the domain with the number of values or bins of each column, as far as it is public."""
     unknown = OpenSchema.of(schema, columns)
     public = unknown.fill({}, {})
     codec = Codec.for_table(public, columns)
@@ -220,13 +220,13 @@ def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenS
         if name in unknown.values:
             size = ASSUMED_VALUES
         elif name in unknown.bounds:
-            size = column.bins  # type: ignore[union-attr]
+            size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
     return Domain(codec.domain.names, tuple(sizes)), unknown
 
 
 def _expect(domain: Domain, rho: float, rows: int, *, finding: float, predict: bool) -> Expectation:
-    """The parts of the budget and what they bring, as `methods.default` goes about it."""
+    """Return the parts of the budget and the expected errors, following `methods.default`."""
     left = (1 - finding) * rho
     split = Split.for_domain(left, domain, rows, predict=predict)
     if not candidates(domain):
@@ -240,7 +240,7 @@ def _expect(domain: Domain, rho: float, rows: int, *, finding: float, predict: b
     }
     number = len(domain) * (len(domain) - 1) // 2
     a_pair = second / max(number, 1)
-    # Each pair tells of its two columns as well; one of b values sums b noisy counts for it.
+    # Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
     of_others = 2 * a_pair * sum(1 / size for size in domain.sizes)
     sigma = 1 / sqrt(2 * first / len(domain) + of_others)
     one_ways = [_one_way_error(size, sigma, rows) for size in domain.sizes]
@@ -261,19 +261,19 @@ def _expect(domain: Domain, rho: float, rows: int, *, finding: float, predict: b
 
 
 def _shares(size: int) -> Floats:
-    """Of the values of a column, as they usually are: the k-th has one k-th of what the first has."""
+    """Return typical shares of the values of a column, by Zipf's law: the k-th is 1/k of the first."""
     weights = 1 / np.arange(1, size + 1)
     return np.asarray(weights / weights.sum())
 
 
 def _one_way_error(size: int, sigma: float, rows: int) -> float:
-    """A value of fewer rows than the noise is, at worst, lost."""
+    """Return the expected error; the error of a value is at most its number of rows."""
     errors = np.minimum(MEAN_OF_ABSOLUTE * sigma * sqrt(1 - 1 / size), rows * _shares(size))
     return float(errors.sum() / (2 * rows))
 
 
 def _table_error(a: int, b: int, rho: float, rows: int) -> float:
-    """What is left of a usual dependence once it has been measured; see `privsyn.inference.allocation`."""
+    """Return the posterior error of a typical dependence; see `privsyn.inference.allocation`."""
     expected = rows * np.multiply.outer(_shares(a), _shares(b))
     root = USUAL_DEPENDENCE * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
     prior = root**2 * expected

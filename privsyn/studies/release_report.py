@@ -1,4 +1,4 @@
-"""The public report: what a release holds, as one web page. It reads no row and costs no privacy."""
+"""The public report: a release as one web page. It reads no row and costs no privacy."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_VALUES = 32
-"""Of a column without an order at most so many values are shown, the most frequent ones."""
+"""Largest number of values shown of an unordered column: the most frequent ones."""
 
 FEW_VALUES = 12
-"""So many values are shown at once, the rest on request. An ordered column of more is drawn along an axis."""
+"""Number of values shown at first. An ordered column with more values is drawn along an axis."""
 
 MOST_TABLES = 12
-"""Tables shown at once, those most in error; the rest on request."""
+"""Number of tables shown at first: those with the largest expected errors."""
 
 SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
-"""Synthetic rows are drawn to see what constraints and drawing change: of wide tables fewer rows."""
+"""Synthetic rows show what constraints and sampling change; wide tables have fewer of them."""
 
 MOVED, MUCH = 1.25, 0.005
-"""A column is marked if its expected error exceeds that of noise by this factor and this share of rows."""
+"""A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
 
 
 def report(release: Release, path: str | PathLike[str]) -> None:
-    """Write what was released, how sure it is and what it cost to a web page, in one file.
+    """Write the released counts, their error bars and the privacy cost to a web page, in one file.
 
-    It is made from the release alone: it may be published wherever the release may.
+    It uses only the release, so it may be published wherever the release may.
 
     Parameters
     ----------
     release : Release
-        As `load` reads it, or ``model.release_``.
+        The result of `load`, or ``model.release_``.
     path : path
 
     Raises
@@ -80,17 +80,17 @@ def render(release: Release) -> str:
 
 
 def _drawn(release: Release) -> dict[str, Floats]:
-    """Counts of each column in synthetic rows, or nothing where none can be drawn."""
+    """Return the counts of each column in synthetic rows; empty if no row can be sampled."""
     columns = len(release.codec.domain)
     rows = min(round(release.learnt.total), ROWS, max(LEAST_ROWS, CELLS // columns))
     try:
         return {name: np.asarray(n, float) for name, n in release.drawn_counts(rows, SEED).items()}
-    except InputError:  # no row keeps the constraints: the page says that they are not covered
+    except InputError:  # no row satisfies the constraints; the page says that they are not covered
         return {}
 
 
 def _uncovered(release: Release) -> dict[str, list[str]]:
-    """The columns without a count, by the reason."""
+    """Return the columns without a count, by reason."""
     codec = release.codec
     made = [name for name in codec.names if isinstance(codec.schema.columns[name], Identifier)]
     dropped = [name for name in codec.names if isinstance(codec.schema.columns[name], Text)]
@@ -102,7 +102,7 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
 
 
 def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]:
-    """One column: its error, its counts and a picture of them."""
+    """Return a column: its error, its counts and a plot of them."""
     codec, learnt = release.codec, release.learnt
     place = codec.domain.names.index(name)
     certainty = learnt.certainties[place]
@@ -128,7 +128,7 @@ def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]
 
 
 def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool]:
-    """Bars of counts along an axis, and whether it is stretched: the released counts decide."""
+    """Return bars of counts along an axis, and whether it is stretched, by the released counts."""
     cells = release.codec.cells(release.learnt.merging)[name]
     estimate, low, high = (bins[part].to_numpy() for part in ("estimate", "low", "high"))
     inside = cells.groups < len(bins)
@@ -136,13 +136,13 @@ def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool
     step = 0.0 if cells.grid is None else cells.grid.step
     edges = np.append(cells.reach[0][: len(bins)], cells.highs[inside].max() + step)
     axis = Axis.of(edges[0], edges[-1], (cells.lows[inside] + cells.highs[inside]) / 2, weights)
-    words, lies = bins[name].tolist(), axis.places(edges)
-    picture = error_bars(name, words, lies, estimate, low, high, to_scale=not axis.stretched)
+    labels, positions = bins[name].tolist(), axis.positions(edges)
+    picture = error_bars(name, labels, positions, estimate, low, high, to_scale=not axis.stretched)
     return picture, axis.stretched
 
 
 def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str, Any]]:
-    """Each count with the values that it counts, and where its bar and its interval end."""
+    """Return each count with its values, and the ends of its bar and its interval."""
     longest = max(float(counts["high"].max()), float(counts["estimate"].max()), 1e-12)
     return [
         {
@@ -160,7 +160,7 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
 
 
 def _most_frequent(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The most frequent values, and after them those that were counted together."""
+    """Return the most frequent values, followed by those that were counted together."""
     single = sorted((row for row in rows if not row["members"]), key=lambda row: -row["estimate"])
     together = [row for row in rows if row["members"]]
     return [*single[: MOST_VALUES - len(together)], *together]

@@ -1,7 +1,7 @@
-"""A sweep: many runs on one real table, each with its own epsilon, seed and method, one tidy row a run.
+"""A sweep: many runs on one real table, each with its own epsilon, seed and method, and one row of results.
 
-Its runs are seeded and their results compare with the real table: NOT PRIVATE, for experiments alone. A fifth
-of the rows is held out, learnt from by no run, and what models say is tried on those.
+The runs are seeded, and their results compare with the real table: NOT PRIVATE, only for experiments. A fifth
+of the rows is held out from all runs. Models are tested on it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation.comparison import TEST_SHARE
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.files import atomic_path, check_target
-from privsyn.inference.fitted import Method
+from privsyn.methods.methods import METHODS, MethodName
 from privsyn.progress import Progress
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
@@ -38,7 +38,7 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import to_plain
 
 SPLIT_SEED = 20261121
-PRESETS = {"default": "default", "paper": "published"}
+PRESETS: dict[str, MethodName] = {"default": "default", "paper": "published"}
 """The method of each preset."""
 
 PROC = Path("/proc/self")
@@ -66,17 +66,17 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """A real table, cut in two, on which runs are measured.
+    """A real table, split in two, on which runs are measured.
 
     Parameters
     ----------
     train, test : pandas.DataFrame
-        What runs learn from, and what they never see.
+        Rows that runs are fitted to, and held-out rows.
     schema : Schema or None
     target : str or None
     delta : float
     models : bool
-        Whether to train any: they take most of the time.
+        Whether to train models: they take most of the time.
     """
 
     train: pd.DataFrame
@@ -96,19 +96,19 @@ class Bench:
         delta: float = 1e-9,
         models: bool = True,
     ) -> Bench:
-        """Read a table and hold out a fifth of its rows, the same ones each time."""
+        """Read a table and hold out a fixed fifth of its rows."""
         source = read_table(table, schema)
         order = np.random.default_rng(SPLIT_SEED).permutation(len(source.frame))
         cut = round(TEST_SHARE * len(order))
         if not cut:
-            raise InputError("the table has too few rows to hold any out: a sweep needs more")
+            raise InputError("the table has too few rows to hold any out: give a larger table")
         test, train = (
             source.frame.iloc[np.sort(part)].reset_index(drop=True) for part in (order[:cut], order[cut:])
         )
         return cls(train, test, schema or source.schema, target, delta, models)
 
     def check(self, runs: Iterable[Run]) -> None:
-        """Refuse what `measure` would refuse of any of the runs, by names, dtypes and settings."""
+        """Refuse wrong settings of any run, by the names and dtypes of columns, before the first run."""
         unknown = OpenSchema.of(self.schema or by_names(self.train), self.train)
         if self.target is not None:
             check_column("target", self.target, unknown.schema.coded)
@@ -116,17 +116,17 @@ class Bench:
             self.model(run)
 
     def model(self, run: Run) -> PrivSyn:
-        """What is fitted in a run."""
-        method: Method = PRESETS[run.preset]  # type: ignore[assignment]
-        target = self.target if method == "default" else None  # the published algorithm knows none
+        """Return the model that a run fits."""
+        method = PRESETS[run.preset]
+        target = self.target if METHODS[method].takes_target else None
         return PrivSyn(run.epsilon, self.delta, self.schema, target=target, seed=run.seed, method=method)
 
     @cached_property
     def table(self) -> str:
-        """Twelve digits that differ for another table: names, dtypes, or any cell of any row.
+        """Return a digest of the names, the dtypes and all cells, twelve hexadecimal digits.
 
-        Whoever guesses a table can compare. The scores beside it tell as much, for the runs are seeded; so
-        sweeps are for public tables.
+        It confirms a guess of the whole table. So do the scores, because the runs are seeded. Sweeps are
+        for public tables only.
         """
         columns = [[str(name), dtype_text(dtype)] for name, dtype in self.train.dtypes.items()]
         cells = [_digest_of_cells(part) for part in (self.train, self.test)]
@@ -134,19 +134,19 @@ class Bench:
 
     @cached_property
     def settings(self) -> str:
-        """Twelve digits that differ where a setting does that all runs share, or the version."""
+        """Return a digest of the version and of the settings that all runs share."""
         schema = None if self.schema is None else to_plain(self.schema)
         return _digest(version("privsyn"), self.delta, self.target, self.models, schema)
 
     def key(self, run: Run) -> str:
-        """Twelve digits that differ where anything differs that decides the row of a run."""
+        """Return a digest of everything that determines the results of a run."""
         return _digest(self.table, self.settings, float(run.epsilon), run.seed, run.preset)
 
     def measure(self, run: Run) -> dict[str, Any]:
-        """Fit, sample and compare: what was asked for, what it took, and every number of the comparison."""
+        """Fit, sample and compare; return the settings, time, memory and all scores."""
         model = self.model(run)
-        _forget_peak()
-        begun = time.perf_counter()
+        _reset_peak()
+        start = time.perf_counter()
         model.fit(self.train)
         fitted = time.perf_counter()
         synthetic = model.sample()
@@ -155,7 +155,7 @@ class Bench:
         scores = evaluate(
             self.train, synthetic, self.schema, target=self.target, test=self.test, models=self.models
         )
-        about: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "config": self.key(run),
             "table": self.table,
             "settings": self.settings,
@@ -164,11 +164,11 @@ class Bench:
             "delta": self.delta,
             "seed": run.seed,
             "version": version("privsyn"),
-            "fit_seconds": round(fitted - begun, 3),
+            "fit_seconds": round(fitted - start, 3),
             "sample_seconds": round(sampled - fitted, 3),
             "memory_mb": memory,
         }
-        return {"private": False} | about | scores.row()
+        return {"private": False} | facts | scores.row()
 
 
 def sweep(
@@ -184,39 +184,39 @@ def sweep(
     out: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
-    """Measure runs on a real table, one row a run. Seeded, and it reads the real table: NOT PRIVATE.
+    """Measure runs on a real table, with one row for each. Seeded, and it reads the real table: NOT PRIVATE.
 
     Parameters
     ----------
     table : pandas, polars or pyarrow table, or a path as for `fit`
     epsilons : iterable of float
     seeds : int
-        Runs of each epsilon and preset, with seeds from 0 up.
+        Number of runs for each epsilon and preset, with seeds 0, 1, ...
     presets : iterable of "default" or "paper"
     delta, schema : as for PrivSyn
     target : str, optional
-        A column that models learn and predict; the default is told of it.
+        A column that models predict; the default method optimises for it.
     models : bool
-        Whether to train any.
+        Whether to train models.
     out : path, optional
-        A .csv file that gets each row as soon as its run is done. Runs that it holds already are not
-        repeated. A file that holds runs on another table is refused; rows of other settings stay in it.
+        A .csv file that receives each row when its run is done. Runs in it are not repeated. A file with
+        runs on another table is refused. Rows of other settings stay in it.
     progress : callable, optional
         Called as ``progress(stage, done, total)``.
 
     Returns
     -------
     pandas.DataFrame
-        The rows of this sweep, and those of `out` with the same settings but for epsilon, seed and preset.
+        The rows of this sweep, and those of `out` that differ only in epsilon, seed or preset.
 
     Raises
     ------
     InputError
-        If any of the runs cannot be made, or `out` holds runs on another table; then none is made.
+        If any run is impossible, or `out` contains runs on another table. Then no run is made.
     """
     each = range(check_whole("seeds", seeds, least=1))
     runs = [Run(*run) for run in product(_several("epsilons", epsilons), each, _several("presets", presets))]
-    rows = _kept(out)
+    rows = _read_results(out)
     bench = Bench.of(table, schema, target=target, delta=delta, models=models)
     bench.check(runs)
     _check_table(out, rows, bench.table)
@@ -235,39 +235,39 @@ def sweep(
 
 
 def _several(name: str, values: Iterable[A]) -> list[A]:
-    """What is given in a list; one by itself is refused."""
+    """Return the values as a list; refuse a single value and an empty list."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{name} are several, in a list: give [{safe_repr(values)}]")
+        raise InputError(f"{name} must be a list: give [{safe_repr(values)}]")
     if not (several := list(values)):
-        raise InputError(f"{name} is an empty list: there is nothing to run")
+        raise InputError(f"{name} is an empty list: give at least one value")
     return several
 
 
-def _kept(out: str | PathLike[str] | None) -> pd.DataFrame:
-    """The rows of runs that were measured before."""
+def _read_results(out: str | PathLike[str] | None) -> pd.DataFrame:
+    """Return the rows of earlier runs."""
     if out is not None:
         check_target(out)
         if not str(out).lower().endswith((".csv", ".csv.gz")):
-            raise InputError(f"{out}: results are CSV: let the name end in .csv")
+            raise InputError(f"{out}: results are CSV: use a name that ends in .csv")
     if out is None or not Path(out).exists():
         return pd.DataFrame()
-    with replace_errors(f"{out}: is there, and holds no results of a sweep: give another name"):
+    with replace_errors(f"{out}: this file contains no results of a sweep: give another name"):
         rows = pd.read_csv(out, dtype=dict.fromkeys(("config", "table", "settings"), str))
         rows["config"]
         return rows
 
 
 def _check_table(out: object, rows: pd.DataFrame, table: str) -> None:
-    """Refuse kept rows of another table: their scores would stand among those of this one."""
+    """Refuse results on another table, because they would be mixed with those on this one."""
     if not len(rows):
         return
     if not {"table", "settings"} <= set(rows):
         raise InputError(
-            f"{out}: its runs are of an earlier version, which did not note their table: give another name"
+            f"{out}: its results are from an earlier version without a digest of the table: give another name"
         )
     if (rows["table"] != table).any():
         raise InputError(
-            f"{out}: holds runs on another table (other rows, names or types): give another name or delete it"
+            f"{out}: contains runs on another table (other rows, names or types): give another name"
         )
 
 
@@ -282,14 +282,14 @@ def _digest_of_cells(frame: pd.DataFrame) -> str:
     return digest.hexdigest()
 
 
-def _forget_peak() -> None:
-    """Let the largest memory use count from now on, where the system can (Linux)."""
+def _reset_peak() -> None:
+    """Reset the peak of memory use, where the system can (Linux)."""
     with suppress(OSError):
         (PROC / "clear_refs").write_text("5")
 
 
 def _peak() -> float:
-    """Largest memory use of this process, in MB; NaN where the system does not say."""
+    """Return the peak memory use of this process in MB; NaN where the system does not report it."""
     with suppress(OSError):
         for line in (PROC / "status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -24,7 +24,7 @@ def synthesise(
     *,
     sweeps: int | None = None,
     progress: Progress | None = None,
-    possible: StructuralZeros = NO_ZEROS,
+    zeros: StructuralZeros = NO_ZEROS,
 ) -> Records:
     """`n` records that have the tables' counts, scaled to `n`, as nearly as may be.
 
@@ -39,13 +39,12 @@ def synthesise(
     sweeps : int, optional
         Of annealed moves; as many as fit in a usual time, if left out.
     progress : callable, optional
-    possible : Possible
-        Structural zeros.
+    zeros : StructuralZeros
     """
     if progress is not None:
         progress("synthesising", 0, 1)
     start = tree_start(domain, one_ways, tables, n, rng)
-    records = finish(start, tables, rng, one_ways=one_ways, sweeps=sweeps, possible=possible)
+    records = finish(start, tables, rng, one_ways=one_ways, sweeps=sweeps, possible=zeros)
     if progress is not None:
         progress("synthesising", 1, 1)
     return records

@@ -1,1 +1,19 @@
-"""Everything about real tables: what is public about them, how cells become codes, how files are read."""
+"""Everything about real tables: what is public about them, how cells become codes, how files are read.
+
+The kinds of constraint are registered here, each under its name in a schema file.
+"""
+
+from privsyn.table.enforcement.allowed import Allowed
+from privsyn.table.enforcement.determined import Determined
+from privsyn.table.enforcement.forbidden import Forbidden
+from privsyn.table.enforcement.increasing import Increasing
+from privsyn.table.enforcement.missing_when import MissingWhen
+from privsyn.table.enforcement.total import Total
+from privsyn.table.schema.constraint import CONSTRAINTS
+
+CONSTRAINTS["forbidden"] = Forbidden
+CONSTRAINTS["allowed"] = Allowed
+CONSTRAINTS["determined"] = Determined
+CONSTRAINTS["increasing"] = Increasing
+CONSTRAINTS["total"] = Total
+CONSTRAINTS["missing"] = MissingWhen

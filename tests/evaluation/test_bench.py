@@ -94,7 +94,7 @@ def test_models_agree():
     ours = learning(view, task, *coded)
     names = {"gb": "boosting", "lr": "linear"}
     scores = {"acc": "accuracy", "auc": "auc", "f1": "f1"}
-    found = {f"{m}_{s}": ours[f"{names[m]}_{scores[s]}"].score for m in names for s in scores}
+    found = {f"{m}_{s}": ours[f"{names[m]}_{scores[s]}"].value for m in names for s in scores}
     linear = {name: score for name, score in found.items() if name.startswith("lr")}
     assert linear == pytest.approx({name: theirs[name] for name in linear}, abs=1e-9)
     assert found == pytest.approx(theirs, abs=0.02)  # the leaves of its boosting have no penalty

@@ -140,7 +140,7 @@ def test_counts_are_the_same_in_little_memory_in_more_walks(memory, walks):
 
 def test_a_set_asked_twice_is_counted_once():
     records = draw(50)
-    rows = Rows.held(records)
+    rows = Rows.in_memory(records)
     assert alike(rows.count([("a",), ("a",)]), expected(records, [("a",), ("a",)]))
     assert list(rows.count([])) == []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import combinations
 from math import fsum, sqrt
 
@@ -18,14 +18,15 @@ from privsyn.inference.smoothing import Smoother
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import default
+from privsyn.methods.facts import PublicFacts
+from privsyn.methods.methods import METHODS
 from privsyn.methods.paper import learn as published
 from privsyn.methods.paper.dense_marg import combine, dense_marg
 from privsyn.private import measure
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
 
-METHODS = {"default": default.learn, "published": published.learn}
-both = pytest.mark.parametrize("learn", METHODS.values(), ids=METHODS.keys())
+both = pytest.mark.parametrize("learn", [method.learn for method in METHODS.values()], ids=METHODS)
 HUGE = 1e9  # a budget with which the noise is next to nothing
 
 
@@ -72,11 +73,11 @@ each_table = pytest.mark.parametrize("table", TABLES)
 each_budget = pytest.mark.parametrize("rho", [1e-4, 0.02, 0.1, HUGE])
 
 
-def run(learn, records, rho, noise=None, told=None):
+def run(learn, records, rho, noise=None, told=None, target=None):
     """What is learnt, and the private table that answered."""
     private = PrivateTable(records, noise or SeededGaussian(5))
     report = (told if told is not None else []).append
-    learnt = learn(private, rho, np.random.default_rng(0), lambda *step: report(step))
+    learnt = learn(private, rho, np.random.default_rng(0), lambda *step: report(step), PublicFacts(target))
     return learnt, private
 
 
@@ -264,8 +265,7 @@ def test_more_budget_teaches_more(learn):
 
 def test_tables_with_the_target_get_more_of_the_budget():
     def share(target):
-        learn = partial(default.learn, target=target)
-        _, private = run(learn, dependent(), 0.05)
+        _, private = run(default.learn, dependent(), 0.05, target=target)
         counts = [spend for spend in private.spends if spend.what.startswith("counts over")]
         told = fsum(spend.rho for spend in counts if "c" in spend.what.split(" (")[0][len("counts over ") :])
         return told / fsum(spend.rho for spend in counts)

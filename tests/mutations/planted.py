@@ -71,7 +71,7 @@ ACCOUNTING = (
     bug(
         "the tighter accounting of Gaussian noise for the published one",
         "privsyn/synthesizer.py",
-        'return "classical" if self.method == "published" else noise.accounting',
+        "return self._method.accounting or noise.accounting",
         "return noise.accounting",
         "tests/test_synthesizer.py::test_paper_is_the_published_method_with_its_accounting",
     ),
@@ -168,7 +168,7 @@ NOISE = (
     bug(
         "noise of one sign",
         "privsyn/private/sampler.py",
-        "np.negative(drawn, out=drawn, where=negative)",
+        "np.negative(draws, out=draws, where=negative)",
         "pass",
         "tests/private/test_sampler.py::test_the_lowest_bit_is_the_sign",
     ),
@@ -268,16 +268,16 @@ QUESTIONS = (
     ),
     bug(
         "part of the budget spent twice, and written down once",
-        "privsyn/private/measure.py",
+        "privsyn/private/spend.py",
         "        self._spends.append(",
-        "        self._asked[what] == 1 and self._spends.append(",
+        "        self._times[what] == 1 and self._spends.append(",
         "tests/private/test_measure.py::test_what_is_asked_again_is_called_another_look",
     ),
     bug(
         "a merged table with a list of spends of its own",
         "privsyn/private/measure.py",
-        "merged = copy(self)",
-        "merged = PrivateTable(self._rows, self._noise, self._rows_per_unit)",
+        "self._noise, self._rows_per_unit, self._log)",
+        "self._noise, self._rows_per_unit)",
         "tests/private/test_measure.py::test_a_table_and_its_merged_one_have_one_list_of_what_was_asked",
     ),
     bug(
@@ -334,8 +334,8 @@ PERSONS = (
     bug(
         "k times the cost for a person of k rows, not k squared",
         "privsyn/synthesizer.py",
-        "rho / self._most_rows**2, np.",
-        "rho / self._most_rows, np.",
+        "person_rho / self._most_rows**2",
+        "person_rho / self._most_rows",
         "tests/table/io/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     Bug(
@@ -371,8 +371,8 @@ PERSONS = (
     bug(
         "the lots of rows from a generator that all know",
         "privsyn/synthesizer.py",
-        "lots: Bits = os_entropy",
-        "lots: Bits = seeded_bits(np.random.default_rng(0))",
+        "bits: Bits = os_entropy",
+        "bits: Bits = seeded_bits(np.random.default_rng(0))",
         "tests/table/io/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
     ),
     bug(
@@ -438,7 +438,7 @@ DISCOVERY = (
     bug(
         "question 0 with the sensitivity of one row for a person of k rows",
         "privsyn/private/discovery.py",
-        "sigma = sigma_for(share * rho, float(rows_per_unit * VOTE))",
+        "sigma = sigma_for(share * rho, sensitivity)",
         "sigma = sigma_for(share * rho, float(VOTE))",
         "tests/private/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
     ),
@@ -459,14 +459,14 @@ DISCOVERY = (
     bug(
         "all of delta for each column's threshold",
         "privsyn/private/discovery.py",
-        "chance = delta / (columns * rows_per_unit)",
-        "chance = delta / rows_per_unit",
+        "probability = delta / (columns * rows_per_unit)",
+        "probability = delta / rows_per_unit",
         "tests/private/test_discovery.py::test_the_threshold_is_the_lowest_that_keeps_its_delta",
     ),
     bug(
         "all of delta in each round",
         "privsyn/private/discovery.py",
-        "enough = threshold(sigma, delta / len(ROUNDS),",
+        "enough = threshold(sigma, round_delta,",
         "enough = threshold(sigma, delta,",
         "tests/private/test_discovery.py::test_a_value_of_one_person_appears_as_often_as_the_threshold_says",
     ),
@@ -503,8 +503,8 @@ DISCOVERY = (
     bug(
         "how many values occur, in the ledger",
         "privsyn/private/discovery.py",
-        "Spend(what, len(columns), float(rows_per_unit * VOTE)",
-        "Spend(what, sum(map(len, ask({}).values())), float(rows_per_unit * VOTE)",
+        "Spend(what, len(columns), sensitivity",
+        "Spend(what, sum(map(len, ask({}).values())), sensitivity",
         "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
     ),
     bug(
@@ -524,8 +524,8 @@ DISCOVERY = (
     bug(
         "the second look at bounds without noise",
         "privsyn/methods/discovery.py",
-        "unknown.bounds_of(cells, closer, seen)",
-        "unknown.bounds_of(cells, closer, {name: (close[name], sigma) for name, (_, sigma) in seen.items()})",
+        "unknown.bounds_of(cells, closer, closer_cells)",
+        "unknown.bounds_of(cells, closer, {n: (close[n], sigma) for n, (_, sigma) in closer_cells.items()})",
         "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
     ),
     bug(
@@ -585,18 +585,16 @@ ROWS = (
     ),
     bug(
         "an error message with what failed on a cluster",
-        "privsyn/table/io/source.py",
-        "    with suppress(Exception):\n        return run()\n",
-        "    try:\n        return run()\n    except Exception as error:\n        said = f'{said}: {error}'\n",
+        "privsyn/errors.py",
+        "InputError(message(error) if callable(message) else message)",
+        "InputError(f'{message(error) if callable(message) else message}: {error}')",
         "tests/test_released_only.py::test_what_fails_on_a_part_is_not_quoted",
     ),
     bug(
         "a message that keeps behind it what a library says of a row",
-        "privsyn/table/io/stream.py",
-        "    with suppress(Exception):  # whoever makes the batches may quote a cell, as pandas does\n"
-        "        return next(source, None)\n"
-        "    raise InputError(",
-        "    try:\n        return next(source, None)\n    except Exception:\n        raise InputError(",
+        "privsyn/errors.py",
+        "        replacement.__context__ = None\n",
+        "",
         "tests/table/io/test_stream.py::test_a_reader_that_fails_is_not_quoted",
     ),
     bug(
@@ -611,7 +609,7 @@ ROWS = (
         "progress in rows",
         "privsyn/methods/discovery.py",
         'report("finding values and bounds", 2, 3)',
-        'report("finding values and bounds", 2, 3 + sum(map(len, heard.values())))',
+        'report("finding values and bounds", 2, 3 + sum(map(len, first_votes.values())))',
         "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
     ),
     bug(
@@ -635,10 +633,10 @@ RELEASE = (
         "the table kept, and measured again in sample",
         (
             Edit(
-                "privsyn/synthesizer.py",
-                "        return self._fitted.sample(\n",
-                "        if seed is None and hasattr(self, '_table'):\n            self.fit(self._table)\n"
-                "        return self._fitted.sample(\n",
+                "privsyn/release/model.py",
+                "        return method(self._fitted, *args, **options)\n",
+                "        if hasattr(self, '_table'):\n            self.fit(self._table)\n"
+                "        return method(self._fitted, *args, **options)\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
@@ -652,8 +650,8 @@ RELEASE = (
     bug(
         "the codes of the rows kept by the model",
         "privsyn/synthesizer.py",
-        "return Rows(codec.domain, walk, room / 4)",
-        "self._rows = Rows(codec.domain, walk, room / 4)\n        return self._rows",
+        "return Rows(codec.domain, walk, memory / 4)",
+        "self._rows = Rows(codec.domain, walk, memory / 4)\n        return self._rows",
         "tests/test_released_only.py::test_fit_leaves_a_release_and_nothing_else",
     ),
     bug(

@@ -263,7 +263,7 @@ def test_sigma_is_rounded_up_and_its_cost_too(rho: float, sensitivity: float) ->
 @pytest.mark.parametrize("epsilon", [-1, 0, float("inf"), float("nan"), "1", None, True])
 def test_an_epsilon_that_cannot_be_is_refused(epsilon: float) -> None:
     for call in (lambda: rho_for(epsilon, 1e-9, "gaussian"), lambda: delta_for(0.1, epsilon, "gaussian")):
-        with pytest.raises(InputError, match=f"epsilon is a finite number above 0; got {epsilon!r}"):
+        with pytest.raises(InputError, match=f"epsilon must be a finite number above 0; got {epsilon!r}"):
             call()
 
 
@@ -271,13 +271,13 @@ def test_an_epsilon_that_cannot_be_is_refused(epsilon: float) -> None:
 def test_a_delta_that_cannot_be_is_refused(delta: float) -> None:
     for call in (lambda: rho_for(1.0, delta, "gaussian"), lambda: epsilon_for(0.1, delta, "gaussian")):
         with pytest.raises(
-            InputError, match=f"delta is a number between 0 and 1, both excluded; got {delta!r}"
+            InputError, match=f"delta must be a number between 0 and 1, both excluded; got {delta!r}"
         ):
             call()
 
 
 def test_other_mistakes_are_refused() -> None:
-    with pytest.raises(InputError, match=r"rho is a finite number of at least 0; got -0\.1"):
+    with pytest.raises(InputError, match=r"rho must be a finite number of at least 0; got -0\.1"):
         delta_for(-0.1, 1.0, "gaussian")
-    with pytest.raises(InputError, match="accounting is one of gaussian, zcdp, classical; got 'renyi'"):
+    with pytest.raises(InputError, match="accounting must be one of gaussian, zcdp, classical; got 'renyi'"):
         rho_for(1.0, 1e-9, "renyi")  # type: ignore[arg-type]

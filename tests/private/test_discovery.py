@@ -130,7 +130,7 @@ def test_nothing_to_find_costs_nothing():
 
 @pytest.mark.parametrize("delta", [1e-323, 5e-324])
 def test_a_delta_of_which_nothing_is_left_is_refused(delta):
-    with pytest.raises(InputError, match="delta is too small to find values by"):
+    with pytest.raises(InputError, match="delta is too small to find values"):
         PrivSyn(1.0, delta).fit(pd.DataFrame({"a": ["x"] * 5}))
 
 

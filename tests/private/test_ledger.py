@@ -118,7 +118,7 @@ def test_a_written_ledger_tells_the_delta_of_thresholds() -> None:
     fields = json.loads(ledger.to_json())
     assert fields["reserved_delta"] == fields["spends"][0]["delta"] == 1e-10
     assert min(point["delta"] for point in fields["curve"]) == 1e-9  # at 1e-12 no epsilon is kept
-    assert "set aside for thresholds: delta 1e-10" in str(ledger)
+    assert "reserved for thresholds: delta 1e-10" in str(ledger)
     assert "thresholds" not in str(a_ledger([1.0]))
 
 

@@ -143,8 +143,8 @@ def test_what_belongs_to_another_run_is_refused_and_left_alone(model, tmp_path, 
         with pytest.raises(InputError) as raised:
             release.sample_to(path, n, seed=seed, resume=True)
         text = str(raised.value)
-        assert text.startswith(f"{unfinished.folder_of(path)}: was begun with another ")
-        return text.removeprefix(f"{unfinished.folder_of(path)}: was begun with another ").split(":")[0]
+        assert text.startswith(f"{unfinished.folder_of(path)}: belongs to another ")
+        return text.removeprefix(f"{unfinished.folder_of(path)}: belongs to another ").split(":")[0]
 
     other = replace(model, learnt=replace(model.learnt, total=model.learnt.total * (1 + 1e-9)))
     assert refused(other) == "model"
@@ -174,7 +174,7 @@ def test_a_folder_that_is_not_ours_is_refused_and_left_alone(notes, model, tmp_p
     if notes is not None:
         (folder / unfinished.NOTES).write_text(notes)
     before = inside(path)
-    with pytest.raises(InputError, match="is no folder of privsyn's, or a damaged one: move it away"):
+    with pytest.raises(InputError, match="not a folder that privsyn wrote, or damaged: move it away"):
         model.sample_to(path, N, resume=True)
     assert inside(path) == before
 
@@ -215,7 +215,7 @@ def test_a_failure_says_that_what_is_done_is_kept(model, tmp_path):
         model.sample_to(path, N, resume=True, progress=fail)
     assert str(raised.value) == (
         f"{path}: cannot be written (No space left on device);"
-        " what is done is kept in t.csv.unfinished: the same again goes on from there"
+        " finished blocks are kept in t.csv.unfinished: the same call resumes"
     )
     assert len(inside(path)) > 4
 

@@ -42,7 +42,7 @@ def parts():
 
 
 def _parts_of(release):
-    return release.codec, release.learnt, release.ledger, release.method, release.form
+    return packing.Parts(release.codec, release.learnt, release.ledger, release.method, release.form)
 
 
 def zeros(count, dtype="<f8"):
@@ -140,7 +140,7 @@ def test_a_bomb_is_refused_in_one_line_before_it_takes_memory(bomb, parts, tmp_p
 
 def test_a_model_that_would_take_much_memory_says_so(parts, tmp_path):
     (tmp_path / "m.privsyn").write_bytes(BOMBS["an array too long"](*parts))
-    with pytest.raises(InputError, match="would take 134 MB of memory: not a release that privsyn saved"):
+    with pytest.raises(InputError, match="needs 134 MB of memory: not a release that privsyn saved"):
         load(tmp_path / "m.privsyn")
 
 

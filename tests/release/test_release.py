@@ -102,7 +102,7 @@ def test_what_was_saved_and_loaded_samples_the_same(method, n, releases, tmp_pat
     releases[method].save(tmp_path / "m.privsyn")
     back = load(tmp_path / "m.privsyn")
     assert isinstance(back, Release)
-    assert (back.method, back.ledger, back.codec) == (
+    assert (back.method.name, back.ledger, back.codec) == (
         method,
         releases[method].ledger,
         releases[method].codec,
@@ -121,7 +121,7 @@ def test_a_path_may_be_a_text_and_a_file_be_replaced(releases, tmp_path):
     path = str(tmp_path / "m.privsyn")
     releases["published"].save(path)
     releases["default"].save(path)
-    assert load(path).method == "default"
+    assert load(path).method.name == "default"
     assert [file.name for file in tmp_path.iterdir()] == ["m.privsyn"]
 
 

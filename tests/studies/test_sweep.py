@@ -1,4 +1,4 @@
-"""A sweep leaves a row a run, goes on where it was stopped, and says that it is not private."""
+"""A sweep writes one row for each run, resumes after an interruption, and says that it is not private."""
 
 import sys
 
@@ -17,7 +17,7 @@ SCHEMA = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["x", "y"]), "c"
 
 
 def table(rows=400):
-    """The second column repeats the first; the third is by itself."""
+    """The second column repeats the first; the third is independent."""
     first, third = np.random.default_rng(0).choice(["x", "y"], (2, rows))
     return pd.DataFrame({"a": first, "b": first, "c": third})
 
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_row_a_run_with_what_was_asked_what_it_took_and_what_came_out(folder):
+def test_each_run_has_a_row_with_its_settings_costs_and_scores(folder):
     rows = swept("r.csv", presets=("default", "paper"))
     assert rows[["epsilon", "seed", "preset"]].apply(tuple, axis=1).tolist() == [
         (epsilon, seed, preset) for epsilon in (1, 10) for seed in (0, 1) for preset in ("default", "paper")
@@ -52,7 +52,7 @@ def test_more_budget_less_error():
     assert means[10.0] < means[1.0]
 
 
-def test_it_goes_on_where_it_was_stopped(folder, monkeypatch):
+def test_an_interrupted_sweep_resumes(folder, monkeypatch):
     def stop(stage, done, total):
         if done == 3:
             raise KeyboardInterrupt
@@ -84,7 +84,7 @@ def test_a_run_can_be_repeated():
     assert once == again
 
 
-def test_the_key_tells_apart_whatever_decides_a_row():
+def test_the_key_differs_with_everything_that_determines_a_row():
     keys = [
         Bench.of(table(), SCHEMA).key(Run(1.0, 0)),
         Bench.of(table(), SCHEMA).key(Run(2.0, 0)),
@@ -113,15 +113,15 @@ def test_the_key_tells_apart_whatever_decides_a_row():
     ],
 )
 def test_runs_on_another_table_are_refused(folder, change):
-    """They were taken for runs on this one, and its scores were those of the other."""
+    """Their scores would be taken for scores of this table."""
     swept("r.csv", epsilons=(1.0,))
     kept = (folder / "r.csv").read_bytes()
-    with pytest.raises(InputError, match=r"^r.csv: holds runs on another table"):
+    with pytest.raises(InputError, match=r"^r.csv: contains runs on another table"):
         sweep(change(table()), (1.0,), seeds=2, schema=SCHEMA, models=False, out="r.csv")
     assert (folder / "r.csv").read_bytes() == kept
 
 
-def test_the_same_table_is_known_from_whatever_it_is_read(folder):
+def test_a_table_has_the_same_digest_from_every_source(folder):
     frame = table()
     frame.to_csv("t.csv", index=False)
     assert Bench.of("t.csv", SCHEMA).table == Bench.of("t.csv", SCHEMA).table
@@ -131,7 +131,7 @@ def test_the_same_table_is_known_from_whatever_it_is_read(folder):
 def test_rows_of_a_version_that_did_not_note_the_table_are_refused(folder):
     rows = swept("r.csv", epsilons=(1.0,))
     rows.drop(columns=["table", "settings"]).to_csv("r.csv", index=False)
-    with pytest.raises(InputError, match="did not note their table"):
+    with pytest.raises(InputError, match="without a digest of the table"):
         swept("r.csv")
 
 
@@ -153,19 +153,19 @@ def test_every_table_has_a_digest(drawn):
     assert Bench(frame, frame, None).table == Bench(frame.copy(), frame.copy(), None).table
 
 
-def test_rows_are_held_out_and_learnt_from_by_no_run():
+def test_held_out_rows_are_used_by_no_run():
     bench = Bench.of(table().assign(row=range(400)), None)
     assert sorted([*bench.train["row"], *bench.test["row"]]) == list(range(400))
     assert len(bench.test) == 80
 
 
-def test_what_cannot_be_is_refused(folder):
+def test_impossible_settings_are_refused(folder):
     (folder / "notes.csv").write_text("a,b\n1,2\n")
     for settings, words in (
         ({"out": "notes.csv"}, "no results"),
         ({"presets": ("best",)}, "preset"),
         ({"epsilons": (-1.0,)}, "epsilon"),
-        ({"epsilons": 1}, r"epsilons are several, in a list: give \[1\]"),
+        ({"epsilons": 1}, r"epsilons must be a list: give \[1\]"),
         ({"epsilons": ()}, "epsilons is an empty list"),
         ({"presets": "paper"}, r"give \['paper'\]"),
         ({"out": "absent/r.csv"}, "there is no folder"),
@@ -181,7 +181,7 @@ def test_what_cannot_be_is_refused(folder):
 SWEEP = ("sweep", "data.csv", "--schema", "schema.yaml", "--epsilon", "0.5,5", "--seeds", 1, "--no-models")
 
 
-def test_the_command_tells_how_far_it_is_and_that_it_is_not_private(folder, capsys):
+def test_the_command_shows_progress_and_says_that_it_is_not_private(folder, capsys):
     done = run(capsys, *SWEEP, "--out", "r.csv")
     assert done.code == 0
     assert done.err.splitlines()[0] == "0 of 2 runs"
@@ -193,14 +193,14 @@ def test_the_command_tells_how_far_it_is_and_that_it_is_not_private(folder, caps
 def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, capsys):
     assert "also keeps" not in run(capsys, *SWEEP, "--out", "r.csv").out
     other = run(capsys, *SWEEP, "--out", "r.csv", "--delta", 1e-6)
-    assert other.out.startswith("r.csv: 2 runs, a row each.")
+    assert other.out.startswith("r.csv: 2 runs, one row each.")
     assert "r.csv: also keeps 2 runs of other settings or another version" in other.out
     changed = pd.read_csv("data.csv")
     changed.loc[0, "age"] += 1
     changed.to_csv("data.csv", index=False)
     refused = run(capsys, *SWEEP, "--out", "r.csv")
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
-    assert "r.csv: holds runs on another table" in refused.err
+    assert "r.csv: contains runs on another table" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, 
     [
         (("--epsilon", "1,0"), "epsilon"),
         (("--delta", 2), "delta"),
-        (("--target", "jbo"), "target 'jbo': there is no such column"),
+        (("--target", "jbo"), "target 'jbo' is not one of the columns"),
         (("--schema", "other.yaml"), "'shoe'"),
         (("--out", "r.json"), "r.json: results are CSV"),
         (("--out", "r.parquet"), "r.parquet: results are CSV"),
@@ -229,11 +229,11 @@ def test_a_plot_of_errors_against_epsilon(folder, capsys, ending):
     pytest.importorskip("matplotlib")
     done = run(capsys, *SWEEP, "--out", "r.csv", "--plot", f"r.{ending}")
     assert done.code == 0
-    drawn = (folder / f"r.{ending}").read_bytes()
-    assert drawn.startswith(b"\x89PNG") if ending == "png" else b"<svg" in drawn
+    plot = (folder / f"r.{ending}").read_bytes()
+    assert plot.startswith(b"\x89PNG") if ending == "png" else b"<svg" in plot
 
 
-def test_mistakes_are_told_before_anything_is_run(folder, capsys, monkeypatch):
+def test_mistakes_are_reported_before_the_first_run(folder, capsys, monkeypatch):
     monkeypatch.setattr(Bench, "of", None)
     assert "--epsilon" in run(capsys, "sweep", "data.csv", "--out", "r.csv", "--epsilon", "1,many").err
     assert "ending" in run(capsys, *SWEEP, "--out", "r.csv", "--plot", "r.txt").err

@@ -15,6 +15,7 @@ from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Sch
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.methods.methods import METHODS
 from privsyn.synthesis import batches as blocks
 from privsyn.synthesis.batches import block_ends, in_blocks
 from privsyn.synthesis.synthesise import synthesise
@@ -157,7 +158,7 @@ def small_blocks(monkeypatch):
 
 @pytest.mark.parametrize("method", ["default", "published"])
 def test_a_sample_is_its_blocks(model, method, small_blocks):
-    release = replace(model.release_, method=method)
+    release = replace(model.release_, method=METHODS[method])
     told = []
     parts = list(release.sample_blocks(5300, seed=2, progress=lambda *step: told.append(step)))
     assert [len(part) for part in parts] == [1060] * 5

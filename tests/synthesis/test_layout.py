@@ -27,6 +27,7 @@ BEYOND = """() => {
     return [...document.querySelectorAll("body *")]
         .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
         .filter((element) => !scrolls(element.parentElement))
+        .filter((element) => !element.ownerSVGElement || element.tagName === "text")  // clipped
         .map((element) => `${element.tagName} ${element.className} ${element.textContent.slice(0, 40)}`);
 }"""
 
@@ -52,8 +53,8 @@ def pages(tmp_path_factory):
                 columns[name] = rng.integers(0, 3, rows)
                 kinds[name] = Numerical(0, 2, integer=True)
     table, schema = pd.DataFrame(columns), Schema(kinds)
-    model = PrivSyn(1.0, 1e-9, schema).fit(table)
-    synthetic = model.sample()
+    model = PrivSyn(5.0, 1e-9, schema, seed=0).fit(table)
+    synthetic = model.sample(seed=0)
     folder = tmp_path_factory.mktemp("pages")
     report(model.release_, folder / "public.html")
     ledger = json.loads(model.ledger_.to_json())

@@ -1,1 +1,1 @@
-"""Attacks on a synthetic table: singling out, linking, inference."""
+"""Attack a synthetic table: singling out, linking and inference. Not private."""

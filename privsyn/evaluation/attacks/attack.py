@@ -1,8 +1,8 @@
-"""`attack`: three attacks with a synthetic table, on rows it was made from and on rows held out.
+"""`attack`: three attacks that use a synthetic table, on private rows and on held-out rows.
 
 After Giomi et al., "A Unified Framework for Quantifying Privacy Risk in Synthetic Data" (PETS 2023). Each
-is tried on as many rows of either kind. What it gets right about rows held out was not leaked, for the
-synthetic table never saw them; what it gets right beyond that, it has from the rows themselves.
+attack is tried on equal numbers of private and held-out rows. The synthetic table does not depend on held-out
+rows, so success there is no leak. Higher success on private rows is one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
-from privsyn.evaluation.attacks.gower import Places, Singles, distances, place_together
+from privsyn.evaluation.attacks.gower import Points, Singles, distances, scale_together
 from privsyn.evaluation.attacks.predicates import Predicate, of_rare_values, of_rows
 from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
 from privsyn.evaluation.comparison import read_together
@@ -25,18 +25,18 @@ from privsyn.marginals.types import Floats, Integers
 from privsyn.table.schema.schema import Schema
 
 ATTACKS = 5000
-"""Of each kind on either side, or fewer where there are not so many rows."""
+"""Largest number of attacks of each kind, on private and on held-out rows."""
 
 PREDICATE_COLUMNS = 4
 
 TRIES = 50_000
-"""Predicates of several columns that are looked at: most fit no row of the synthetic table alone."""
+"""Candidate predicates of several columns: most do not single out in the synthetic table."""
 
 TOGETHER = 16
-"""Rows attacked at a time: their distances to the synthetic rows stay in the processor's cache."""
+"""Rows attacked at a time: their distances to the synthetic rows fit in the processor's cache."""
 
 TOLERANCE = 0.1
-"""A number is inferred if the guess is off by no more, in standard deviations of the real column."""
+"""Largest error of an inferred number that counts as success, in standard deviations of the real column."""
 
 
 def attack(
@@ -48,26 +48,26 @@ def attack(
     secrets: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Risks:
-    """How much better attacks do on rows the synthetic table was made from than on others. NOT PRIVATE.
+    """Measure how much better attacks do on private rows than on held-out rows. NOT PRIVATE.
 
     A diagnostic: it can show a leak and cannot show safety.
 
     Parameters
     ----------
     real, synthetic, control : pandas, polars or pyarrow table, or a path as for `fit`
-        The rows that the synthetic table was made from; the synthetic table; and rows of the same kind that
-        were held out when it was made: nothing else tells a leak from knowledge about people at large.
+        The private table; the synthetic table made from it; and held-out rows of the same population. Only
+        held-out rows can separate a leak from knowledge about the population.
     schema : Schema, optional
         As of `evaluate`.
     secrets : sequence of str, optional
-        The columns whose cells are to be inferred from all others; all if left out.
+        The columns that are inferred from all others. Default: all.
     seed : int
-        Of what is drawn by lot: the rows attacked, the predicates, the halves.
+        Seed for the rows attacked, the predicates and the halves.
 
     Raises
     ------
     InputError
-        If a table is empty or lacks a column, or a secret is none.
+        If a table is empty or lacks a column, or a secret is not a column.
 
     Examples
     --------
@@ -83,125 +83,129 @@ def attack(
     names = view.domain.names
     axes = [names.index(name) for name in _checked(secrets, names)]
     rng = np.random.default_rng(seed)
-    # In an order by lot: of rows equally near, the first is then any of them.
-    train, made, others = (table.take(rng.permutation(len(table))) for table in place_together(coded))
-    found = _singling_out(train, made, others, rng)
+    # In random order, because of equally near rows the first one is used.
+    train, released, rest = (table.take(rng.permutation(len(table))) for table in scale_together(coded))
+    risks = _singling_out(train, released, rest, rng)
     if len(names) > 1:
-        n = min(ATTACKS, len(train), len(others))
-        sides = train.take(np.arange(n)), others.take(np.arange(n))
-        found |= {"link two halves of a row": _linking(*sides, made, rng)}
-        found |= {f"infer {names[axis]}": risk for axis, risk in _inferring(*sides, made, axes).items()}
-    tried = {name: risk for name, risk in found.items() if risk.train.attacks}
+        rows = np.arange(min(ATTACKS, len(train), len(rest)))
+        sides = train.take(rows), rest.take(rows)
+        risks |= {"link two halves of a row": _linking(*sides, released, rng)}
+        risks |= {f"infer {names[axis]}": risk for axis, risk in _inferring(*sides, released, axes).items()}
+    tried = {name: risk for name, risk in risks.items() if risk.train.attacks}
     if not tried:
         raise InputError(
-            "there is nothing to attack: one column, of which the synthetic table has no rare value"
+            "no attack is possible: there is one column, and its synthetic values include no rare one"
         )
-    return Risks(len(train), len(made), len(others), names, view.left_out, tried)
+    return Risks(len(train), len(released), len(rest), names, view.left_out, tried)
 
 
 def _checked(secrets: Sequence[str] | None, names: tuple[str, ...]) -> Sequence[str]:
     if secrets is None:
         return names
     if isinstance(secrets, str):
-        raise InputError(f"secrets is a list of columns: write [{secrets!r}]")
+        raise InputError(f"secrets must be a list of columns: write [{secrets!r}]")
     for name in secrets:
         if name not in names:
-            raise InputError(f"secret {safe_repr(name)}: is none of the columns that are compared")
+            raise InputError(f"secret {safe_repr(name)} is not a compared column")
     return tuple(dict.fromkeys(secrets))
 
 
-def _singling_out(train: Places, made: Places, others: Places, rng: np.random.Generator) -> dict[str, Risk]:
-    """Predicates that single out in the synthetic table, tried on both sides.
+def _singling_out(
+    train: Points, synthetic: Points, control: Points, rng: np.random.Generator
+) -> dict[str, Risk]:
+    """Try predicates that single out in the synthetic table, on private and on held-out rows.
 
-    Whether a row is the only one of its kind depends on how many rows there are, so both sides have the same
-    number, and the same company: the attacker knows the other rows of the private table, and leaves out
-    predicates that fit one of them.
+    Whether a row is unique depends on the number of rows, so both sides have the same number. The attacker
+    knows the remaining rows of the private table, and skips predicates that hold for one of them.
     """
-    size = min(len(train), len(others))
+    size = min(len(train), len(control))
     known = train.cells[size:]
-    sides = train.cells[:size], others.cells[:size]
-    columns = min(PREDICATE_COLUMNS, made.cells.shape[1])
+    sides = train.cells[:size], control.cells[:size]
+    columns = min(PREDICATE_COLUMNS, synthetic.cells.shape[1])
 
-    def risk(tried: Iterable[Predicate], guessed: Iterable[Predicate] = ()) -> Risk:
-        alone = (predicate for predicate in tried if predicate.count(made.cells) == 1)
-        wanted = [*islice((one for one in alone if not one.count(known)), ATTACKS)]
-        naive = [*islice((one for one in guessed if not one.count(known)), len(wanted))]
-        of_train, of_others = (_rate(one.count(side) == 1 for one in wanted) for side in sides)
+    def risk(candidates: Iterable[Predicate], baseline: Iterable[Predicate] = ()) -> Risk:
+        alone = (predicate for predicate in candidates if predicate.count(synthetic.cells) == 1)
+        selected = [*islice((one for one in alone if not one.count(known)), ATTACKS)]
+        naive = [*islice((one for one in baseline if not one.count(known)), len(selected))]
+        of_train, of_others = (_rate(one.count(side) == 1 for one in selected) for side in sides)
         return Risk(of_train, of_others, _rate(one.count(sides[0]) == 1 for one in naive))
 
-    found = {"single out by one column": risk(of_rare_values(made, rng))}
+    risks = {"single out by one column": risk(of_rare_values(synthetic, rng))}
     if columns > 1:
-        guesses = of_rows(made, columns, TRIES, rng, mixed=True)
-        found[f"single out by {columns} columns"] = risk(of_rows(made, columns, TRIES, rng), guesses)
-    return found
+        guesses = of_rows(synthetic, columns, TRIES, rng, mixed=True)
+        risks[f"single out by {columns} columns"] = risk(of_rows(synthetic, columns, TRIES, rng), guesses)
+    return risks
 
 
 def _rate(successes: Iterable[bool]) -> Rate:
-    tried = [*successes]
-    return Rate(sum(tried), len(tried))
+    results = [*successes]
+    return Rate(sum(results), len(results))
 
 
-def _linking(train: Places, others: Places, made: Places, rng: np.random.Generator) -> Risk:
-    """Whether the two halves of a row's cells, known from two places, find each other in the synthetic table.
+def _linking(train: Points, control: Points, synthetic: Points, rng: np.random.Generator) -> Risk:
+    """Try to link two halves of a row's cells through the synthetic table.
 
-    They do if exactly one synthetic row is nearest to both. Every few rows are cut into halves of their own.
+    This succeeds if exactly one synthetic row is nearest to both halves. Each batch of rows is split at
+    random.
     """
-    d = len(made.numbers)
+    d = len(synthetic.numbers)
     cuts = [rng.permutation(d) for _ in range(0, len(train), TOGETHER)]
 
-    def linked(side: Places) -> Rate:
-        found = []
-        for cut, rows in zip(cuts, _few(side.cells), strict=True):
-            one, two = (_nearest(rows, made.cells, axes) for axes in (cut[: d // 2], cut[d // 2 :]))
-            found += ((one & two).sum(axis=1) == 1).tolist()
-        return _rate(found)
+    def linked(side: Points) -> Rate:
+        linked_rows: list[bool] = []
+        for cut, rows in zip(cuts, _batches(side.cells), strict=True):
+            one, two = (_nearest(rows, synthetic.cells, axes) for axes in (cut[: d // 2], cut[d // 2 :]))
+            linked_rows += ((one & two).sum(axis=1) == 1).tolist()
+        return _rate(linked_rows)
 
-    guesses = rng.integers(len(made), size=(len(train), 2))
-    return Risk(linked(train), linked(others), _rate((guesses[:, 0] == guesses[:, 1]).tolist()))
+    guesses = rng.integers(len(synthetic), size=(len(train), 2))
+    return Risk(linked(train), linked(control), _rate((guesses[:, 0] == guesses[:, 1]).tolist()))
 
 
-def _few(cells: Floats) -> Iterator[Floats]:
-    """A few rows at a time."""
+def _batches(cells: Floats) -> Iterator[Floats]:
+    """Yield `TOGETHER` rows at a time."""
     return (cells[start : start + TOGETHER] for start in range(0, len(cells), TOGETHER))
 
 
-def _nearest(rows: Floats, made: Floats, axes: Integers) -> npt.NDArray[np.bool_]:
-    """Which synthetic rows are nearest to each row in these columns."""
-    apart = _apart(rows, made, axes)
-    return apart == apart.min(axis=1, keepdims=True)
+def _nearest(rows: Floats, synthetic: Floats, axes: Integers) -> npt.NDArray[np.bool_]:
+    """Return which synthetic rows are nearest to each row in these columns, shape (rows, synthetic rows)."""
+    distance = _distance(rows, synthetic, axes)
+    return distance == distance.min(axis=1, keepdims=True)
 
 
-def _apart(rows: Floats, made: Floats, axes: Iterable[int]) -> Singles:
-    total = np.zeros((len(rows), len(made)), np.float32)
+def _distance(rows: Floats, synthetic: Floats, axes: Iterable[int]) -> Singles:
+    total = np.zeros((len(rows), len(synthetic)), np.float32)
     for axis in axes:
-        total += distances(rows[:, axis], made[:, axis])
+        total += distances(rows[:, axis], synthetic[:, axis])
     return total
 
 
-def _inferring(train: Places, others: Places, made: Places, secrets: Sequence[int]) -> dict[int, Risk]:
-    """Whether the synthetic row most like a row in all other columns has its cell of the secret one."""
-    within = [TOLERANCE * _spread(train.cells[:, axis]) if train.numbers[axis] else 0.0 for axis in secrets]
+def _inferring(train: Points, control: Points, synthetic: Points, secrets: Sequence[int]) -> dict[int, Risk]:
+    """Infer secret cells from the synthetic row that is nearest in all other columns."""
+    tolerances = [
+        TOLERANCE * _spread(train.cells[:, axis]) if train.numbers[axis] else 0.0 for axis in secrets
+    ]
 
-    def inferred(side: Places, guess: Callable[[Floats], Iterable[Floats]]) -> list[Rate]:
+    def inferred(side: Points, guess: Callable[[Floats], Iterable[Floats]]) -> list[Rate]:
         hits: list[list[bool]] = [[] for _ in secrets]
-        for rows in _few(side.cells):
-            for place, guessed in enumerate(guess(rows)):
-                hits[place] += (np.abs(guessed - rows[:, secrets[place]]) <= within[place]).tolist()
+        for rows in _batches(side.cells):
+            for index, guessed in enumerate(guess(rows)):
+                hits[index] += (np.abs(guessed - rows[:, secrets[index]]) <= tolerances[index]).tolist()
         return [_rate(hit) for hit in hits]
 
     def by_neighbour(rows: Floats) -> Iterator[Floats]:
-        apart = _apart(rows, made.cells, range(len(made.numbers)))
+        distance = _distance(rows, synthetic.cells, range(len(synthetic.numbers)))
         for axis in secrets:
-            column = made.cells[:, axis]
-            yield column[(apart - distances(rows[:, axis], column)).argmin(axis=1)]
+            column = synthetic.cells[:, axis]
+            yield column[(distance - distances(rows[:, axis], column)).argmin(axis=1)]
 
-    usual = [_usual(made.cells[:, axis], is_number=made.numbers[axis]) for axis in secrets]
+    typical = [_typical(synthetic.cells[:, axis], is_number=synthetic.numbers[axis]) for axis in secrets]
 
     def by_column(rows: Floats) -> Iterator[Floats]:
-        return (np.full(len(rows), value) for value in usual)
+        return (np.full(len(rows), value) for value in typical)
 
-    rates = inferred(train, by_neighbour), inferred(others, by_neighbour), inferred(train, by_column)
-    return {axis: Risk(*found) for axis, *found in zip(secrets, *rates, strict=True)}
+    rates = inferred(train, by_neighbour), inferred(control, by_neighbour), inferred(train, by_column)
+    return {axis: Risk(*rate) for axis, *rate in zip(secrets, *rates, strict=True)}
 
 
 def _spread(column: Floats) -> float:
@@ -209,8 +213,8 @@ def _spread(column: Floats) -> float:
     return float(present.std()) if len(present) else 0.0
 
 
-def _usual(column: Floats, *, is_number: bool) -> float:
-    """The median of numbers, missing ones counting as lowest; else the commonest value."""
+def _typical(column: Floats, *, is_number: bool) -> float:
+    """Return the median of numbers, where missing ones count as lowest; else the most frequent value."""
     if is_number:
         return float(np.sort(column)[len(column) // 2])
     values, counts = np.unique(column, return_counts=True)

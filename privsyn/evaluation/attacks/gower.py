@@ -1,4 +1,4 @@
-"""Rows as points: each cell a place in its column, so that one formula serves numbers, dates and words."""
+"""Gower distances: every cell is a coordinate, so that one formula serves numbers, dates and categories."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from privsyn.evaluation.encoding import Coded
 from privsyn.marginals.types import Floats, Integers
 
 Singles = npt.NDArray[np.float32]
-"""Precise enough to say who is nearest, and half as much to move."""
+"""Precise enough to find the nearest row, at half the memory traffic of doubles."""
 
-MISSING_PLACE = -2.0
-"""Further from any number than numbers are from each other."""
+MISSING_COORDINATE = -2.0
+"""Further from every number than two numbers are from each other."""
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """The cells of a table as places.
+class Points:
+    """The cells of a table as coordinates.
 
     Parameters
     ----------
     cells : (n, d) float array
-        Numbers and dates from 0 to 1 over the range of all tables, `MISSING_PLACE` where there is none;
-        of other columns the code, of which any two are at least 1 apart.
+        Numbers and dates are scaled to [0, 1] over all tables; a missing one is `MISSING_COORDINATE`. Other
+        columns hold codes, any two of which are at least 1 apart.
     numbers : tuple of bool
-        Which columns are numbers or dates.
+        Whether each column holds numbers or dates.
     """
 
     cells: Floats
@@ -37,38 +37,40 @@ class Places:
     def __len__(self) -> int:
         return len(self.cells)
 
-    def take(self, rows: Integers) -> Places:
-        """Some of the rows."""
-        return Places(np.asfortranarray(self.cells[rows]), self.numbers)
+    def take(self, rows: Integers) -> Points:
+        """Return the rows at these positions."""
+        return Points(np.asfortranarray(self.cells[rows]), self.numbers)
 
 
-def place_together(tables: Sequence[Coded]) -> list[Places]:
-    """All tables on the same scale."""
+def scale_together(tables: Sequence[Coded]) -> list[Points]:
+    """Return all tables on the same scale."""
     names = tables[0].records.domain.names
     numbers = tuple(name in tables[0].numbers for name in names)
-    # By columns, for columns are what is read.
+    # Column-major, because the attacks read whole columns.
     cells = [table.records.codes.astype(np.float64, order="F") for table in tables]
     for axis, name in enumerate(names):
         if numbers[axis]:
-            for place, column in enumerate(_scaled([table.numbers[name] for table in tables])):
-                cells[place][:, axis] = column
-    return [Places(table, numbers) for table in cells]
+            for points, column in zip(cells, _scaled([t.numbers[name] for t in tables]), strict=True):
+                points[:, axis] = column
+    return [Points(table, numbers) for table in cells]
 
 
 def _scaled(columns: Sequence[Floats]) -> list[Floats]:
     present = np.concatenate([column[~np.isnan(column)] for column in columns])
     low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
-    # Halves, for the range of doubles is no double.
+    # Halves, because high - low may overflow.
     width = (high / 2 - low / 2) or 1.0
-    return [np.where(np.isnan(column), MISSING_PLACE, (column / 2 - low / 2) / width) for column in columns]
+    return [
+        np.where(np.isnan(column), MISSING_COORDINATE, (column / 2 - low / 2) / width) for column in columns
+    ]
 
 
 def distances(one: Floats, other: Floats) -> Singles:
-    """How far each place of a column is from each of others, as Gower measures it: at most 1. Shape (n, m).
+    """Return the Gower distances between cells of a column, at most 1, shape (n, m).
 
-    >>> distances(np.array([0.5]), np.array([0.5, 0.25, MISSING_PLACE])).tolist()
+    >>> distances(np.array([0.5]), np.array([0.5, 0.25, MISSING_COORDINATE])).tolist()
     [[0.0, 0.25, 1.0]]
     """
-    apart = one.astype(np.float32)[:, None] - other.astype(np.float32)[None, :]
-    np.abs(apart, out=apart)
-    return np.minimum(apart, np.float32(1), out=apart)
+    distance = one.astype(np.float32)[:, None] - other.astype(np.float32)[None, :]
+    np.abs(distance, out=distance)
+    return np.minimum(distance, np.float32(1), out=distance)

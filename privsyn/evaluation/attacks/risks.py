@@ -1,4 +1,4 @@
-"""Risks: how often attacks succeed on rows the synthetic table was made from, and on rows it was not."""
+"""Risks: success rates of attacks on rows of the private table, and on held-out rows."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 from scipy.stats import binomtest, norm
 
-from privsyn.errors import plural
-from privsyn.evaluation.scores import NOT_PRIVATE, told_of
+from privsyn.errors import plural, printable
+from privsyn.evaluation.scores import NOT_PRIVATE, left_out_line
 
-LIMITS = "Such attacks can show a leak; they cannot show safety: the promise is in the ledger."
+LIMITS = "Such attacks can show a leak, but never safety. The guarantee is in the ledger."
 
 ERROR = 0.025
-"""On either side of an interval of 95 %."""
+"""Error probability on either side of a 95 % interval."""
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Rate:
-    """So many of so many attacks succeeded.
+    """The number of successful attacks, and of all attacks.
 
     >>> Rate(30, 40).value
     0.75
@@ -38,12 +38,12 @@ class Rate:
 
     @property
     def value(self) -> float:
-        """The share of successes; NaN if there was no attack."""
+        """Return the share of successes; NaN without attacks."""
         return self.successes / self.attacks if self.attacks else nan
 
     @property
     def interval(self) -> Interval:
-        """Wilson's, of 95 %: it is honest where nothing or everything succeeds, too."""
+        """Return the 95 % Wilson interval, which also holds where no attack or every attack succeeds."""
         if not self.attacks:
             return nan, nan
         low, high = binomtest(self.successes, self.attacks).proportion_ci(0.95, method="wilson")
@@ -52,18 +52,18 @@ class Rate:
 
 @dataclass(frozen=True)
 class Risk:
-    """One kind of attack: on rows of the private table, on rows held out, and a guess without the table.
+    """One kind of attack: on private rows, on held-out rows, and a baseline that sees no synthetic row.
 
     Parameters
     ----------
     train : Rate
-        On rows that the synthetic table was made from.
+        On rows of the private table.
     control : Rate
-        On other rows of the same kind. What succeeds there was learnt about people at large, not about those
-        in the private table: no leak.
+        On held-out rows of the same population. Success there is knowledge about the population. It is no
+        leak.
     naive : Rate
-        A guess that sees single columns of the synthetic table and no row of it, on rows it was made from.
-        An attack that does no better is too weak for its risk to say much. No attacks where none can be made.
+        A guess from single columns of the synthetic table, on rows of the private table. An attack that is no
+        better is too weak to show much. It has zero attacks if no guess is possible.
     """
 
     train: Rate
@@ -72,21 +72,21 @@ class Risk:
 
     @property
     def value(self) -> float:
-        """(train - control)/(1 - control): of what there was to win by knowing the rows, the share won.
+        """Return the excess success (train - control)/(1 - control), from the midpoints of the intervals.
 
-        0 where rows of the private table are as safe as any other's, below it by chance alone, 1 where every
-        attack on them succeeds. The rates are taken in the middle of their intervals.
+        0 if private rows are as safe as held-out ones (or less, by chance); 1 if every attack on them
+        succeeds.
         """
         return self._estimate()[0]
 
     @property
     def interval(self) -> Interval:
-        """Of 95 %, the errors of both rates propagated (Giomi et al. 2023, Section 4.2)."""
+        """Return the 95 % interval, by propagation of both errors (Giomi et al. 2023, Section 4.2)."""
         value, error = self._estimate()
         return max(-1.0, value - error), min(1.0, value + error)
 
     def above_zero_by(self, errors: float) -> bool:
-        """Whether the risk is more than so many times half its interval."""
+        """Whether the risk is more than `errors` times half the width of its interval."""
         value, error = self._estimate()
         return value > errors * error
 
@@ -94,12 +94,14 @@ class Risk:
         (train, of_train), (control, of_control) = (
             ((low + high) / 2, (high - low) / 2) for low, high in (self.train.interval, self.control.interval)
         )
-        room = 1 - control
-        # The derivatives of 1 - (1 - train)/(1 - control) by both rates, each times its error.
-        return (train - control) / room, hypot(of_train / room, of_control * (1 - train) / room**2)
+        remainder = 1 - control
+        # The derivatives of 1 - (1 - train)/(1 - control) by both rates, each multiplied by its error.
+        return (train - control) / remainder, hypot(
+            of_train / remainder, of_control * (1 - train) / remainder**2
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Return plain data for JSON."""
         rates = {"train": self.train, "control": self.control, "naive": self.naive}
         return {
             name: {"successes": rate.successes, "attacks": rate.attacks, "interval": rate.interval}
@@ -110,15 +112,15 @@ class Risk:
 
 @dataclass(frozen=True)
 class Risks:
-    """What attacks found. They read the real table: NOT PRIVATE.
+    """The results of all attacks. They read the real table: NOT PRIVATE.
 
     Parameters
     ----------
     real_rows, synthetic_rows, control_rows : int
     columns, left_out : tuple of str
-        Those that the attacks saw; those that they did not because they are called like identifiers.
+        Columns that were attacked; columns left out because their names look like identifiers.
     attacks : mapping of str to Risk
-        By what was tried, in words: ``"link two halves of a row"``, ``"infer income"``, and so on.
+        By a description of the attack: ``"link two halves of a row"``, ``"infer income"``, and so on.
     """
 
     real_rows: int
@@ -130,34 +132,32 @@ class Risks:
 
     @property
     def leaks(self) -> tuple[str, ...]:
-        """The attacks that succeed more often on rows of the private table than chance explains.
+        """Return the attacks that succeed more often on private rows than chance explains.
 
-        Who tries many finds something by chance: here a run in forty does, however many attacks it tries.
+        The threshold is corrected for the number of attacks (Bonferroni): without a leak, at most one run in
+        forty reports one.
         """
-        surely = norm.isf(ERROR / len(self.attacks)) / norm.isf(ERROR)
-        return tuple(name for name, risk in self.attacks.items() if risk.above_zero_by(surely))
+        threshold = norm.isf(ERROR / len(self.attacks)) / norm.isf(ERROR)
+        return tuple(name for name, risk in self.attacks.items() if risk.above_zero_by(threshold))
 
     @property
     def verdict(self) -> str:
-        """What to think of it, in two sentences."""
+        """Return a conclusion in two sentences."""
         tried = plural(len(self.attacks), "attack")
         if not self.leaks:
-            return (
-                f"Of {tried}, none did better on rows of the real table than on rows held out, beyond chance."
-                f" {LIMITS}"
-            )
+            return f"Of {tried}, none did significantly better on real rows than on held-out rows. {LIMITS}"
         worst = max(self.leaks, key=lambda name: self.attacks[name].value)
         return (
-            f"A LEAK: of {tried}, {len(self.leaks)} did better on rows of the real table than on rows held"
-            f" out; most of all: {worst}, risk {self.attacks[worst].value:.1%}. {LIMITS}"
+            f"A LEAK: of {tried}, {len(self.leaks)} did significantly better on real rows than on held-out"
+            f" rows. Highest risk: {worst}, {self.attacks[worst].value:.1%}. {LIMITS}"
         )
 
     def row(self) -> dict[str, float]:
-        """One tidy row for a table of experiments: the risk of each attack; not private."""
+        """Return one flat row for a table of experiments: the risk of each attack; not private."""
         return {"private": False} | {name: risk.value for name, risk in self.attacks.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data for JSON; it begins by saying that it is not private."""
+        """Return everything as plain data for JSON; the first entry says that it is not private."""
         return {
             "warning": NOT_PRIVATE,
             "verdict": self.verdict,
@@ -170,23 +170,23 @@ class Risks:
         }
 
     def to_json(self) -> str:
-        """`to_dict` as JSON."""
+        """Return `to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def __str__(self) -> str:
-        width = max(len(name) for name in self.attacks)
+        attacks = [(printable(name), risk) for name, risk in self.attacks.items()]
+        width = max(len(name) for name, _ in attacks)
         heads = "attacks", "real rows", "held out", "naive", "risk", "95 %"
-        return "\n".join(
-            [
-                NOT_PRIVATE,
-                f"{self.synthetic_rows:,} synthetic rows against {self.real_rows:,} real ones they were made"
-                f" from and {self.control_rows:,} held out; {len(self.columns)} columns",
-                *told_of(self.left_out),
-                " " * width + "".join(f"{head:>11}" for head in heads[:-1]) + f"{heads[-1]:>19}",
-                *(f"{name:<{width}}{_cells(risk)}" for name, risk in self.attacks.items()),
-                self.verdict,
-            ]
-        )
+        lines = [
+            NOT_PRIVATE,
+            f"{self.synthetic_rows:,} synthetic rows, {self.real_rows:,} real ones, {self.control_rows:,}"
+            f" held out; {len(self.columns)} columns",
+            *left_out_line(self.left_out),
+            " " * width + "".join(f"{head:>11}" for head in heads[:-1]) + f"{heads[-1]:>19}",
+            *(f"{name:<{width}}{_cells(risk)}" for name, risk in attacks),
+            self.verdict,
+        ]
+        return "\n".join(map(printable, lines))
 
 
 def _cells(risk: Risk) -> str:

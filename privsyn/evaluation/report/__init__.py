@@ -1,1 +1,1 @@
-"""The HTML pages of an evaluation and of a release."""
+"""Write the HTML pages of an evaluation and of a release."""

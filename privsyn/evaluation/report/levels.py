@@ -1,4 +1,4 @@
-"""Coarser codes for the eye: a column's values in at most a dozen levels, so that a pair fits on a screen."""
+"""Coarser codes for display: at most a dozen levels for each column, so that a pair fits on a screen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privsyn.marginals.types import Ints, keep
 from privsyn.table.encoding.labels import MISSING
 
 MOST_LEVELS = 10
-"""Beside missing."""
+"""Largest number of levels, apart from missing cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,28 +32,28 @@ class Levels:
     def __post_init__(self) -> None:
         keep(self, "of_code")
         if self.of_code.max(initial=0) >= len(self.labels):
-            raise ValueError(f"levels up to {self.of_code.max()} of which {len(self.labels)} have a label")
+            raise ValueError(f"level {self.of_code.max()} has no label: there are {len(self.labels)} labels")
 
 
 def coarsen(view: View, real: Records) -> tuple[Levels, ...]:
-    """Levels of each column: neighbouring bins joined to about equal shares, rarer values to one."""
+    """Return levels of each column: adjacent bins are merged to similar shares, rare values to one level."""
     result = []
     for axis, size in enumerate(view.domain.sizes):
         counts = np.bincount(real.codes[:, axis], minlength=size)
         bins = view.domain.ordered[axis]
-        result.append((_joined if bins else _commonest)(view.labels[axis], counts))
+        result.append((_merged if bins else _most_frequent)(view.labels[axis], counts))
     return tuple(result)
 
 
 def recode(records: Records, levels: tuple[Levels, ...]) -> Records:
-    """The same rows in levels."""
+    """Return the same rows in levels."""
     domain = Domain(records.domain.names, tuple(len(level.labels) for level in levels))
     columns = [level.of_code[records.codes[:, axis]] for axis, level in enumerate(levels)]
     return Records(domain, np.column_stack(columns))
 
 
-def _joined(labels: tuple[str, ...], counts: Ints) -> Levels:
-    """Neighbouring bins, joined until a level holds its part of the rows."""
+def _merged(labels: tuple[str, ...], counts: Ints) -> Levels:
+    """Merge adjacent bins until a level has its share of the rows."""
     missing = labels[-1] == MISSING
     bins = len(labels) - missing
     weights = counts[:bins].astype(np.float64)
@@ -75,8 +75,8 @@ def _ends(label: str) -> tuple[str, str]:
     return first, last or first
 
 
-def _commonest(labels: tuple[str, ...], counts: Ints) -> Levels:
-    """The commonest values first; the others as one."""
+def _most_frequent(labels: tuple[str, ...], counts: Ints) -> Levels:
+    """Return the most frequent values, and one level for the others."""
     missing = labels[-1] == MISSING
     values = len(labels) - missing
     order = np.argsort(-counts[:values], kind="stable")

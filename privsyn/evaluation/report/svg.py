@@ -1,4 +1,4 @@
-"""Small pictures as SVG: no library, no script, colours from the page's style."""
+"""Draw small plots as SVG, without a library or a script; colours come from the page's style."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from privsyn.marginals.types import Floats
 
 WIDTH, HEIGHT = 320, 120
 BASE, TOP = HEIGHT - 18, 14
-"""Bars stand on the first and reach to the second; numbers are below and above."""
+"""Vertical positions of the bottom and the top of bars; numbers are below and above."""
 
 LETTER, MOST_TICKS = 5.5, 5
-"""Width of a letter on the axis, and how many numbers it has at most."""
+"""Width of a letter on the axis in pixels, and largest number of ticks."""
 
 LEAST = 0.4
-"""Percent of the longest bar: how long a bar is drawn at least."""
+"""Smallest length of a bar, in percent of the longest one."""
 
 TALL, CUT, REST = 3.0, 1.25, 0.02
-"""A bar so many times as high as any other is cut off at so many times the next, if the others together hold
-this part of the rows at least: a tail that is noise is not to be blown up."""
+"""A bar more than TALL times as high as the next is cut off at CUT times the next. This needs a share REST of
+the rows in the other bars, so that a tail of pure noise is not magnified."""
 
 
 def histogram(
-    name: str, labels: Sequence[str], lies: Floats, real: Floats, synthetic: Floats, *, to_scale: bool
+    name: str, labels: Sequence[str], positions: Floats, real: Floats, synthetic: Floats, *, to_scale: bool
 ) -> Markup:
     """Draw real shares as filled bars, and synthetic ones as a line of steps over them.
 
-    A share is the area of its bar on an axis that is to scale, and its height otherwise.
+    A share is the area of its bar on a linear axis, and its height on a stretched one.
 
     Parameters
     ----------
-    labels : of each bin, its range
-    lies : where the edges of bins lie on the axis, from 0 to 1
+    labels : the range of each bin
+    positions : the edges of the bins on the axis, from 0 to 1
     real, synthetic : share of rows in each bin
     """
-    heights, cut = _heights(np.stack([real, synthetic]), real, _widths(lies) if to_scale else None)
+    heights, cut = _heights(np.stack([real, synthetic]), real, _widths(positions) if to_scale else None)
     bars = [
         f"<g><title>{escape(label)}: real {ours:.2%}, synthetic {theirs:.2%}</title>{bar}</g>"
         for label, ours, theirs, bar in zip(
-            labels, real.tolist(), synthetic.tolist(), _bars("real", lies, heights[0]), strict=True
+            labels, real.tolist(), synthetic.tolist(), _bars("real", positions, heights[0]), strict=True
         )
     ]
     steps = "".join(
-        f"V{BASE - high:.1f}H{end * WIDTH:.1f}" for high, end in zip(heights[1], lies[1:], strict=True)
+        f"V{BASE - high:.1f}H{end * WIDTH:.1f}" for high, end in zip(heights[1], positions[1:], strict=True)
     )
     line = f'<path class="step" d="M0 {BASE}{steps}V{BASE}"/>'
-    marks = [_cut_mark(lies, place, f"{real[place]:.0%}") for place in cut]
+    marks = [_cut_mark(positions, place, f"{real[place]:.0%}") for place in cut]
     title = f"{name}: histogram of the real and the synthetic table"
-    return _svg(title, *bars, line, *marks, *_axis(labels, lies))
+    return _svg(title, *bars, line, *marks, *_axis(labels, positions))
 
 
 def error_bars(
     name: str,
     labels: Sequence[str],
-    lies: Floats,
+    positions: Floats,
     estimate: Floats,
     low: Floats,
     high: Floats,
@@ -65,9 +65,9 @@ def error_bars(
     to_scale: bool,
 ) -> Markup:
     """Draw each count as a bar, and its interval as a whisker; the arguments are those of `histogram`."""
-    heights, cut = _heights(np.stack([estimate, low, high]), low, _widths(lies) if to_scale else None)
-    middles = (lies[:-1] + lies[1:]) * WIDTH / 2
-    bars = _bars("estimate", lies, heights[0])
+    heights, cut = _heights(np.stack([estimate, low, high]), low, _widths(positions) if to_scale else None)
+    middles = (positions[:-1] + positions[1:]) * WIDTH / 2
+    bars = _bars("estimate", positions, heights[0])
     parts = [
         f"<g><title>{escape(label)}: {count:,.0f}, between {least:,.0f} and {most:,.0f}</title>"
         f'{bar}<path class="whisker" d="M{middle:.1f} {BASE - bottom:.1f}V{BASE - end:.1f}"/></g>'
@@ -75,12 +75,12 @@ def error_bars(
             labels, estimate, low, high, bars, middles, *heights[1:], strict=True
         )
     ]
-    marks = [_cut_mark(lies, place, f"{estimate[place]:,.0f}") for place in cut]
-    return _svg(f"{name}: bars of estimated counts", *parts, *marks, *_axis(labels, lies))
+    marks = [_cut_mark(positions, place, f"{estimate[place]:,.0f}") for place in cut]
+    return _svg(f"{name}: bars of estimated counts", *parts, *marks, *_axis(labels, positions))
 
 
 def percent_of(longest: float, length: float) -> str:
-    """Return how long a bar is, for a page's style: what is not zero can be seen.
+    """Return the length of a bar for the page's style; any positive length is visible.
 
     >>> percent_of(200.0, 50.0), percent_of(200.0, 1e-6), percent_of(200.0, 0.0)
     ('25.0%', '0.4%', '0.0%')
@@ -89,7 +89,7 @@ def percent_of(longest: float, length: float) -> str:
 
 
 def strip(numbers: Mapping[str, float], *, low: float) -> Markup:
-    """Draw where numbers lie on a line that begins at `low`: the synthetic one a disc, yardsticks ticks."""
+    """Draw numbers on a line that begins at `low`: the synthetic one as a disc, the others as ticks."""
     known = {which: value for which, value in numbers.items() if not isnan(value)}
     high = max(*known.values(), low + 1e-9)
     width, middle = 140, 9
@@ -105,13 +105,13 @@ def strip(numbers: Mapping[str, float], *, low: float) -> Markup:
     return Markup(f'<svg class="strip" viewBox="0 0 {width} 18" aria-hidden="true">{"".join(parts)}</svg>')  # noqa: S704
 
 
-def _widths(lies: Floats) -> Floats:
-    """How wide bars are drawn: at least a pixel, or a single value would be infinitely high."""
-    return np.maximum(np.diff(lies), 1 / WIDTH)
+def _widths(positions: Floats) -> Floats:
+    """Return the widths of bars, at least a pixel: a narrower bar would be infinitely high."""
+    return np.maximum(np.diff(positions), 1 / WIDTH)
 
 
 def _heights(counts: Floats, sure: Floats, widths: Floats | None) -> tuple[Floats, list[int]]:
-    """Heights in pixels, and which bin is cut off; `sure` is how many rows each bin holds for certain."""
+    """Return heights in pixels, and the bins that are cut off; `sure` bounds the rows of each from below."""
     if widths is not None:
         counts = counts / widths
     tops = counts.max(axis=0)
@@ -121,44 +121,45 @@ def _heights(counts: Floats, sure: Floats, widths: Floats | None) -> tuple[Float
     return np.minimum(counts / top, 1.0) * (BASE - TOP), [highest] if tall else []
 
 
-def _bars(kind: str, lies: Floats, heights: Floats) -> list[str]:
+def _bars(kind: str, positions: Floats, heights: Floats) -> list[str]:
     return [
         f'<rect class="{kind}" x="{x:.1f}" y="{BASE - high:.1f}" width="{max(width - 0.8, 0.8):.1f}"'
         f' height="{high:.1f}"/>'
-        for x, width, high in zip(lies * WIDTH, _widths(lies) * WIDTH, heights, strict=False)
+        for x, width, high in zip(positions * WIDTH, _widths(positions) * WIDTH, heights, strict=False)
     ]
 
 
-def _cut_mark(lies: Floats, place: int, text: str) -> str:
-    """Two strokes through a bar that is cut off, and above it how high it is."""
-    left, right = (lies[place : place + 2] * WIDTH).tolist()
-    strokes = "".join(f"M{left - 3:.1f} {y}L{right + 3:.1f} {y - 5}" for y in (26, 30))
+def _cut_mark(positions: Floats, place: int, text: str) -> str:
+    """Draw two strokes through a bar that is cut off, and its value above it."""
+    left, right = (positions[place : place + 2] * WIDTH).tolist()
+    ends = f"{max(left - 3, 0):.1f}", f"{min(right + 3, WIDTH):.1f}"
+    strokes = "".join(f"M{ends[0]} {y}L{ends[1]} {y - 5}" for y in (26, 30))
     x, side = (left, "start") if left < WIDTH / 2 else (right, "end")
     number = f'<text x="{x:.1f}" y="10" text-anchor="{side}">{escape(text)}</text>'
     return f'<path class="cut" d="{strokes}"/>{number}'
 
 
-def _axis(labels: Sequence[str], lies: Floats) -> list[str]:
-    """The line that bars stand on, with numbers at its ends and, if there is space, between."""
+def _axis(labels: Sequence[str], positions: Floats) -> list[str]:
+    """Draw the axis, with numbers at its ends and, if there is space, between them."""
     words = [*(label.partition(" to ")[0] for label in labels), labels[-1].rpartition(" to ")[2]]
     space = (max(map(len, words)) * LETTER + 8) / WIDTH
-    taken, last = space, len(lies) - 1
+    taken, last = space, len(positions) - 1
     shown = [0]
     for wanted in np.linspace(0, 1, MOST_TICKS)[1:-1]:
-        place = int(np.abs(lies - wanted).argmin())
-        if taken <= lies[place] - space / 2 and lies[place] + space / 2 <= 1 - space:
-            taken = lies[place] + space / 2
+        place = int(np.abs(positions - wanted).argmin())
+        if taken <= positions[place] - space / 2 and positions[place] + space / 2 <= 1 - space:
+            taken = positions[place] + space / 2
             shown.append(place)
     parts = [f'<line class="axis" x1="0" x2="{WIDTH}" y1="{BASE}" y2="{BASE}"/>']
     for place in (*shown, last):
-        x, side = lies[place] * WIDTH, {0: "start", last: "end"}.get(place, "middle")
+        x, side = positions[place] * WIDTH, {0: "start", last: "end"}.get(place, "middle")
         parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{BASE}" y2="{BASE + 3}"/>')
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 4}" text-anchor="{side}">{escape(words[place])}</text>')
     return parts
 
 
 def _svg(title: str, *parts: str) -> Markup:
-    # Every text in it was escaped above; the rest is numbers.
+    # Every text was escaped above; the rest is numbers.
     return Markup(  # noqa: S704
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
     )

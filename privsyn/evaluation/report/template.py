@@ -1,4 +1,4 @@
-"""How pages are made: templates that escape whatever they are given, and numbers written for people."""
+"""Templates that escape every value, and filters that format numbers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ FOLDER = Path(__file__).with_name("templates")
 
 
 def environment() -> Environment:
-    """Return where the templates are found, with the filters that they use."""
-    found = Environment(
+    """Return the template environment with its filters."""
+    templates = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"percent": percent, "number": number, "count": whole, "power": power}
-    return found
+    templates.filters |= {"percent": percent, "number": number, "count": whole, "power": power}
+    return templates
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with two decimals below 1 %, or nothing where there is none.
+    """Return a share in percent, with two decimals below 1 %, or an empty text for NaN.
 
     >>> percent(0.1234), percent(0.00123), percent(5.5e-20), percent(0.0), percent(1.0), percent(float("nan"))
     ('12.3%', '0.12%', '<0.01%', '0%', '100%', '')
@@ -38,7 +38,7 @@ def percent(share: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with three digits, all digits of its whole part, and no exponent.
+    """Return a number with three digits or its whole integer part, and without an exponent.
 
     >>> number(1.41421), number(25.333), number(12345.6), number(0.01234), number(2.0), number(1e-9)
     ('1.41', '25.3', '12,346', '0.0123', '2', '<0.0001')

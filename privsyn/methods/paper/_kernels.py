@@ -1,4 +1,4 @@
-"""Compiled loops of GUM; each has a slow twin in tests/reference.py."""
+"""Compiled loops of GUM. Each has a slow twin in tests/reference.py."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from numba import njit
 from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.synthesis._kernels import round_with_offset
 
-BISECTIONS = 50  # halvings of [0, 1] for the share that over-full cells give up: beyond double precision
+BISECTIONS = 50  # halvings of [0, 1] in the search for beta: beyond double precision
 
 
 @njit(cache=True)
 def cell_of_rows(codes: Codes, columns: Ints, strides: Ints) -> Codes:
-    """The cell of each row in one table: int32 of shape (n,)."""
+    """Return the cell of each row in one table: int32 of shape (n,)."""
     cells = np.zeros(codes.shape[0], np.int32)
     for t in range(len(columns)):
         column = codes[:, columns[t]]
@@ -24,7 +24,7 @@ def cell_of_rows(codes: Codes, columns: Ints, strides: Ints) -> Codes:
 
 @njit(cache=True)
 def count_cells(cells: Codes, size: int) -> Ints:
-    """How many rows lie in each cell: int64 of shape (size,)."""
+    """Return the number of rows in each cell: int64 of shape (size,)."""
     counts = np.zeros(size, np.int64)
     for cell in cells:
         counts[cell] += 1
@@ -33,7 +33,7 @@ def count_cells(cells: Codes, size: int) -> Ints:
 
 @njit(cache=True)
 def rows_by_cell(cells: Codes, counts: Ints) -> tuple[Ints, Codes]:
-    """Counting sort: (starts, rows); the rows of cell v are rows[starts[v]:starts[v + 1]]."""
+    """Sort rows by cell and return (starts, rows): cell v has rows[starts[v]:starts[v + 1]]."""
     starts = np.zeros(len(counts) + 1, np.int64)
     starts[1:] = np.cumsum(counts)
     filled = starts[:-1].copy()
@@ -46,10 +46,11 @@ def rows_by_cell(cells: Codes, counts: Ints) -> tuple[Ints, Codes]:
 
 @njit(cache=True)
 def plan_moves(counts: Ints, target: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """How many rows each cell should gain and lose in one gradual update: two arrays with one sum.
+    """Return how many rows each cell gains and loses in one gradual update: two arrays with the same sum.
 
-    An under-full cell grows by at most `alpha` times its rows (an empty one to `alpha` of its target);
-    over-full cells lose at most their excess and at most the share `beta` of their rows that balances.
+    A cell with too few rows grows by at most `alpha` times its rows (an empty cell to `alpha` of its target).
+    A cell with too many rows loses at most its excess, and at most a share `beta` of its rows. `beta`
+    balances both sums.
     """
     gain = np.zeros(len(counts))
     for v in range(len(counts)):
@@ -78,7 +79,7 @@ def plan_moves(counts: Ints, target: Floats, alpha: float) -> tuple[Floats, Floa
 
 @njit(cache=True)
 def shuffle_front(rows: Codes, front: int, rng: np.random.Generator) -> None:
-    """Bring a uniform sample of `front` entries, in random order, to the front of `rows`, in place."""
+    """Move a uniform sample of `front` entries, in random order, to the front of `rows`, in place."""
     for i in range(front):
         j = i + int(rng.random() * (len(rows) - i))
         rows[i], rows[j] = rows[j], rows[i]
@@ -94,11 +95,11 @@ def update_table(
     duplicated: float,
     rng: np.random.Generator,
 ) -> None:
-    """One gradual update of the rows towards the target of one table, in place.
+    """Update the rows once towards the target of one table, in place.
 
-    Rows leave over-full cells at random. Empty cells are filled by overwriting the table's attributes;
-    of what an under-full cell gains, the share `duplicated` are copies of whole rows of that cell, the
-    rest is overwritten too.
+    Random rows leave cells with too many rows. Empty cells are filled by overwriting the attributes of the
+    table. Of the rows that another cell gains, a share `duplicated` are copies of whole rows of that cell,
+    and the others are overwritten too.
     """
     cells = cell_of_rows(codes, columns, strides)
     counts = count_cells(cells, len(target))

@@ -1,4 +1,4 @@
-"""Stage 4 as published: attributes hanging on one pair are set aside for GUM and appended afterwards."""
+"""Stage 4 as published: attributes that lie in a single pair are left out of GUM and appended afterwards."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from privsyn.marginals.marginal import Marginal
 
 @dataclass(frozen=True)
 class Peeled:
-    """Tables split into a core, which GUM must work out, and leaves that can be appended exactly.
+    """Tables, split into a core for GUM and leaves that can be appended exactly.
 
     Parameters
     ----------
     core : tuple of Marginal
     leaves : tuple of Marginal over (anchor, leaf)
-        In the order in which they can be appended: each anchor is there before its leaf.
+        In the order of appending: each anchor exists before its leaf.
     """
 
     core: tuple[Marginal, ...]
@@ -26,7 +26,7 @@ class Peeled:
 
 
 def components(names: Attributes, tables: tuple[Marginal, ...]) -> list[Attributes]:
-    """Sets of attributes that no table links to one another, each in the order of `names`."""
+    """Return the sets of attributes that tables connect, each in the order of `names`."""
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(names)
     for table in tables:
@@ -35,7 +35,7 @@ def components(names: Attributes, tables: tuple[Marginal, ...]) -> list[Attribut
 
 
 def peel(tables: tuple[Marginal, ...]) -> Peeled:
-    """Strip attributes that lie in a single table, if that is a pair, until none is left.
+    """Remove attributes that lie in a single table, if it is a pair, until none is left.
 
     References
     ----------
@@ -43,7 +43,7 @@ def peel(tables: tuple[Marginal, ...]) -> Peeled:
 
     Examples
     --------
-    A chain a - b - c is peeled to its last attribute; nothing is left for GUM:
+    A chain a - b - c is peeled to its last attribute, and nothing is left for GUM:
 
     >>> import numpy as np
     >>> from privsyn.marginals.domain import Domain
@@ -62,7 +62,7 @@ def peel(tables: tuple[Marginal, ...]) -> Peeled:
 
 
 def _leaf(tables: list[Marginal]) -> tuple[int, str, str] | None:
-    """A table of two attributes of which one lies in no other table: (place, anchor, leaf)."""
+    """Return a pair of which one attribute lies in no other table: (index, anchor, leaf)."""
     for place, table in enumerate(tables):
         if len(table.attributes) == 2:
             others = {name for other in tables if other is not table for name in other.attributes}

@@ -10,28 +10,28 @@ from privsyn.inference.consistency import _precision, norm_sub
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 
-ROUNDS = 60  # most repetitions of agreement and norm-sub
+ROUNDS = 60  # most repetitions of averaging and norm-sub
 NEGLIGIBLE = 0.01  # records; a negative cell smaller than this ends the repetition
 
 
 def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tuple[Marginal, ...]:
-    """Non-negative tables with one total that agree on all attributes they share, to 1e-6 records.
+    """Return non-negative tables with one total that agree on all shared attributes, to 1e-6 records.
 
     Parameters
     ----------
     measurements : tuple of Measurement
-        Of any attribute sets; the one-way tables count like all others.
+        Over any sets of attributes. One-way tables are treated like all others.
     total : float
-        Number of records that every table is to sum to, above 0.
+        Number of records to which every table sums, above 0.
 
     Returns
     -------
-    tuple of Marginal, one for each measurement, in the same order.
+    tuple of Marginal, one for each measurement, in the same order
 
     References
     ----------
-    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.3; the weights are those of Qardaji et
-    al., "PriView", SIGMOD 2014, Section 4.4.
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.3. The weights are from Qardaji et al.,
+    "PriView", SIGMOD 2014, Section 4.4.
 
     Examples
     --------
@@ -61,10 +61,10 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
 
 
 def _shared_sets(all_attributes: tuple[Attributes, ...]) -> list[Attributes]:
-    """Every set of attributes that two tables share, and the shares of those, smallest first.
+    """Return all sets of attributes that two tables share, closed under intersection, smallest first.
 
-    Each is made to agree before the sets that contain it: an even correction over a bigger set that
-    agrees already on the smaller one leaves the smaller as it is.
+    Small sets come first, because an even correction over a larger set does not change a smaller set on which
+    the tables already agree.
     """
     shared = {frozenset[str]()}
     new = {frozenset(a) & frozenset(b) for a, b in combinations(all_attributes, 2)}
@@ -77,7 +77,7 @@ def _shared_sets(all_attributes: tuple[Attributes, ...]) -> list[Attributes]:
 def _agree(
     tables: list[Marginal], weights: dict[Attributes, dict[int, float]], total: float
 ) -> list[Marginal]:
-    """One pass of weighted averaging over all shared sets; exact when it ends, signs ignored."""
+    """Make the tables agree exactly by weighted averages over all shared sets; counts may be negative."""
     tables = list(tables)
     for attributes, weight in weights.items():
         projections = {i: tables[i].project(attributes) for i in weight}
@@ -91,10 +91,10 @@ def _agree(
 
 
 def _without_negatives(tables: list[Marginal], total: float) -> tuple[Marginal, ...]:
-    """Mix in just enough of a positive, agreeing family for no cell to be negative.
+    """Mix in just enough of a positive, consistent family of tables that no cell is negative.
 
-    The family is a product of one positive distribution an attribute, so its tables agree; so does
-    any mixture of two agreeing families, for agreement is linear.
+    The tables of the family are products of one positive distribution per attribute, so they agree. A mixture
+    of two consistent families is consistent too, because agreement is linear.
     """
     positive = _positive_one_ways(tables)
     families = []
@@ -114,7 +114,7 @@ def _without_negatives(tables: list[Marginal], total: float) -> tuple[Marginal, 
 
 
 def _positive_one_ways(tables: list[Marginal]) -> dict[str, Marginal]:
-    """For each attribute a distribution near its counts in the tables, but nowhere 0."""
+    """Return a distribution for each attribute, close to its counts in the tables, but nowhere 0."""
     found: dict[str, Marginal] = {}
     for table in tables:
         for name in set(table.attributes) - set(found):

@@ -1,7 +1,7 @@
 """Stage 2: which pairs of attributes to measure, and with how much of the budget.
 
-A pair that is left out is taken as independent and errs by its dependence (InDif); a pair that is
-measured errs by its noise. DenseMarg adds pairs greedily while the sum of both errors falls.
+A pair that is left out is assumed to be independent, and its error is its dependence (InDif). The error of a
+measured pair is its noise. DenseMarg adds pairs greedily while the sum of both errors falls.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.types import Floats
 
 GAMMA = 5000  # most cells of a combined table; the paper's value
-OVERLAP = 2  # most attributes that a clique may share with those already combined
-SEARCH_STEPS = 100_000  # of the search for one clique; where they do not suffice, the best so far is taken
+OVERLAP = 2  # most attributes that a clique may share with combined ones
+SEARCH_STEPS = 100_000  # most steps of the search for one clique, which then takes the best so far
 
 
 def allocate(cells: Floats, rho: float) -> Floats:
-    r"""Split `rho` so that the sum of the expected L1 errors is least: in proportion to cells^(2/3).
+    r"""Split `rho` in proportion to cells^(2/3), which minimises the sum of the expected L1 errors.
 
     Parameters
     ----------
     cells : array of shape (k,)
         Number of cells of each table.
     rho : float
-        Budget of all of them, in zCDP.
+        Budget of all tables together, in zCDP.
 
     References
     ----------
@@ -44,25 +44,25 @@ def allocate(cells: Floats, rho: float) -> Floats:
 
 
 def dense_marg(dependences: dict[Attributes, float], domain: Domain, rho: float) -> tuple[Attributes, ...]:
-    """Choose pairs greedily while the expected error of the whole falls.
+    """Select pairs greedily while the total expected error falls.
 
     Parameters
     ----------
     dependences : dict of pair to float
-        Noisy InDif of each pair, in records; a negative one counts as 0.
+        Noisy InDif of each pair, in records. A negative InDif counts as 0.
     domain : Domain
         Sizes of the attributes.
     rho : float
-        Budget that will be spent on the pairs chosen.
+        Budget that will be spent on the selected pairs.
 
     Returns
     -------
-    tuple of pairs, in the order in which they were chosen.
+    tuple of pairs, in the order of selection
 
     References
     ----------
-    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.2, Eq. (1) and Algorithm 1. The total
-    error is kept as two running sums, so that each step costs one pass over the pairs.
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.2, Eq. (1) and Algorithm 1. Two running sums give
+    the total error, so each step costs one pass over the pairs.
 
     Examples
     --------
@@ -89,18 +89,19 @@ def dense_marg(dependences: dict[Attributes, float], domain: Domain, rho: float)
 
 
 def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, ...]:
-    """Replace cliques of pairs by one table each.
+    """Replace each clique of pairs by one table.
 
-    Cliques of three or more attributes are taken from the largest down, if they have at most `GAMMA`
-    cells and share at most `OVERLAP` attributes with all that were taken before. Of cliques equally
-    large the one of fewest cells comes first; then that whose smallest attribute is smaller, then its
-    second, and so on; of attributes equally small, the one that the domain names first. Pairs inside a
-    taken clique are dropped, the others stay.
+    Cliques of three or more attributes are taken from the largest down. A clique may have at most `GAMMA`
+    cells and share at most `OVERLAP` attributes with those taken before. Among cliques of the same size, the
+    one with the fewest cells comes first. Ties are broken by the size of the smallest attribute, then of the
+    second smallest, and so on, and then by the order of the domain. Pairs inside a taken clique are dropped.
+    The other pairs stay.
 
     References
     ----------
     Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.2, Algorithm 2. The paper lists all cliques
-    first; a complete graph on 30 attributes has 2^30, so here the next one to take is searched for.
+    first. A complete graph on 30 attributes has 2^30 of them, so this function searches for the next one to
+    take.
 
     Examples
     --------
@@ -120,14 +121,14 @@ def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, 
 
 
 def _largest_clique(graph: nx.Graph[str], domain: Domain, covered: set[str]) -> Attributes:
-    """The clique that `combine` takes next; () if there is none."""
+    """Return the clique that `combine` takes next, or () if there is none."""
     size = dict(zip(domain.names, domain.sizes, strict=True))
     best: Attributes = ()
-    least = 0  # cells of the best
+    least = 0  # number of cells of the best
     steps = 0
 
     def promising(length: int, cells: int, room: int, candidates: list[str]) -> bool:
-        """Whether the smallest of the candidates, were they all linked, could still make a better clique."""
+        """Return whether the smallest candidates could make a better clique if all were linked."""
         for name in candidates:
             if name in covered and not room:
                 continue

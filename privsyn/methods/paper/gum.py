@@ -1,8 +1,8 @@
 """Stage 4: the gradual update method (GUM), which turns tables of counts into records.
 
-It starts from any records and visits the tables, worst first. Rows of over-full cells are moved to
-under-full ones, only a part of the way at a time, so that the visits to different tables do not undo
-each other.
+GUM starts from any records and visits the tables, the one with the largest error first. It moves some rows
+from cells with too many rows to cells with too few. Each visit corrects only a part of the error, so that
+visits to different tables do not undo each other.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.methods.paper import _kernels
-from privsyn.progress import Progress
+from privsyn.progress import Progress, no_progress
 
 
 def step_decay(round_: int) -> float:
-    """Step size of a round: 0.84^floor(round / 20), the paper's; Zhang et al. 2021, Section 5.3.
+    """Return the step size of a round, 0.84^floor(round / 20); Zhang et al. 2021, Section 5.3.
 
     Examples
     --------
@@ -31,17 +31,17 @@ def step_decay(round_: int) -> float:
 
 
 def alternate_duplication(round_: int) -> float:
-    """Share of rows gained by copying whole rows: half in even rounds, all in odd ones.
+    """Return the share of rows that are copied whole: half in even rounds, all in odd ones.
 
-    Copying keeps a row's links to all other attributes but makes nothing new; overwriting makes new
-    rows but breaks links. Zhang et al. 2021, Section 5.2.
+    Copying keeps the relations of a row to all other attributes, but makes no new rows. Overwriting makes new
+    rows, but breaks relations. Zhang et al. 2021, Section 5.2.
     """
     return 0.5 if round_ % 2 == 0 else 1.0
 
 
 @dataclass(frozen=True)
 class _Target:
-    """One table, as the kernels want it."""
+    """One table in the form that the kernels need."""
 
     columns: Ints
     strides: Ints
@@ -69,25 +69,25 @@ def gradually_update(
     rounds: int,
     step: Callable[[int], float] = step_decay,
     duplication: Callable[[int], float] = alternate_duplication,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Records:
-    """Move the records towards the tables and return the best state met.
+    """Move the records towards the tables and return the best state.
 
     Parameters
     ----------
     start : Records
-        Where to begin; its number of rows is kept.
+        The first state. Its number of rows is kept.
     tables : tuple of Marginal
-        Non-negative, agreeing counts with a positive total; scaled to the number of rows.
+        Non-negative, consistent counts with a positive total. They are scaled to the number of rows.
     rounds : int
-        How often every table is visited.
+        Number of visits to each table.
     step, duplication : functions of the round
 
     Returns
     -------
     Records
-        Those with the smallest sum over tables of absolute differences in counts, seen at the start
-        of a round or at the end.
+        The state with the smallest sum over tables of absolute differences in counts, among the states at the
+        start of each round and at the end.
 
     References
     ----------
@@ -107,6 +107,5 @@ def gradually_update(
             _kernels.update_table(
                 codes, target.columns, target.strides, target.counts, step(round_), duplication(round_), rng
             )
-        if progress is not None:
-            progress("synthesising", round_ + 1, rounds)
+        progress("synthesising", round_ + 1, rounds)
     return Records(start.domain, best)

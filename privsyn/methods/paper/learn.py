@@ -1,4 +1,4 @@
-"""PrivSyn as published: Zhang et al., USENIX Security 2021, Algorithm 3, up to the synthesis."""
+"""PrivSyn as published: Zhang et al., USENIX Security 2021, Algorithm 3, without the synthesis."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from privsyn.inference.consistency import combine_one_ways, estimate_total
 from privsyn.inference.error_bars import one_way_certainty, table_certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.rare_values import merge_rare
+from privsyn.methods.facts import PublicFacts
 from privsyn.methods.paper.consistency import make_consistent
 from privsyn.methods.paper.dense_marg import allocate, combine, dense_marg
 from privsyn.private.measure import PrivateTable
@@ -16,9 +17,11 @@ from privsyn.progress import Progress
 ONE_WAYS, DEPENDENCES, MARGINALS = 0.1, 0.1, 0.8  # shares of the budget; Section 5.4
 
 
-def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: Progress) -> Fitted:
-    """Ask for one-ways, for dependences, and for the marginals that DenseMarg chooses."""
-    del rng  # nothing is drawn before the synthesis
+def learn(
+    private: PrivateTable, rho: float, rng: np.random.Generator, report: Progress, facts: PublicFacts
+) -> Fitted:
+    """Measure the one-ways, the dependences of all pairs, and the marginals that DenseMarg selects."""
+    del rng, facts  # the published algorithm uses neither before the synthesis
     report("counting", 0, 3)
     one_ways = private.one_ways(ONE_WAYS * rho)
     merging = merge_rare(one_ways, estimate_total(one_ways), join_neighbours=False)
@@ -28,7 +31,7 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     dependences = private.indifs(DEPENDENCES * rho)
     left = (MARGINALS if dependences else DEPENDENCES + MARGINALS) * rho
     chosen = combine(dense_marg(dependences, private.domain, left), private.domain)
-    # Where no pair is worth its noise, what is left goes to the one-ways once more.
+    # If no pair is worth its noise, the rest of the budget measures the one-ways again.
     asked = chosen or tuple((name,) for name in private.domain)
     report("counting", 2, 3)
     cells = np.array([float(private.domain.project(attributes).cells) for attributes in asked])
@@ -36,9 +39,11 @@ def learn(private: PrivateTable, rho: float, rng: np.random.Generator, report: P
     total = estimate_total((*one_ways, *measured))
     tables = make_consistent((*one_ways, *measured), total)
     margins, marginals = tables[: len(one_ways)], tables[len(one_ways) :] if chosen else ()
-    # How much of the noise consistency takes off is not known: errors are expected as if it were none.
-    heard = combine_one_ways(private.domain, (*one_ways, *measured))
+    # How much noise consistency removes is unknown, so the expected errors assume that it removes none.
+    combined = combine_one_ways(private.domain, (*one_ways, *measured))
     looks = zip(measured if chosen else (), marginals, strict=True)
-    certain = (table_certainty(m, m.variance, table, heard) for m, table in looks)
+    certainties = (table_certainty(m, m.variance, table, combined) for m, table in looks)
     report("counting", 3, 3)
-    return Fitted(merging, margins, marginals, total, (*map(one_way_certainty, heard, margins), *certain))
+    return Fitted(
+        merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)
+    )

@@ -8,10 +8,11 @@ import numpy as np
 
 from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.marginals.types import Codes
 from privsyn.methods.paper.appending import Peeled, components, peel
 from privsyn.methods.paper.gum import gradually_update
-from privsyn.progress import Progress
+from privsyn.progress import Progress, no_progress
 from privsyn.synthesis.tree import draw_given, independent_start, stack
 
 PAPER_ROUNDS = 100
@@ -23,31 +24,36 @@ def synthesise_as_published(
     tables: tuple[Marginal, ...],
     n: int,
     rng: np.random.Generator,
+    *,
     progress: Progress | None = None,
+    zeros: StructuralZeros = NO_ZEROS,
 ) -> Records:
-    """`n` records the published way: each component by itself, from independent columns.
+    """Make `n` records the published way: each component separately, from independent columns.
+
+    The published algorithm ignores `zeros`, except where `tables` contain them.
 
     References
     ----------
     Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3: separate and join; appending.
     """
+    del zeros
+    report = progress or no_progress
     parts = {
         names: peel(tuple(table for table in tables if table.attributes[0] in names))
         for names in components(domain.names, tables)
     }
     total = max(PAPER_ROUNDS * sum(bool(peeled.core) for peeled in parts.values()), 1)
-    rounds = count(1)  # of all components: what is done never falls back
+    rounds = count(1)  # counted over all components, so that progress never falls back
 
-    def tell(done: int) -> None:
-        if progress is not None:
-            progress("synthesising", done, total)
+    def report_round(*_: object) -> None:
+        report("synthesising", next(rounds), total)
 
-    tell(0)
+    report("synthesising", 0, total)
     columns: dict[str, Codes] = {}
     for names, peeled in parts.items():
-        columns |= _component(names, peeled, one_ways, n, rng, lambda *_: tell(next(rounds)), domain)
-    if next(rounds) <= total:  # of no rows, or without a core, no round was told of
-        tell(total)
+        columns |= _component(names, peeled, one_ways, n, rng, report_round, domain)
+    if next(rounds) <= total:  # without rows or without a core, no round was reported
+        report("synthesising", total, total)
     return stack(domain, columns, n)
 
 
@@ -60,7 +66,7 @@ def _component(
     progress: Progress,
     domain: Domain,
 ) -> dict[str, Codes]:
-    """The columns of attributes that hang together: GUM on the core, then the leaves, then a shuffle."""
+    """Return the columns of one connected component: GUM on the core, a shuffle, then the leaves."""
     late = {leaf.attributes[1] for leaf in peeled.leaves}
     core = tuple(name for name in names if name not in late)
     start = independent_start(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals.types import Floats, Ints
+from privsyn.table.schema.time_columns import FIRST_YEAR, LAST_YEAR
 from privsyn.table.schema.validation import GUARD
 
 PARTS = 2
@@ -20,9 +21,6 @@ LEAST, MOST = -30, 62
 
 CLOSER = 64
 """Cells of a ruler for a second look, between bounds that a first one found."""
-
-FIRST_YEAR, LAST_YEAR = 1900, 2100
-"""Of the ruler of dates: what lies outside belongs to its first and last month."""
 
 Extent = tuple[int, int] | None
 """First and last cell, both included; None where nothing stands out."""

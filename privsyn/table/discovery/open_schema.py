@@ -5,38 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
-from privsyn.table.discovery.bounds import FIRST_YEAR, LAST_YEAR, BoundsGrid, cluster, extent
+from privsyn.table.discovery.bounds import BoundsGrid, cluster, extent
 from privsyn.table.discovery.values import by_type, distinct_cells
 from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals, largest_decimal
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.identifiers import with_identifiers
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal
 from privsyn.table.schema.derived import add_declared
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
-from privsyn.table.schema.validation import LONGEST, check_names
+from privsyn.table.schema.time_columns import Datetime, Duration, Time
+from privsyn.table.schema.validation import check_names
 
 Released = Mapping[str, tuple[Ints, float]]
 """For each column the noisy counts of cells, and the standard deviation of their noise."""
 
 OTHER = "other"
 """What a value that is not found becomes where the schema gives no name for it and the dtype holds text."""
-
-_Open = Categorical | Numerical | Datetime | Duration
-"""The kinds of column that can be left open."""
-
-_Measured = Numerical | Datetime | Duration
-"""Those of them that have bounds."""
 
 FAR = 3
 """Cells of the first ruler: numbers that lie in so few, at most, lie close together and far from zero (years,
@@ -168,7 +161,7 @@ class OpenSchema:
         with suppress(InputError):
             return replace(self.schema, columns=add_declared(found, self._open, self.schema.constraints))
         # No row within the found bounds keeps the constraints, which need not hold in the private table.
-        # `of` has seen that the bounds of an empty table leave one.
+        # `of` has checked that the bounds of an empty table leave one.
         least = self._filled({}, {})
         found |= {name: _hull(found[name], least[name]) for name in self.bounds}
         return replace(self.schema, columns=add_declared(found, self._open, self.schema.constraints))
@@ -178,20 +171,15 @@ class OpenSchema:
     ) -> dict[str, Column]:
         columns = dict(self.schema.columns)
         for name in self._open:
-            column, dtype = cast(_Open, columns[name]), self.dtypes.get(name, OBJECT)
+            column, dtype = cast(Categorical | Ordinal, columns[name]), self.dtypes.get(name, OBJECT)
             if isinstance(column, Categorical):
                 columns[name] = _listed(column, dtype, values.get(name, ()), self.schema.markers(name))
-                continue
-            if isinstance(column, Numerical):
-                columns[name] = _bounded(column, dtype, bounds.get(name, (0.0, 1.0)))
-            elif isinstance(column, Duration):
-                columns[name] = _spanned(column, bounds.get(name, (0.0, 1.0)))
             else:
-                columns[name] = _dated(column, bounds.get(name))
+                columns[name] = column.with_bounds(bounds.get(name), whole=family(dtype) == "integer")
         return columns
 
-    def _measured(self, name: str) -> tuple[_Measured, Dtype]:
-        return cast(_Measured, self.schema.columns[name]), self.dtypes[name]
+    def _measured(self, name: str) -> tuple[Ordinal, Dtype]:
+        return cast(Ordinal, self.schema.columns[name]), self.dtypes[name]
 
     def _count(self, name: str, ruler: BoundsGrid, cells: pd.Series) -> Ints:
         """How many of the numbers, days or seconds of a column lie in each cell. Private."""
@@ -199,9 +187,7 @@ class OpenSchema:
         with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
             wide = self.fill({}, {}).coded[name]
             if isinstance(column, Datetime):
-                wide = replace(
-                    column, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=_unit(column)
-                )
+                wide = column.widest
             return ruler.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
 
 
@@ -260,20 +246,19 @@ def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Se
     return replace(column, values=tuple(values), other=other)
 
 
-def _step(column: _Measured, dtype: Dtype) -> float | None:
+def _step(column: Ordinal, dtype: Dtype) -> float | None:
     """Of what the numbers of a column are multiples; None for reals."""
-    decimals = exact_decimals(column, dtype) if isinstance(column, Numerical) else 0
+    decimals = exact_decimals(column, dtype) if isinstance(column, Numerical) else column.fixed_decimals
     return None if decimals is None else 10.0**-decimals
 
 
-def _ruler(column: _Measured, dtype: Dtype) -> BoundsGrid:
+def _ruler(column: Ordinal, dtype: Dtype) -> BoundsGrid:
     """Cells over all that the dtype can hold."""
     if isinstance(column, Datetime):
-        return BoundsGrid.dates(_unit(column))
+        return BoundsGrid.dates(column.unit or "D")
     doubles = np.dtype(np.float64)
-    if isinstance(column, Duration):
-        most = float(LONGEST // timedelta(seconds=SECONDS[column.unit]))
-        return BoundsGrid.numbers(decimals=0, dtype=doubles, limits=(-most, most))
+    if not isinstance(column, Numerical):
+        return BoundsGrid.numbers(decimals=column.fixed_decimals, dtype=doubles, limits=column.limits)
     decimals = exact_decimals(column, dtype)
     match family(dtype):
         case "integer":
@@ -290,32 +275,6 @@ def _ruler(column: _Measured, dtype: Dtype) -> BoundsGrid:
             return BoundsGrid.numbers(decimals=decimals, dtype=doubles)
 
 
-def _bounded(column: Numerical, dtype: Dtype, found: tuple[float, float]) -> Numerical:
-    """From the first to the last cell that matters."""
-    if family(dtype) == "integer" or column.integer:
-        return replace(column, low=int(found[0]), high=int(found[1]))
-    return replace(column, low=found[0], high=found[1])
-
-
-def _dated(column: Datetime, found: tuple[float, float] | None) -> Datetime:
-    """From the first to the last cell that matters; else January 1970."""
-    unit = _unit(column)
-    if found is None:
-        return replace(column, low="1970-01-01", high="1970-01-31", unit=unit)
-    low, high = np.array(found).astype(np.int64).astype(f"datetime64[{unit}]")
-    return replace(column, low=low, high=high, unit=unit)
-
-
-def _spanned(column: Duration, found: tuple[float, float]) -> Duration:
-    """From the first to the last cell that matters."""
-    step = timedelta(seconds=SECONDS[column.unit])
-    return replace(column, low=step * int(found[0]), high=step * int(found[1]))
-
-
 def _hull(one: Any, other: Any) -> Column:
-    """The column with bounds that hold those of both."""
+    """Return the column with bounds that contain those of both."""
     return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
-
-
-def _unit(column: Datetime) -> Literal["D", "s"]:
-    return column.unit or "D"

@@ -1,8 +1,7 @@
-"""What a schema would do to the rows, for the owner's eyes only: it reads and counts private cells."""
+"""Count the cells that do not fit a schema and the rows that break its constraints. Not private."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -11,34 +10,25 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.marginals.types import Floats, Mask
-from privsyn.table.discovery.bounds import FIRST_YEAR, LAST_YEAR
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.drafting.draft import is_csv, without
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
-from privsyn.table.enforcement.compile import maker_of, rules_of
-from privsyn.table.enforcement.ranges import step_of
-from privsyn.table.enforcement.repair import LookUp, SumOf
-from privsyn.table.enforcement.rules import Numbers
+from privsyn.table.enforcement.feasibility import rows_that_keep
 from privsyn.table.io.csv_text import read_text
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read import read_table
-from privsyn.table.schema.columns import Categorical, Coded, Numerical, Text
-from privsyn.table.schema.constraints import Constraint, Determined, Total
+from privsyn.table.schema.columns import Categorical, Coded, Text
+from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
-from privsyn.table.schema.yaml_constraints import kind_of
-
-ROUNDING = 1e-6
-"""Relative error of a sum of reals that breaks nothing: a column may hold single precision."""
 
 
 def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> list[str]:
-    """Tell which cells do not fit a schema, and how many rows break which constraint.
+    """Return a line for each column with cells that do not fit, and for each constraint that rows break.
 
-    NOT PRIVATE: each line counts private rows, and is for the owner's eyes only. A column whose values or
-    bounds are left to be found has no cells that do not fit.
+    NOT PRIVATE: each line counts private rows and is for the owner only. Every cell fits a column whose
+    values or bounds are left to be found.
 
     Examples
     --------
@@ -66,7 +56,7 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
 
 
 def _of_cells(table: object, unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
-    """Say how many cells do not fit, of the columns with public values or bounds."""
+    """Return how many cells do not fit each column that has public values or bounds."""
     public = {name: column for name, column in unknown.schema.coded.items() if column.is_public}
     if not public:
         return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
@@ -90,7 +80,7 @@ def _fate(column: Coded) -> str:
 
 
 def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:
-    """How many cells of a CSV file hold text that became missing because its column cannot mean it."""
+    """Count, for each column of a CSV, the cells of text that could not be read and became missing."""
     if not is_csv(table):
         return {}
     text = read_text(Path(cast(str, table)), schema.csv)
@@ -103,14 +93,15 @@ def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str,
 
 
 def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
-    """Say how many rows break each constraint."""
+    """Return how many rows break each constraint."""
     schema = unknown.fill({}, _widest(unknown))
     if not schema.constraints:
         return []
     numbers = Codec.for_table(schema, frame).read(frame)
     for name, column in schema.coded.items():
-        if isinstance(column, Numerical) and (column.is_whole or column.decimals is not None):
-            numbers[name] = np.round(numbers[name], column.decimals or 0)  # single precision is off
+        if column.fixed_decimals is not None:  # single precision is off
+            with np.errstate(over="ignore"):  # a warning would be about a cell
+                numbers[name] = np.round(numbers[name], column.fixed_decimals)
     for name in unknown.values:  # a value that is left to be found is no missing cell
         unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
         numbers[name] = np.where(unlisted, -1.0, numbers[name])
@@ -118,40 +109,13 @@ def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
         f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
         f"{broken} of {len(frame)} rows break it, and no synthetic row will"
         for place, constraint in enumerate(schema.constraints, 1)
-        if (broken := int((~_keeps(schema.coded, constraint, numbers)).sum()))
+        if (broken := int((~rows_that_keep(schema.coded, constraint, numbers)).sum()))
     ] or ["every row keeps every constraint"]
 
 
 def _widest(unknown: OpenSchema) -> dict[str, tuple[float, float]]:
     """Return bounds for dates that have none: reading clips dates to their bounds, and no other kind."""
-    found = {}
-    for name in unknown.bounds:
-        column = unknown.schema.columns[name]
-        if isinstance(column, Datetime):
-            ends = np.array(
-                [f"{FIRST_YEAR}-01-01", f"{LAST_YEAR}-12-31"], f"datetime64[{column.unit or 'D'}]"
-            )
-            found[name] = (float(ends[0].astype(np.int64)), float(ends[1].astype(np.int64)))
-    return found
-
-
-def _keeps(columns: Mapping[str, Coded], constraint: Constraint, numbers: Numbers) -> Mask:
-    """Which rows keep a constraint; one that lacks a cell that is computed, or computed from, does."""
-    kept = np.ones(len(numbers[constraint.columns[0]]), np.bool_)
-    for rule in rules_of(columns, constraint):
-        kept &= rule.holds(numbers)
-    if isinstance(constraint, Determined | Total):
-        maker, column = maker_of(columns, constraint), columns[constraint.column]
-        error = np.abs(maker.make(numbers) - numbers[constraint.column])
-        kept &= ~(error > _slack(column, maker, numbers))  # NaN breaks nothing
-    return kept
-
-
-def _slack(column: Coded, maker: LookUp | SumOf, numbers: Numbers) -> Floats:
-    """By how much a computed number may be off."""
-    is_real = isinstance(column, Numerical) and not column.is_whole and column.decimals is None
-    if isinstance(maker, LookUp) or not is_real:
-        return np.array(step_of(column) / 2)
-    return ROUNDING * sum(
-        (abs(n * numbers[name]) for name, n in zip(maker.by, maker.times, strict=True)), np.array(0.0)
-    )
+    columns = unknown.schema.columns
+    return {
+        name: column.widest.bounds for name in unknown.bounds if isinstance(column := columns[name], Datetime)
+    }

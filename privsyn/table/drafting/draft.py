@@ -1,4 +1,4 @@
-"""A draft schema for a person to review, made by looking at the rows, or at names and dtypes alone."""
+"""Draft a schema from the rows, or from names and dtypes alone, for a person to review."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
 from privsyn.table.encoding.identifiers import can_name, names_rows, with_identifiers
 from privsyn.table.encoding.parsing import moments
 from privsyn.table.io.csv_columns import marks_in
-from privsyn.table.io.csv_text import PLAIN, check_header
-from privsyn.table.io.first_line import read_header
+from privsyn.table.io.csv_header import check_header, read_header
+from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read import ending_of, read_columns, read_table
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
@@ -27,31 +27,31 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 FEW_NUMBERS = 20
-"""A column of at most so many different numbers is listed."""
+"""Most distinct values of a column of numbers that is drafted as a list."""
 
 FEW_TEXTS = 200
-"""A column of at most so many different texts is listed, unless most of them come once."""
+"""Most distinct values of a column of text that is drafted as a list, unless most of them occur once."""
 
 FEW_WHOLE = 100
-"""Bounds of whole numbers between which so many lie, at most, are not rounded: of days, weeks, ages."""
+"""Bounds of whole numbers are exact if they are less than this apart, as for days, weeks or ages."""
 
 MOST_DECIMALS = 6
 
 
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
-    """A schema that fits a table. It reads the rows: nothing in it is private until a person has reviewed it.
+    """Return a schema that fits a table. It reads the rows, so it is not private before a person reviews it.
 
-    Few values are listed; numbers and dates get bounds rounded outwards, but for whole numbers of a short
-    range, as of days in a month; text of many values is left without
-    a list. A column whose name is that of an identifier is taken for one, and is not looked at.
+    A column of few distinct values gets a list of these. Numbers and dates get bounds. Bounds are rounded
+    outwards, except for whole numbers in a short range. A column named like an identifier is drafted as one
+    and not read.
 
     Parameters
     ----------
     table : data frame or path, as for `read_table`
     unit : str, optional
-        The column of identifiers, which has no place in a schema.
+        The column of identifiers, which is left out of the schema.
     read : bool
-        If false, no row is looked at: kinds follow from the dtypes, and of a CSV only the names are known.
+        If false, no row is read: kinds follow from the dtypes. For a CSV only the names are known.
 
     Examples
     --------
@@ -73,15 +73,15 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns that a schema tells of."""
+    """Return the table without the column of identifiers; refuse one that `fit` would refuse."""
     if unit is None:
         return frame
-    persons_of(frame, unit)  # refuses what `fit` will refuse
+    persons_of(frame, unit)
     return frame.drop(columns=unit)
 
 
 def is_csv(table: object) -> bool:
-    """Whether a table is a CSV file."""
+    """Return whether a table is a CSV file."""
     return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
 
 
@@ -90,7 +90,7 @@ def _marks(table: object) -> tuple[str, ...]:
 
 
 def _empty(table: object) -> pd.DataFrame:
-    """The names and dtypes of a table, without a row; of a CSV, which has no dtypes, the names."""
+    """Return the names and dtypes of a table without reading a row. Columns of a CSV are text."""
     if is_csv(table):
         path = Path(cast(str, table))
         check_header(path, names := read_header(path, PLAIN))
@@ -124,7 +124,7 @@ def _works(column: Coded, dtype: Dtype) -> bool:
 
 
 def _number(present: pd.Series, nullable: bool) -> Coded | None:
-    """A column of many different numbers, with bounds rounded outwards unless their range is short."""
+    """Return a column for many distinct numbers, with bounds."""
     kind = family(present.dtype)
     if kind == "object":
         present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
@@ -137,7 +137,7 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
     decimals = next((d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None)
     low, high = float(numbers.min()), float(numbers.max())
     if not math.isfinite(high - low):
-        return None  # no bounds lie so far apart
+        return None  # `Numerical` needs a finite range
     if decimals != 0 or kind == "decimal" or not is_short(low, high):
         low, high = _outwards(low, high)
     if kind == "integer":
@@ -154,7 +154,7 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
 
 
 def is_short(low: float, high: float) -> bool:
-    """Whether so few whole numbers lie between two that these are not rounded.
+    """Return whether bounds of whole numbers are too close together to be rounded.
 
     >>> is_short(1, 31), is_short(0, 100)
     (True, False)
@@ -163,7 +163,7 @@ def is_short(low: float, high: float) -> bool:
 
 
 def _outwards(low: float, high: float) -> tuple[float, float]:
-    """Round numbers around two numbers, no wider apart than needed to be round.
+    """Return the two bounds, rounded outwards to one or two digits.
 
     >>> _outwards(17, 90), _outwards(0, 4356), _outwards(47.1559, 47.7776), _outwards(7, 7)
     ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8), (7, 7))
@@ -178,7 +178,7 @@ def _outwards(low: float, high: float) -> tuple[float, float]:
 
 
 def _moment(present: pd.Series, nullable: bool) -> Coded | None:
-    """A column of dates or times, with bounds at the ends of years."""
+    """Return a column for dates or times, with bounds at the ends of years."""
     kind = family(present.dtype)
     if present.empty or kind not in ("datetime", "text", "object"):
         return None
@@ -195,12 +195,12 @@ def _moment(present: pd.Series, nullable: bool) -> Coded | None:
 
 
 def _clock(present: pd.Series, nullable: bool) -> Coded | None:
-    """A column of times of day, by its dtype."""
+    """Return a column for a dtype of times of day."""
     return Time(nullable=nullable) if family(present.dtype) == "time" else None
 
 
 def _span(present: pd.Series, nullable: bool) -> Coded | None:
-    """A column of lengths of time, with bounds rounded outwards to days, or to hours of a day."""
+    """Return a column for lengths of time, with bounds rounded outwards to days, or to hours below a day."""
     if family(present.dtype) != "duration" or present.empty:
         return None
     lengths = present.astype("timedelta64[s]")
@@ -209,11 +209,11 @@ def _span(present: pd.Series, nullable: bool) -> Coded | None:
     try:
         return Duration(low // step * step, -(-high // step) * step, nullable=nullable)
     except InputError:
-        return None  # longer than anybody counts
+        return None  # longer than `Duration` allows
 
 
 def _listed(present: pd.Series, nullable: bool) -> Coded | None:
-    """A column of few values, sorted, or in the order of its categories."""
+    """Return a column for few distinct values, sorted or in the order of its categories."""
     kind = family(present.dtype)
     if kind == "boolean":
         return Categorical([False, True], nullable=nullable)

@@ -1,8 +1,8 @@
-"""Which coder a column of the schema gets for a dtype, and which dtypes it cannot have."""
+"""Choose the encoder of a column for a dtype, and refuse dtypes that cannot hold the column."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
@@ -22,14 +22,16 @@ from privsyn.table.encoding.dtypes import (
 )
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, NumericalEncoder
 from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
-from privsyn.table.schema.columns import Categorical, Coded, Numerical, Text
+from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Numerical, Text
+from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
 from privsyn.table.schema.validation import check_decimals, check_names, holds, spacing
 
 MOST_SCALE = 4
-"""A decimal dtype of more decimals, often a program's default, says little of the numbers."""
+"""More decimals are ignored: often they are a program's default, and say little about the numbers."""
 
 
 _HINTS: dict[Family, str] = {
@@ -40,7 +42,7 @@ _HINTS: dict[Family, str] = {
 
 
 def choose_encoder(column: Coded, dtype: Dtype) -> Encoder:
-    """The coder of one column; an `InputError` where the dtype cannot hold what the schema says.
+    """Return the encoder of one column; raise `InputError` if the dtype cannot hold what the schema says.
 
     >>> choose_encoder(Numerical(0, 300), np.dtype("uint8"))
     Traceback (most recent call last):
@@ -49,30 +51,29 @@ def choose_encoder(column: Coded, dtype: Dtype) -> Encoder:
     kind = family(dtype)
     if kind is None or dtype_text(dtype) is None:
         raise InputError(f"{_its(dtype)}: convert it to numbers, text, dates or categories")
-    match column:
-        case Categorical():
-            values = tuple(cast(Any, column.values))
-            other = None if column.other is None else values.index(column.other)
-            return CategoricalEncoder(_listed(values, dtype, kind), other)
-        case Numerical():
-            decimal = kind == "object" and column.objects == "decimal"
-            return NumericalEncoder(_number_grid(column, dtype, kind), dtype, decimal)
-        case Datetime():
-            return _moment(column, dtype, kind)
-        case Time():
-            return _clock(column, dtype, kind)
-        case Duration():
-            return _length(column, dtype, kind)
+    class_ = next(class_ for class_ in type(column).__mro__ if class_ in ENCODERS)
+    return ENCODERS[class_](column, dtype, kind)
+
+
+def _categorical(column: Categorical, dtype: Dtype, kind: Family) -> CategoricalEncoder:
+    values = tuple(cast(Any, column.values))
+    other = None if column.other is None else values.index(column.other)
+    return CategoricalEncoder(_listed(values, dtype, kind), other)
+
+
+def _numerical(column: Numerical, dtype: Dtype, kind: Family) -> NumericalEncoder:
+    decimal = kind == "object" and column.objects == "decimal"
+    return NumericalEncoder(_number_grid(column, dtype, kind), dtype, decimal)
 
 
 def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
-    """The listed values in the dtype of the column, if that holds them all and keeps them apart."""
+    """Return the listed values in the dtype of the column; refuse a dtype in which they are not distinct."""
     if kind in _HINTS:
         raise InputError(f"{_its(dtype)}: use {_HINTS[kind]}")
     if kind == "real" and number_type(dtype) == np.float16:  # in which pandas finds nothing
         raise InputError(f"{_its(dtype)}: convert it to float32")
     for value in values:
-        if not _held(value, dtype, kind):
+        if not _can_hold(value, dtype, kind):
             raise InputError(f"{_its(dtype)}, which cannot hold the listed value {safe_repr(value)}")
     if kind == "category":
         categories = pd.Index(values, tupleize_cols=False)
@@ -83,11 +84,11 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
         values = tuple(Decimal(str(value)) for value in values)
     pool = pd.Series(values, dtype=dtype)
     if kind != "object" and not pd.Index(pool).is_unique:
-        raise InputError(f"{_its(dtype)}, which cannot tell all listed values apart")
+        raise InputError(f"{_its(dtype)}, in which some listed values are equal")
     return pool
 
 
-def _held(value: Any, dtype: Dtype, kind: Family) -> bool:
+def _can_hold(value: Any, dtype: Dtype, kind: Family) -> bool:
     match kind:
         case "text":
             return isinstance(value, str)
@@ -109,7 +110,7 @@ def _within(number: float, dtype: Dtype) -> bool:
 
 
 def largest_decimal(dtype: Dtype) -> float:
-    """The largest number of a decimal dtype, in as many decimals as are made use of.
+    """Return the largest number of a decimal dtype, in the decimals that are used.
 
     >>> import pyarrow
     >>> largest_decimal(pd.ArrowDtype(pyarrow.decimal128(5, 2)))
@@ -151,7 +152,7 @@ def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
 
 
 def exact_decimals(column: Numerical, dtype: Dtype) -> int | None:
-    """The decimals of every number, by the schema or else by the dtype; None for reals.
+    """Return how many decimals all numbers have, by the schema or else by the dtype; None for reals.
 
     >>> exact_decimals(Numerical(), np.dtype("int8")), exact_decimals(Numerical(), np.dtype("float64"))
     (0, None)
@@ -172,7 +173,7 @@ def _exact_grid(column: Numerical, decimals: int, floats: np.dtype, dtype: Dtype
     return Grid.exact(low, high, decimals=decimals, bins=column.bins)
 
 
-def _moment(column: Datetime, dtype: Dtype, kind: Family) -> DatetimeEncoder:
+def _datetime(column: Datetime, dtype: Dtype, kind: Family) -> DatetimeEncoder:
     if kind not in ("datetime", "text", "object"):
         raise InputError(f"{_its(dtype)}, not dates: convert it with pandas.to_datetime")
     bounds = np.array([column.low, column.high], dtype="datetime64[s]")
@@ -184,7 +185,7 @@ def _moment(column: Datetime, dtype: Dtype, kind: Family) -> DatetimeEncoder:
     return DatetimeEncoder(grid, dtype, str(column.unit), column.format, column.objects)
 
 
-def _clock(column: Time, dtype: Dtype, kind: Family) -> TimeEncoder:
+def _time(column: Time, dtype: Dtype, kind: Family) -> TimeEncoder:
     if kind not in ("time", "text", "object"):
         raise InputError(f"{_its(dtype)}, not times of day: convert it to text such as 08:30")
     low, high = column.steps
@@ -192,11 +193,48 @@ def _clock(column: Time, dtype: Dtype, kind: Family) -> TimeEncoder:
     return TimeEncoder(grid, dtype, SECONDS[column.unit], column.objects)
 
 
-def _length(column: Duration, dtype: Dtype, kind: Family) -> DurationEncoder:
+def _duration(column: Duration, dtype: Dtype, kind: Family) -> DurationEncoder:
     if kind not in ("duration", "object"):
         raise InputError(f"{_its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
     low, high = column.steps
     return DurationEncoder(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, SECONDS[column.unit])
+
+
+ENCODERS: dict[type[Column], Callable[[Any, Dtype, Family], Encoder]] = {
+    Categorical: _categorical,
+    Numerical: _numerical,
+    Datetime: _datetime,
+    Time: _time,
+    Duration: _duration,
+}
+"""For each kind of column what makes its encoder; a kind without one has the encoder of its base class."""
+
+
+def register_column(
+    kind: str,
+    class_: type[Column],
+    make_encoder: Callable[[Any, Dtype, Family], Encoder] | None = None,
+    read: Callable[[Any, Sequence[str | None], CsvFormat], pd.Series] | None = None,
+) -> None:
+    """Add a kind of column.
+
+    Parameters
+    ----------
+    kind : str
+        The name of the kind in a schema file.
+    class_ : type
+        The frozen dataclass that declares a column.
+    make_encoder : callable, optional
+        Returns the encoder for a column, a dtype and the family of the dtype. It raises `InputError` if the
+        dtype cannot hold the column. Default: that of the base class.
+    read : callable, optional
+        Returns the cells for a column, texts and a `CsvFormat`. Default: that of the base class.
+    """
+    COLUMNS[kind] = class_
+    if make_encoder is not None:
+        ENCODERS[class_] = make_encoder
+    if read is not None:
+        READERS[class_] = read
 
 
 def _its(dtype: Dtype) -> str:
@@ -204,7 +242,7 @@ def _its(dtype: Dtype) -> str:
 
 
 def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
-    """The dtype of each column as text; a table that does not fit is refused."""
+    """Return the dtype of each column as text; refuse a table that does not fit."""
     match_names(tuple(table.columns), schema)
     texts = []
     for name, dtype in table.dtypes.items():
@@ -219,8 +257,8 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
 def match_names(names: tuple[object, ...], schema: Schema) -> None:
     """Refuse a table whose columns are not those of the schema.
 
-    What the schema knows is public and named; of the table's own names, which may be a row where the header
-    is missing, only the place is said.
+    Names in the schema are public. The table's own names are given by place only: without a header
+    they may be a row.
     """
     check_names(names)
     strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]
@@ -231,7 +269,7 @@ def match_names(names: tuple[object, ...], schema: Schema) -> None:
     if strange:
         complaints.append(f"the schema does not know {_some(strange)} of the table")
     if complaints:
-        raise InputError(f"{' and '.join(complaints)}: mend the schema or the table's header")
+        raise InputError(f"{' and '.join(complaints)}: change the schema or the table's header")
 
 
 def _some(names: Sequence[str | int]) -> str:

@@ -29,10 +29,10 @@ from privsyn.table.encoding.encoders import (
 )
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
-from privsyn.table.enforcement.compile import rulebook_of
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
-from privsyn.table.enforcement.repair import LookUp, Repair, SumOf
+from privsyn.table.enforcement.repair import Repair
+from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.columns import Identifier, Ordinal, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import from_plain, to_plain
@@ -111,7 +111,7 @@ class Codec:
         object.__setattr__(self, "_coders", coders)
         object.__setattr__(self, "_makers", makers)
         object.__setattr__(self, "_nullable", nullable)
-        object.__setattr__(self, "_rules", rulebook_of(self.schema.coded, self.schema.constraints))
+        object.__setattr__(self, "_rules", Repair.of(self.schema.coded, self.schema.constraints))
         self._check_computed()
         coded = tuple(name for name in coders if name not in self._rules.computed)
         sizes = tuple(coders[name].size + nullable[name] for name in coded)
@@ -132,7 +132,9 @@ class Codec:
     def axes(self) -> dict[str, Axis]:
         """How the cells of each fine column lie: public."""
         return {
-            name: Axis(np.diff(coder.grid.edges).astype(np.float64), self.schema.columns[name].bins)  # type: ignore[union-attr]
+            name: Axis(
+                np.diff(coder.grid.edges).astype(np.float64), cast(Ordinal, self.schema.columns[name]).bins
+            )
             for name in self.domain
             if self.fine and isinstance(coder := self._coders[name], OrderedEncoder)
         }
@@ -189,13 +191,13 @@ class Codec:
             numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
-            self._rules.settle(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
+            self._rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
         return numbers
 
     @property
-    def computed(self) -> tuple[LookUp | SumOf, ...]:
+    def computed(self) -> tuple[Computation, ...]:
         """What computes columns from others, in the order in which it can."""
-        return self._rules.makers
+        return self._rules.computations
 
     def listed(self, name: str) -> int:
         """How many values a column lists; 0 if it is one of numbers or times."""
@@ -258,9 +260,9 @@ class Codec:
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
     def _check_computed(self) -> None:
-        for maker in self._rules.makers:
+        for maker in self._rules.computations:
             coder: Any = self._coders[maker.column]
-            if isinstance(maker, SumOf) and maker.decimals != 0 and coder.grid.decimals == 0:
+            if maker.decimals != 0 and coder.grid.decimals == 0:
                 raise InputError(f"column {maker.column!r} is whole, and not all parts of its sum are")
             for name in maker.by:
                 if self._nullable[name] and not self._nullable[maker.column]:
@@ -312,7 +314,8 @@ class Codec:
 
     def _column(self, name: str, text: str) -> Encoder | IdentifierMaker | None:
         """What codes a column, or makes it; None for one that is left out."""
-        column, dtype = self.schema.columns[name], parse_dtype(text)
+        column: Any = self.schema.columns[name]
+        dtype = parse_dtype(text)
         if isinstance(column, Text):
             return None
         if family(dtype) == "nothing":
@@ -322,5 +325,5 @@ class Codec:
                 return make_maker(column, dtype)
             coder = choose_encoder(column, dtype)
             if self.fine and isinstance(coder, OrderedEncoder) and name not in self.schema.computed:
-                return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))  # type: ignore[union-attr]
+                return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))
             return coder

@@ -1,7 +1,7 @@
-"""Rows of numbers on their way out, and the room that each number has.
+"""Drawn rows as numbers, and the range within which each number may change.
 
-Between codes and cells every column is numbers (see `spans`): there constraints are kept. A number was drawn
-from a group of cells that the release tells of; within that group it may be drawn anew at no loss.
+Between codes and cells every column is numbers (see `ranges`), and constraints are enforced on these. The
+release counts groups of cells: within its group a number may be drawn again without loss.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from privsyn.marginals.types import Floats, Integers, Ints, keep
 
 
 class Grid(Protocol):
-    """Which numbers a column can hold; see `privsyn.table.encoding.grid`."""
+    """The numbers that a column can hold; see `privsyn.table.encoding.grid`."""
 
     @property
     def decimals(self) -> int | None:
-        """How many decimals they have; None if they are real numbers."""
+        """How many decimals the numbers have; None if they are real."""
 
     @property
     def step(self) -> float:
         """The distance of two neighbours; 0 for real numbers."""
 
     def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
-        """A number between each two, both included; NaN where there is none."""
+        """Return a number from each low to each high, both included; NaN where there is none."""
 
     def count(self, lows: Floats, highs: Floats) -> Floats:
-        """How many numbers lie between each two, both included."""
+        """Return how many numbers lie from each low to each high, both included."""
 
     def snap(self, numbers: Floats) -> Floats:
-        """The numbers of the column that these are; NaN where it has none such."""
+        """Return the number of the column that each number stands for; NaN where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The codes of one column as numbers, and how they were merged: all public.
+    """Describe the codes of one column as numbers, and how they were merged. All of it is public.
 
     Parameters
     ----------
     lows, highs : of shape (codes,)
         Least and largest number of each code; NaN for missing.
     grid : Grid, optional
-        Of numbers and times; listed values have none.
+        For numbers and times; listed values have none.
     groups : of shape (codes,)
         The merged code of each code.
     shares : of shape (codes,)
@@ -61,11 +61,11 @@ class Cells:
     def __post_init__(self) -> None:
         keep(self, "lows", "highs", "groups", "shares")
         if not self.lows.shape == self.highs.shape == self.groups.shape == self.shares.shape:
-            raise ValueError("bounds, groups and shares are not one a code")
+            raise ValueError("bounds, groups and shares need one entry for each code")
 
     @classmethod
     def unmerged(cls, lows: Floats, highs: Floats, grid: Grid | None) -> Cells:
-        """Each code its own group."""
+        """Return cells of which each code is its own group."""
         return cls(lows, highs, grid, np.arange(len(lows)), np.ones(len(lows)))
 
     @property
@@ -88,7 +88,7 @@ class Cells:
         return bool(np.isnan(self.lows[-1]))
 
     def find(self, numbers: Floats) -> Integers:
-        """The code of each number."""
+        """Return the code of each number."""
         known = self.lows[:-1] if self.nullable else self.lows
         codes = np.clip(np.searchsorted(known, numbers, side="right") - 1, 0, None)
         return np.where(np.isnan(numbers), len(known), codes)
@@ -98,14 +98,14 @@ class Cells:
         return np.bincount(self.groups[self.find(numbers)], minlength=self.merged)
 
     def draw(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
-        """A number between each two, both included; NaN where the column has none."""
+        """Return a number from each low to each high, both included; NaN where there is none."""
         if self.grid is not None:
             return self.grid.between(lows, highs, rng)
         first, last = np.ceil(lows), np.floor(highs)
         return np.where(first <= last, first + np.floor(rng.random(len(first)) * (last - first + 1)), np.nan)
 
     def snap(self, numbers: Floats) -> Floats:
-        """The numbers of the column that these are; NaN where it has none such."""
+        """Return the number of the column that each number stands for; NaN where there is none."""
         if self.grid is not None:
             return self.grid.snap(numbers)
         return np.where(numbers == np.rint(numbers), numbers, np.nan)
@@ -113,14 +113,14 @@ class Cells:
 
 @dataclass(eq=False)
 class DrawnRows:
-    """Numbers by column, to be changed where they break a constraint.
+    """Numbers by column, which change where they break a constraint.
 
     Parameters
     ----------
-    numbers : of each column, of shape (rows,)
-    codes : of each column that is coded, the code that a number was drawn from
-    cells : of each column that is coded
-    fixed : columns whose numbers may not change
+    numbers : mapping of each column to an array of shape (rows,)
+    codes : mapping of each coded column to the codes that its numbers were drawn from
+    cells : mapping of each coded column to its cells
+    fixed : set of the columns whose numbers may not change
     """
 
     numbers: dict[str, Floats]
@@ -129,18 +129,18 @@ class DrawnRows:
     fixed: frozenset[str] = frozenset()
 
     def is_free(self, name: str) -> bool:
-        """Whether the numbers of a column may be drawn anew."""
+        """Return whether the numbers of a column may change."""
         return name in self.cells and name not in self.fixed
 
     def merged(self, name: str, at: Integers) -> Integers:
-        """The merged codes of some rows."""
+        """Return the merged codes of the rows `at`."""
         return self.cells[name].groups[self.codes[name][at]]
 
     def room(self, name: str, at: Integers) -> tuple[Floats, Floats]:
-        """Between which numbers those of some rows may move; NaN where they are missing."""
+        """Return the least and the largest number that each row `at` may have; NaN where it is missing."""
         numbers = self.numbers[name][at]
         if not self.is_free(name):
             return numbers, numbers
         lows, highs = self.cells[name].reach
-        groups, lost = self.merged(name, at), np.isnan(numbers)
-        return np.where(lost, np.nan, lows[groups]), np.where(lost, np.nan, highs[groups])
+        groups, missing = self.merged(name, at), np.isnan(numbers)
+        return np.where(missing, np.nan, lows[groups]), np.where(missing, np.nan, highs[groups])

@@ -1,13 +1,13 @@
-"""Repair: all constraints of a schema together. What they compute, what they leave, and that they are kept.
+"""Repair: all constraints of a schema at work on drawn rows.
 
-Every row keeps every rule in the end: numbers are drawn anew within their groups, and a row for which that is
-not enough takes the columns in question from a row that keeps the rules and is most like it. Nothing is drawn
-until it fits.
+In the end every row keeps every rule. First, numbers are drawn again within their groups. A row that still
+breaks a rule takes the columns of that rule from the most similar row that keeps all rules. There is no
+rejection sampling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
@@ -17,79 +17,55 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.marginals.types import Floats, Integers, Mask, keep
+from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.ranges import bounds_of, step_of
-from privsyn.table.enforcement.rules import Numbers, Rule, find_rows
+from privsyn.table.enforcement.rules import Computation, Numbers, Rule
 from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.constraint import Columns, Constraint
+from privsyn.table.schema.derived import computed_by, in_order
 
-MOST_CELLS = 2**20  # of a table that says which of its cells are possible; bigger ones are only mended
-MOST_DONORS = 100_000  # rows among which one is looked for that keeps all rules
+MOST_CELLS = 2**20  # of a table of possible cells; rules on larger tables are enforced by repair alone
+MOST_DONORS = 100_000  # rows that keep all rules, among which the most similar one is taken
 MOST_TRIES = 20_000  # values tried in the search for a row that keeps all rules
-FEW_VALUES = 30  # listed values that are all tried
+FEW_VALUES = 30  # columns of at most this many values have all of them tried
 
 
 class TooManyError(Exception):
-    """A row that keeps all rules was looked for too long."""
-
-
-@dataclass(frozen=True, eq=False)
-class LookUp:
-    """A column that follows from others by a list."""
-
-    column: str
-    by: tuple[str, ...]
-    keys: Floats
-    values: Floats
-
-    def __post_init__(self) -> None:
-        keep(self, "keys", "values", dtype=np.float64)
-        if self.keys.shape != (len(self.values), len(self.by)):
-            raise ValueError(f"keys {self.keys.shape} for {len(self.values)} values by {self.by}")
-
-    def make(self, numbers: Numbers) -> Floats:
-        """The value of each row, NaN where a key is missing."""
-        places = find_rows(self.keys, np.stack([numbers[name] for name in self.by], axis=1))
-        return np.where(places < 0, np.nan, self.values[places])
-
-
-@dataclass(frozen=True, eq=False)
-class SumOf:
-    """A column that is the sum of others."""
-
-    column: str
-    by: tuple[str, ...]
-    times: tuple[float, ...]
-    decimals: int | None
-
-    def make(self, numbers: Numbers) -> Floats:
-        """The sum of each row, NaN where a part is missing."""
-        total = sum((numbers[name] * n for name, n in zip(self.by, self.times, strict=True)), np.array(0.0))
-        return total if self.decimals is None else np.round(total, self.decimals) + 0.0
+    """The search for a row that keeps all rules took too long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """The rules of a schema, and what computes columns, in the order in which it can.
+    """The rules and computations of a schema.
 
     Parameters
     ----------
     columns : mapping of a name to its column
     rules : tuple of Rule
-    makers : tuple of LookUp or SumOf
+    computations : tuple of Computation, each after those that it needs
     """
 
     columns: Mapping[str, Coded]
     rules: tuple[Rule, ...] = ()
-    makers: tuple[LookUp | SumOf, ...] = ()
+    computations: tuple[Computation, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Columns, constraints: Sequence[Constraint]) -> Repair:
+        """Return the rules and computations of constraints; all values and bounds are known."""
+        computing = computed_by(constraints)
+        return cls(
+            columns,
+            tuple(rule for constraint in constraints for rule in constraint.rules(columns)),
+            tuple(computing[name].computation(columns) for name in in_order(computing)),
+        )
 
     @property
     def computed(self) -> tuple[str, ...]:
         """The columns that are computed from others."""
-        return tuple(maker.column for maker in self.makers)
+        return tuple(computation.column for computation in self.computations)
 
     def possible(self, cells: Mapping[str, Cells]) -> Iterator[tuple[tuple[str, ...], Mask]]:
-        """For each rule that codes can decide: its columns, and which cells of their table are possible."""
+        """Yield for each rule that codes can decide its columns, and the possible cells of their table."""
         for rule in self.rules:
             known = [cells[name] for name in rule.columns if name in cells]
             if len(known) == len(rule.columns) and prod(c.merged for c in known) <= MOST_CELLS:
@@ -98,7 +74,7 @@ class Repair:
                     yield rule.columns, mask
 
     def holds(self, numbers: Numbers) -> Mask:
-        """Which rows keep the rules on these columns; what is computed is taken as it is."""
+        """Return which rows keep the rules on these columns; computed columns are not computed again."""
         kept = np.ones(len(next(iter(numbers.values()))), np.bool_)
         for rule in self.rules:
             if set(rule.columns) <= set(numbers):
@@ -107,17 +83,17 @@ class Repair:
 
     def compute(self, numbers: dict[str, Floats]) -> None:
         """Fill in the computed columns."""
-        for maker in self.makers:
-            numbers[maker.column] = maker.make(numbers)
+        for computation in self.computations:
+            numbers[computation.column] = computation.make(numbers)
 
-    def settle(self, rows: DrawnRows, rng: np.random.Generator) -> None:
-        """Change rows so that all keep all rules, and fill in what is computed."""
+    def enforce(self, rows: DrawnRows, rng: np.random.Generator) -> None:
+        """Change rows so that all keep all rules, and fill in the computed columns."""
         self.compute(rows.numbers)
         for rule in self.rules:
             broken = np.flatnonzero(~rule.holds(rows.numbers))
             if len(broken):
-                rule.mend(rows, broken, rng)
-                self.compute(rows.numbers)  # of all rows: some have traded with those that broke the rule
+                rule.repair(rows, broken, rng)
+                self.compute(rows.numbers)  # of all rows: others may have swapped numbers
         for names, rules in self.parts:
             kept = np.ones(len(rows.numbers[names[0]]), np.bool_)
             for rule in rules:
@@ -127,13 +103,13 @@ class Repair:
 
     @property
     def parts(self) -> list[tuple[tuple[str, ...], list[Rule]]]:
-        """Columns that rules join, directly or not, each with its rules; computed ones come last."""
+        """The groups of columns that rules connect, each with its rules; computed columns come last."""
         graph: nx.Graph[str] = nx.Graph()
         for rule in self.rules:
             nx.add_path(graph, rule.columns)
             graph.add_nodes_from(rule.columns)
-        for maker in self.makers:
-            nx.add_path(graph, (*maker.by, maker.column))
+        for computation in self.computations:
+            nx.add_path(graph, (*computation.by, computation.column))
         order = [*(name for name in self.columns if name not in self.computed), *self.computed]
         return [
             (tuple(name for name in order if name in part), rules)
@@ -144,7 +120,7 @@ class Repair:
     def example(
         self, names: tuple[str, ...], fixed: Mapping[str, float], cells: Mapping[str, Cells]
     ) -> dict[str, float] | None:
-        """Numbers for joined columns that keep all rules; None if there are none.
+        """Return numbers for connected columns that keep all rules; None if there are none.
 
         Raises
         ------
@@ -152,7 +128,7 @@ class Repair:
             If none was found in `MOST_TRIES`.
         """
         rules = [rule for rule in self.rules if set(rule.columns) <= set(names)]
-        makers = [maker for maker in self.makers if maker.column in names]
+        computations = [computation for computation in self.computations if computation.column in names]
         free = [name for name in names if name not in self.computed]
         choices = [
             [fixed[name]] if name in fixed else self._choices(name, rules, cells.get(name)) for name in free
@@ -161,10 +137,13 @@ class Repair:
 
         def search(place: int, row: dict[str, Floats]) -> dict[str, Floats] | None:
             row = dict(row)
-            for maker in makers:
-                if set(maker.by) <= set(row):
-                    row[maker.column] = maker.make(row)
-                    if maker.column in fixed and row[maker.column][0] != fixed[maker.column]:
+            for computation in computations:
+                if set(computation.by) <= set(row):
+                    row[computation.column] = computation.make(row)
+                    if (
+                        computation.column in fixed
+                        and row[computation.column][0] != fixed[computation.column]
+                    ):
                         return None
             if not all(rule.holds(row)[0] for rule in rules if set(rule.columns) <= set(row)):
                 return None
@@ -183,29 +162,31 @@ class Repair:
         return None if found is None else {name: float(number[0]) for name, number in found.items()}
 
     def _choices(self, name: str, rules: list[Rule], cells: Cells | None) -> list[float]:
-        """Numbers worth trying: those that rules speak of, their neighbours, and all bounds."""
+        """Return the numbers to try: those that rules name, their neighbours, and all bounds."""
         column = self.columns[name]
-        low, high = bounds_of(column)
-        spoken = [number for rule in rules for of, numbers in rule.spoken if of == name for number in numbers]
+        low, high = column.bounds
+        named = [
+            number for rule in rules for of, numbers in rule.named_numbers if of == name for number in numbers
+        ]
         joined = {of for rule in rules if name in rule.columns for of in rule.columns}
-        spoken += [end for of in joined - set(self.computed) for end in bounds_of(self.columns[of])]
-        step = step_of(column)
+        named += [end for of in joined - set(self.computed) for end in self.columns[of].bounds]
+        step = column.resolution
         tried = {low, high, *np.arange(low, min(high, low + FEW_VALUES * step), step).tolist()}
-        tried |= {number + k * step for number in spoken for k in (-1, 0, 1)}
+        tried |= {number + k * step for number in named for k in (-1, 0, 1)}
         found = np.array(sorted(number for number in tried if low <= number <= high))
-        if cells is not None:  # only points of its grid, and none twice
+        if cells is not None:  # only points of the grid, and each once
             found = np.unique(cells.snap(found))
             found = found[~np.isnan(found)]
         nullable = column.nullable if cells is None else cells.nullable
         return [*found.tolist(), *([np.nan] if nullable else [])]
 
     def _copy(self, rows: DrawnRows, names: tuple[str, ...], kept: Mask, rng: np.random.Generator) -> None:
-        """Give each row that breaks a rule the columns of one that keeps all and is most like it."""
+        """Copy into each row that breaks a rule the columns of the most similar row that keeps all."""
         broken, donors = np.flatnonzero(~kept), np.flatnonzero(kept)
         if len(donors) > MOST_DONORS:
             donors = rng.choice(donors, MOST_DONORS, replace=False)
-        held = [name for name in names if name in rows.fixed]
-        order = [*held, *(name for name in names if name not in rows.fixed and name not in self.computed)]
+        fixed = [name for name in names if name in rows.fixed]
+        order = [*fixed, *(name for name in names if name not in rows.fixed and name not in self.computed)]
         if len(donors):
             taken = donors[
                 nearest_rows(
@@ -216,29 +197,29 @@ class Repair:
                 )
             ]
             same = np.ones(len(broken), np.bool_)
-            for name in held:
+            for name in fixed:
                 one, two = rows.numbers[name][broken], rows.numbers[name][taken]
                 same &= (one == two) | (np.isnan(one) & np.isnan(two))
             for name in names:
                 rows.numbers[name][broken[same]] = rows.numbers[name][taken[same]]
             broken = broken[~same]
         if len(broken):
-            self._invent(rows, names, held, broken)
+            self._invent(rows, names, fixed, broken)
 
-    def _invent(self, rows: DrawnRows, names: tuple[str, ...], held: list[str], at: Integers) -> None:
-        """Give rows of which none keeps the rules an example that does, found by trying."""
+    def _invent(self, rows: DrawnRows, names: tuple[str, ...], fixed: list[str], at: Integers) -> None:
+        """Copy into rows an example that a search finds, because no drawn row keeps the rules."""
         given = (
-            np.stack([rows.numbers[name][at] for name in held], axis=1) if held else np.empty((len(at), 0))
+            np.stack([rows.numbers[name][at] for name in fixed], axis=1) if fixed else np.empty((len(at), 0))
         )
         distinct, which = np.unique(given, axis=0, return_inverse=True)
         for place, numbers in enumerate(distinct):
             example = None
             with suppress(TooManyError):
-                example = self.example(names, dict(zip(held, numbers.tolist(), strict=True)), rows.cells)
+                example = self.example(names, dict(zip(fixed, numbers.tolist(), strict=True)), rows.cells)
             if example is None:
                 raise InputError(
                     f"no row was found that keeps the constraints on {', '.join(names)}: "
-                    "mend the constraints, or what is given"
+                    "change the constraints, or the given values"
                 )
             for name in names:
                 rows.numbers[name][at[which.ravel() == place]] = example[name]

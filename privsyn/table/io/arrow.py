@@ -1,4 +1,4 @@
-"""An Arrow table as a data frame, whatever its cells hold."""
+"""Arrow tables as data frames. No row decides a name, a dtype or whether the table can be read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.errors import InputError
-from privsyn.table.io.arrow_schema import public_columns
+from privsyn.errors import replace_errors
 from privsyn.table.schema.validation import check_names
+
+INDEX = pa.int32()
+"""Type of a dictionary's indices. Programs choose a width that fits the number of values in the rows."""
 
 _DTYPES = {
     pa.int8(): pd.Int8Dtype(),
@@ -22,108 +24,167 @@ _DTYPES = {
     pa.uint32(): pd.UInt32Dtype(),
     pa.uint64(): pd.UInt64Dtype(),
     pa.bool_(): pd.BooleanDtype(),
-    pa.date32(): pd.ArrowDtype(pa.date32()),  # as Python's dates they would end in the year 9999
+    pa.date32(): pd.ArrowDtype(pa.date32()),  # Python dates would end in the year 9999
     pa.date64(): pd.ArrowDtype(pa.date64()),
     pa.null(): pd.ArrowDtype(pa.null()),
 }
 
 
-def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
-    """An Arrow table as a data frame whose dtypes follow from its types alone.
+def public_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of a table: name, type and nullability of each, which its ledger declares public.
 
-    pandas by itself would make integers floats where a cell is missing, so that one row decides a dtype.
-    Where pandas wrote the table, its metadata names dtypes too, and an index, which is dropped.
+    Three properties follow from the rows and are left out or fixed:
+
+    - Metadata, of the schema and of its fields. pandas notes the number of rows there.
+    - The columns in which pandas stored an index. Whether it stores one depends on which rows were dropped.
+    - The width of a dictionary's indices, which depends on the number of its values.
+
+    Examples
+    --------
+    >>> narrow = pa.schema([pa.field("job", pa.dictionary(pa.int8(), pa.string()), metadata={"rows": "7"})])
+    >>> print(public_schema(narrow))
+    job: dictionary<values=string, indices=int32, ordered=0>
+    """
+    index = _index_of(schema)
+    fields = [field for field in schema if field.name not in index]
+    return pa.schema([pa.field(field.name, _fixed_width(field.type), field.nullable) for field in fields])
+
+
+def public_columns(table: pa.Table) -> pa.Table:
+    """Return the columns of `public_schema`, in its types, with the metadata of the table.
+
+    No cell changes: a wider index type holds all indices of a narrower one.
+    """
+    schema = public_schema(table.schema)
+    columns = [_widened(table[name]) for name in schema.names]
+    return pa.Table.from_arrays(columns, schema=schema.with_metadata(table.schema.metadata))
+
+
+def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
+    """Return an Arrow table as a data frame whose dtypes follow from the Arrow types alone.
+
+    By default pandas turns integers into floats where a cell is missing, so one row would decide a dtype.
+    If pandas wrote the table, its metadata names dtypes, and an index, which is dropped.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    what : str
+        Names the table in error messages.
     """
     check_names(table.column_names, f"{what}: ")
-    frame = None
-    with suppress(Exception):  # its text may quote a cell
+    with replace_errors(f"{what}: has a column of a type that pandas does not know"):
         table = public_columns(table)
         columns = [_readable(cells) for cells in table.columns]
-        readable = pa.Table.from_arrays(columns, names=table.column_names).replace_schema_metadata(
-            table.schema.metadata
-        )
-        frame = readable.to_pandas(types_mapper=_dtype)
-    if frame is None:
-        raise InputError(f"{what}: has a column of a type that pandas does not know")
-    return frame.reset_index(drop=True)
+        sound = pa.Table.from_arrays(columns, names=table.column_names)
+        frame = sound.replace_schema_metadata(table.schema.metadata).to_pandas(types_mapper=_dtype)
+        return frame.reset_index(drop=True)
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """A data frame without cells of Arrow's that pandas fails at; it has the dtypes of the one that is given.
+    """Replace Arrow cells that pandas cannot read. Names and dtypes stay, except for Arrow dictionaries.
 
-    `pandas.read_parquet` takes text as it comes; where that is not UTF-8, pandas fails at the whole column
-    later, and quotes the cell. Sound columns are looked over once, and not copied. Only the dtype of an Arrow
-    dictionary changes, to what `frame_of` makes of it: the width of its indices follows from the rows.
+    `pandas.read_parquet` accepts text that is not UTF-8. pandas fails at the whole column later and quotes
+    the cell. Columns without such cells are not copied. An Arrow dictionary gets the dtype that `frame_of`
+    gives it, because the width of its indices follows from the rows.
 
     >>> frame = pd.DataFrame({"name": pd.array(["Ann", None], "string[pyarrow]")})
     >>> readable(frame) is frame
     True
     """
-    mended = {}
+    replaced = {}
     for place, dtype in enumerate(frame.dtypes):
         if _is_arrow(dtype):
             cells = pa.chunked_array(pa.array(frame.iloc[:, place].array))
             sound = _readable(cells)
             if pa.types.is_dictionary(cells.type):
-                mended[place] = sound.to_pandas(types_mapper=_dtype).array
+                replaced[place] = sound.to_pandas(types_mapper=_dtype).array
             elif sound is not cells:
-                mended[place] = dtype.__from_arrow__(sound.cast(cells.type))
-    if mended:
+                replaced[place] = dtype.__from_arrow__(sound.cast(cells.type))
+    if replaced:
         frame = frame.copy(deep=False)
-    for place, its in mended.items():
-        frame.isetitem(place, its)
+    for place, cells in replaced.items():
+        frame.isetitem(place, cells)
     return frame
 
 
+def _widened(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_dictionary(cells.type):
+        return cells
+    kind = _fixed_width(cells.type)
+    chunks = [
+        pa.DictionaryArray.from_arrays(chunk.indices.cast(INDEX), chunk.dictionary, ordered=kind.ordered)
+        for chunk in cells.chunks
+    ]
+    return pa.chunked_array(chunks, kind)
+
+
+def _index_of(schema: pa.Schema) -> set[str]:
+    """Return the names of the columns in which pandas stored an index."""
+    with suppress(Exception):  # metadata can hold anything
+        index = (schema.pandas_metadata or {}).get("index_columns", ())
+        return {name for name in index if isinstance(name, str)}  # a RangeIndex is no column
+    return set()
+
+
+def _fixed_width(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(INDEX, kind.value_type, kind.ordered)
+    return kind
+
+
 def _is_arrow(dtype: object) -> bool:
-    """Whether the cells lie in Arrow's memory."""
+    """Return whether the cells are Arrow's."""
     return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
 
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
-    """The dtype of an Arrow type, where pandas' own choice would lose it or depend on the cells."""
+    """Return the dtype of an Arrow type where pandas' own choice would lose it or depend on the cells."""
     if pa.types.is_decimal(kind) or pa.types.is_time(kind):
         return pd.ArrowDtype(kind)
     return _DTYPES.get(kind)
 
 
 def _readable(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Cells at which pandas does not fail, each made from itself: text that is not UTF-8 gets substitutes."""
+    """Return cells that pandas can read, each computed from itself alone.
+
+    Text that is not UTF-8 gets replacement characters. Another cell that its type does not allow is missing.
+    """
     if pa.types.is_dictionary(cells.type):
-        if not _makes_categories(cells.type.value_type):
+        if not _fits_categories(cells.type.value_type):
             return _readable(_decoded(cells))
-        if all(_is_list(chunk.dictionary) for chunk in cells.chunks):
+        if all(_is_distinct(chunk.dictionary) for chunk in cells.chunks):
             return cells
         values = _readable(cells.cast(cells.type.value_type)).combine_chunks().dictionary_encode()
         return pa.chunked_array(
             [pa.DictionaryArray.from_arrays(values.indices, values.dictionary, ordered=cells.type.ordered)]
         )
-    if _is_sound(cells):
+    if _is_valid(cells):
         return cells
     if str(cells.type) not in ("string", "large_string", "string_view"):
-        return pa.chunked_array(_without_unsound(cells), cells.type)
+        return pa.chunked_array(_without_invalid(cells), cells.type)
     texts = cells.cast(pa.large_binary()).to_pylist()
-    read = [None if text is None else text.decode("utf-8", "replace") for text in texts]
-    return pa.chunked_array([pa.array(read, pa.large_string())])
+    decoded = [None if text is None else text.decode("utf-8", "replace") for text in texts]
+    return pa.chunked_array([pa.array(decoded, pa.large_string())])
 
 
-def _without_unsound(cells: pa.ChunkedArray) -> list[pa.Array]:
-    """The cells in their own type, with null for each that is none of it, as for a date64 within a day.
+def _without_invalid(cells: pa.ChunkedArray) -> list[pa.Array]:
+    """Return the cells in their own type, with null for each that it does not allow (a date64 within a day).
 
-    Halved until a part is sound: what becomes of a cell, and of the column's type, no other cell decides.
+    The cells are halved until a part is valid. So no other cell decides what becomes of a cell.
     """
-    if _is_sound(cells):
+    if _is_valid(cells):
         return cells.chunks
     if len(cells) <= 1:
         return [pa.nulls(len(cells), cells.type)]
     half = len(cells) // 2
-    return _without_unsound(cells.slice(0, half)) + _without_unsound(cells.slice(half))
+    return _without_invalid(cells.slice(0, half)) + _without_invalid(cells.slice(half))
 
 
-def _makes_categories(kind: pa.DataType) -> bool:
-    """Whether categories of pandas can be of this type whatever the cells are.
+def _fits_categories(kind: pa.DataType) -> bool:
+    """Return whether all values of a type can be categories of pandas.
 
-    Of other types one cell would decide that they cannot: NaN, -0.0, a date after the year 9999.
+    For other types one cell would decide that they cannot: NaN, -0.0, a date after the year 9999.
     """
     return bool(
         str(kind) in ("string", "large_string", "string_view")
@@ -135,20 +196,20 @@ def _makes_categories(kind: pa.DataType) -> bool:
 
 
 def _decoded(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A dictionary's cells in the type of its values."""
+    """Return a dictionary's cells in the type of its values."""
     kind = cells.type.value_type
     return pa.chunked_array([chunk.dictionary.take(chunk.indices) for chunk in cells.chunks], kind)
 
 
-def _is_list(values: pa.Array) -> bool:
-    """Whether these can be the categories of a column: no two alike, none missing."""
-    return values.null_count == 0 and _is_sound(values) and len(pc.unique(values)) == len(values)
+def _is_distinct(values: pa.Array) -> bool:
+    """Return whether these can be the categories of a column: all valid, distinct and not missing."""
+    return values.null_count == 0 and _is_valid(values) and len(pc.unique(values)) == len(values)
 
 
-def _is_sound(cells: pa.Array | pa.ChunkedArray) -> bool:
+def _is_valid(cells: pa.Array | pa.ChunkedArray) -> bool:
     with suppress(Exception):
         cells.validate(full=True)
         if pa.types.is_nested(cells.type):
-            cells.to_pandas()  # makes Python's dates of those within, which end in the year 9999
+            cells.to_pandas()  # converts nested dates to Python's, which end in the year 9999
         return True
     return False

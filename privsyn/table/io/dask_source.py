@@ -1,45 +1,48 @@
-"""Dask data frames: each partition is coded and counted where it lies."""
+"""Dask data frames: each partition is encoded and counted where it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 from privsyn.table.io.arrow import readable
 from privsyn.table.io.persons import KeptRows
-from privsyn.table.io.source import Parts, Question, _from_head, _unless_it_fails, slices
-from privsyn.table.io.spark_source import A, dask_quiet
+from privsyn.table.io.source import FAILED, Question, RawTable, slices, with_head
+
+A = TypeVar("A")
 
 PARTS = "the dtypes of every part, and that all parts can be made"
-"""Public of a Dask data frame: whatever makes its parts may take the dtypes of each off its cells."""
+"""Public input for a Dask data frame: what produces a part may guess its dtypes from the cells."""
 
 UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"
-"""What Dask puts in the place of categories that it has not looked for; then each part has its own."""
+"""Dask's placeholder for categories that it has not computed; each part then has its own."""
 
 
 @dataclass(frozen=True, eq=False)
-class DaskParts(Parts):
+class DaskParts(RawTable):
     """A Dask data frame.
 
     Parameters
     ----------
     parts : tuple of dask.delayed.Delayed
-        Each makes a data frame.
+        Each returns a data frame.
     announced : pandas.DataFrame
-        No rows: the columns that each part must have, that of identifiers too.
+        No rows: the columns that each part must have, with that of identifiers.
     """
 
+    near: bool = False
     parts: tuple[Any, ...] = ()
     announced: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @classmethod
     def of(cls, frame: Any) -> DaskParts:
-        """The parts of a Dask data frame, whose names and dtypes are those it announces."""
+        """Return the parts of a Dask data frame, with the names and dtypes that it announces."""
         head = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in frame.dtypes.items()})
         for name, dtype in head.dtypes.items():
             if isinstance(dtype, pd.CategoricalDtype) and UNKNOWN_CATEGORIES in dtype.categories:
@@ -49,49 +52,51 @@ class DaskParts(Parts):
         return cls(head, public_inputs=(PARTS,), parts=tuple(frame.to_delayed()), announced=head)
 
     def each(self, question: Question[A]) -> list[A]:
-        """What a question says of each part, in their order."""
+        """Return the result for each part, in their order."""
         from dask.base import compute
 
-        with dask_quiet():
-            return list(_unless_it_fails(partial(compute, *self._asked(question))))
+        with _quiet(), replace_errors(FAILED):
+            return list(compute(*self._delayed(question)))  # type: ignore[no-untyped-call]
 
     def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
-        """What a question says of all rows, added by twos where the answers are."""
+        """Return the sum of the results, added in pairs on the workers."""
         from dask.delayed import delayed
 
-        answers = self._asked(question)
-        while len(answers) > 1:
-            pairs = zip(answers[::2], answers[1::2], strict=False)
-            answers = [delayed(add)(*pair) for pair in pairs] + answers[len(answers) // 2 * 2 :]
-        with dask_quiet():
-            return _unless_it_fails(answers[0].compute)
+        results = self._delayed(question)
+        while len(results) > 1:
+            pairs = zip(results[::2], results[1::2], strict=False)
+            results = [delayed(add)(*pair) for pair in pairs] + results[len(results) // 2 * 2 :]
+        with _quiet(), replace_errors(FAILED):
+            return results[0].compute()
 
-    def _asked(self, question: Question[A]) -> list[Any]:
+    def _delayed(self, question: Question[A]) -> list[Any]:
         from dask.delayed import delayed
 
         bounds = self.bounds or [None] * len(self.parts)
         return [
-            delayed(_asked_of_frame)(question, self.head, self.announced, bound, part)
+            delayed(_result)(question, self.head, self.announced, bound, part)
             for bound, part in zip(bounds, self.parts, strict=True)
         ]
 
 
-def _asked_of_frame(
+def _result(
     question: Question[A],
     head: pd.DataFrame,
     announced: pd.DataFrame,
     bound: KeptRows | None,
     part: pd.DataFrame,
 ) -> A:
-    return _unless_it_fails(lambda: question(_from_head(head, bound, slices(_as_announced(part, announced)))))
+    """Apply a question to a part on a worker, which writes errors to its log: none may quote a row."""
+    with replace_errors(FAILED):
+        return question(with_head(head, bound, slices(_as_announced(part, announced))))
 
 
 def _as_announced(part: pd.DataFrame, announced: pd.DataFrame) -> pd.DataFrame:
-    """The part, in cells that can be read; refused if its columns or dtypes are others: Dask does not look.
+    """Return the part in cells that can be read; refuse other columns or dtypes, which Dask does not check.
 
-    A cell that is missing or has a fraction makes floats of the integers in its part. Then identifiers beyond
-    2^53 would be none there, so one row would drop those of others; and 1 among categories would be 1.0, so
-    that one row moves the votes of all.
+    A cell that is missing or has a fraction turns the integers of its part into floats. Then identifiers
+    beyond 2^53 would be dropped there, so one row would remove those of others. And 1 among categories would
+    be 1.0, so one row would move the votes of all.
     """
     if list(part.columns) != list(announced.columns) or not all(map(_alike, part.dtypes, announced.dtypes)):
         raise InputError("a part of the table has other columns or dtypes than are announced")
@@ -99,7 +104,22 @@ def _as_announced(part: pd.DataFrame, announced: pd.DataFrame) -> pd.DataFrame:
 
 
 def _alike(dtype: Any, announced: Any) -> bool:
-    """Whether two dtypes are one; of categories the type is public, and which they are is not asked."""
+    """Return whether two dtypes are equal. Of categories the type is public, and the values are ignored."""
     if isinstance(dtype, pd.CategoricalDtype) and isinstance(announced, pd.CategoricalDtype):
         return dtype.categories.dtype == announced.categories.dtype
     return bool(dtype == announced)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Dask's warning about the size of what is sent: with `unit` the size grows with the rows.
+
+    `distributed` must be imported already. If this were set first, `distributed` would miss its own defaults.
+    """
+    from dask import config
+
+    if "distributed" not in sys.modules:
+        yield
+        return
+    with config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+        yield

@@ -1,4 +1,4 @@
-"""Form: which kind of table was given, with its own types, so that the same kind comes out."""
+"""Which kind of table was given, with its own types, so that the synthetic table is of the same kind."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError
-from privsyn.table.io.arrow_schema import INDEX, public_schema
+from privsyn.errors import replace_errors
+from privsyn.table.io.arrow import INDEX, public_schema
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 
 
 @dataclass(frozen=True)
 class FrameType:
-    """What a data frame of pandas cannot say of the table that it was made from. Public: types say it all.
+    """The kind and the types of a table that a pandas data frame cannot hold. They are public.
 
     Parameters
     ----------
     kind : "pandas", "polars" or "pyarrow"
     types : pyarrow.Schema, optional
-        The `public_schema` of an Arrow table: types without what programs read off the rows. Nested and
-        extension types are left out, because they have room for metadata of their own. Arrow then chooses
-        a type that fits the synthetic cells.
+        The `public_schema` of an Arrow table: types without what programs take from the rows. Nested and
+        extension types are left out, because they may hold metadata. Arrow then chooses a type that fits the
+        synthetic cells.
     enums : tuple of str
-        The columns that are polars' Enum. Their values are those of the schema.
+        The columns of type Enum in polars. Their values are those of the schema.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class FrameType:
 
     @classmethod
     def of(cls, table: pa.Table, polars: Any = None) -> FrameType:
-        """The form of an Arrow table, or of the polars frame that it was made from."""
+        """Return the type of an Arrow table, or of the polars frame that it was made from."""
         bare = pa.schema([field for field in public_schema(table.schema) if _is_bare(field.type)])
         if polars is None:
             return cls("pyarrow", bare)
@@ -52,21 +52,21 @@ class FrameType:
         return cls("polars", bare, tuple(enums))
 
     def only(self, names: Collection[str]) -> FrameType:
-        """Return the form of some columns. Of those that do not come out, not even the type is kept."""
+        """Return the type of some columns only. Nothing is kept of columns that are not released."""
         types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
         return FrameType(self.kind, types, tuple(name for name in self.enums if name in names))
 
     def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
-        """A synthetic table in this form."""
+        """Return a synthetic table in this type."""
         if self.kind == "pandas":
             return frame
         table = self.arrow(frame, schema)
         return table if self.kind == "pyarrow" else self._polars(table, schema)
 
     def arrow(self, frame: pd.DataFrame, schema: Schema) -> pa.Table:
-        """A synthetic table in Arrow, each column in its own type.
+        """Return a synthetic table in Arrow, each column in its own type.
 
-        A column that could not be missing still cannot, if the schema says so too.
+        A column is declared "not null" if it was before and the schema says so too.
         """
         if self.types is None:
             return pa.Table.from_pandas(frame, preserve_index=False)
@@ -83,10 +83,8 @@ class FrameType:
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def _polars(self, table: pa.Table, schema: Schema) -> Any:
-        try:
+        with replace_errors("the model was made from a polars table: run pip install polars", ImportError):
             import polars as pl
-        except ImportError:
-            raise InputError("the model was made from a polars table: run pip install polars") from None
         frame: Any = pl.from_arrow(table)
         listed = {name: schema.columns[name] for name in self.enums if name in frame.columns}
         enums = {
@@ -97,50 +95,29 @@ class FrameType:
         return frame.with_columns(pl.col(name).cast(enum) for name, enum in enums.items())
 
     def to_plain(self) -> dict[str, Any]:
-        """The form as plain data for JSON."""
-        packed = None if self.types is None else base64.b64encode(self.types.serialize()).decode("ascii")
-        return {"kind": self.kind, "types": packed, "enums": list(self.enums)}
+        """Return plain data for JSON."""
+        encoded = None if self.types is None else base64.b64encode(self.types.serialize()).decode("ascii")
+        return {"kind": self.kind, "types": encoded, "enums": list(self.enums)}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> FrameType:
-        """The form that `to_plain` wrote."""
-        packed = plain["types"]
-        types = None if packed is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(packed)))
+        """Return the type that `to_plain` wrote."""
+        encoded = plain["types"]
+        types = None if encoded is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
         return cls(plain["kind"], types, tuple(plain["enums"]))
 
 
 PANDAS = FrameType()
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table that was read.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    public_inputs : tuple of str
-        Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
-        each, for the ledger.
-    schema : Schema, optional
-        What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
-    form : Form
-        Which kind of table it was.
-    """
-
-    frame: pd.DataFrame
-    public_inputs: tuple[str, ...] = ()
-    schema: Schema | None = None
-    form: FrameType = PANDAS
-
-
 def _is_bare(kind: pa.DataType) -> bool:
-    """Whether a type is itself and nothing else: what lies in lists and records, and the types that programs
-    add to Arrow's own, carry notes of their own, such as all values of polars' Enum.
+    """Return whether a type has no room for metadata.
+
+    Nested and extension types have: that of polars' Enum, for example, lists all values.
     """
     if pa.types.is_dictionary(kind):
         return _is_bare(kind.value_type)
-    other = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # listed text is of any length
+    other = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # values have any length
     return not (other or isinstance(kind, pa.BaseExtensionType))
 
 
@@ -155,7 +132,7 @@ def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
 
 
 def _of_categories(cells: pd.Series, kind: pa.DataType) -> pa.DictionaryArray:
-    """Return categories as a dictionary; of text, if the type of its values cannot hold all of them."""
+    """Return categories as a dictionary, of text if the type of its values cannot hold all of them."""
     listed = cells.cat.categories.tolist()
     values = pa.array(map(str, listed))
     with suppress(pa.ArrowException):

@@ -1,10 +1,9 @@
-"""Which rows are one person's, by the column of identifiers that `unit` names."""
+"""Identify the rows of each person by the column of identifiers that `unit` names."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -13,21 +12,23 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_columns import MARKS
 from privsyn.table.schema.validation import check_names
 
 ABSENT = {*MARKS, "NaT"}
-"""Texts that are no identifier, with or without blanks around them: several persons may share them."""
+"""Texts that are no identifier, with or without spaces around them: several persons may share them."""
 
 UNDECODED = "\ufffd"
-"""Stands for bytes that are not UTF-8, and so for different ones: a text that holds it is no identifier."""
+"""Replaces bytes that are not UTF-8, so different bytes become alike. A text with it is no identifier."""
 
 KEY = secrets.token_bytes(16)
-"""Of this process, and of machines that it asks: fingerprints tell nothing to who does not know it. We write
-neither to any disk; an engine may (docs/privacy.md)."""
+"""Key of this process and its workers. Without it fingerprints reveal nothing.
+
+privsyn writes neither to a disk. Dask or Spark may (docs/privacy.md).
+"""
 
 PRINT = 16
 """Bytes of a fingerprint."""
@@ -48,7 +49,7 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     Raises
     ------
     InputError
-        If there is no such column, or its dtype cannot hold identifiers; never for a cell.
+        If there is no such column, or its dtype cannot hold identifiers. No cell raises.
 
     Examples
     --------
@@ -58,14 +59,14 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     """
     check_names(table.columns)
     if unit not in table.columns:
-        raise InputError(f"the table has no column {unit!r}, which unit names: mend the one or the other")
+        raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them")
     _check_dtype(unit, table[unit].dtype)
     names = np.array([*identifiers(table[unit]), None], dtype=object)[:-1]
     return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
 
 
 def _check_dtype(unit: str, dtype: Dtype) -> None:
-    """Refuse a dtype that does not say how identifiers are written."""
+    """Refuse a dtype that cannot hold identifiers."""
     if family(_written(dtype)) not in ("text", "integer", "real", "object"):
         raise InputError(
             f"column {unit!r}: an identifier is text or a whole number, not {shown_dtype(_written(dtype))}"
@@ -78,7 +79,7 @@ def _check_dtype(unit: str, dtype: Dtype) -> None:
 
 
 def _written(dtype: Dtype) -> Dtype:
-    """The dtype of the identifiers themselves, which a column of categories has only once each."""
+    """Return the dtype of the identifiers themselves, also in a column of categories."""
     return dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
 
 
@@ -86,19 +87,19 @@ def identifiers(cells: pd.Series) -> list[bytes | None]:
     """Return the identifier of each row, None where there is none.
 
     The promise per person relies on two facts, which the ledger lists: one person has one identifier, and no
-    two persons share one. So two cells are one identifier if they are written alike, and not otherwise:
+    two persons share one. So two cells are the same identifier if and only if they are written alike:
 
     - text is compared character by character. ``7`` and ``007`` are two persons, and so are texts that differ
-      in blanks, capitals or Unicode form. To join two spellings would let two persons share k rows: when one
-      leaves, k rows of the other may take the place.
-    - whole numbers are compared by value, and the dtype says that they are numbers.
-    - floating-point numbers are identifiers only if they are whole and their type tells them from their
-      neighbours (below 2^53 in float64): others may stand for several persons.
-    - a column of objects is a column of text in older versions of pandas, and is read as that. What is not
-      text there is no identifier, so that nobody can be 7 in one row and "7" in another.
+      in spaces, capitals or Unicode form. If two spellings were joined, two persons would share k rows. When
+      one leaves, k rows of the other could take their place.
+    - whole numbers are compared by value, because the dtype says that they are numbers.
+    - floating-point numbers are identifiers only if they are whole and their type separates them from their
+      neighbours (below 2^53 in float64). Others may stand for several persons.
+    - a column of objects is read as text, as older versions of pandas store it. What is not text there is no
+      identifier, so nobody can be 7 in one row and "7" in another.
 
-    A row without an identifier is dropped, by its own cell alone, which is safe in any case: it moves no
-    other row (`kept_rows`).
+    A row without an identifier is dropped. Its own cell alone decides this, and it moves no other row
+    (`kept_rows`), so dropping it is safe.
 
     >>> identifiers(pd.Series(["7", "007", " 7", "Ann", None, "NA"]))
     [b'7', b'007', b' 7', b'Ann', None, None]
@@ -118,9 +119,9 @@ def identifiers(cells: pd.Series) -> list[bytes | None]:
 
 def _text(cell: object) -> bytes | None:
     try:
-        text = str.__str__(cell)  # what a class that derives from str says of itself does not matter
+        text = str.__str__(cell)  # a subclass of str may define its own
         return None if UNDECODED in text or text.strip() in ABSENT else text.encode("utf-8", "surrogatepass")
-    except Exception:  # no text, or an object that raises what it likes
+    except Exception:  # no text, or an object that raises any error
         return None
 
 
@@ -135,17 +136,16 @@ def _float(cell: object, below: float) -> bytes | None:
 
 
 def _objects(cells: pd.Series) -> list[object]:
-    """The cells as Python's objects."""
-    with suppress(Exception):  # no row should raise, and none may speak through what is said of it
+    """Return the cells as Python objects."""
+    with replace_errors("the identifiers could not be read: please report this, unless memory ran out"):
         return cells.tolist()
-    raise InputError("the identifiers could not be read: please report this, unless memory ran out")
 
 
 def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
     """Return two numbers for each row that depend on its identifier alone; zeros where there is none.
 
-    So the rows of a person are known in whatever part of a table, in whatever process. A person shares all
-    128 bits with any of n others with a chance of n / 2^128: below 10^-29 for a billion.
+    They identify the rows of a person in every part of a table and every process. The probability that a
+    person shares all 128 bits with one of n others is at most n / 2^128, below 10^-29 for a billion.
     """
 
     def digest(name: bytes | None) -> bytes:
@@ -172,23 +172,23 @@ def codes_of(prints: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """Which rows of a part of a table are kept, so that nobody has more of them than may be.
+    """The rows of a part of a table that are kept, so that nobody has more than the limit.
 
-    That was decided on an earlier walk over the table. If the rows came in another order now, some person
-    might keep more than the promise is for: then the walk fails, and nothing that was counted is answered.
+    They were chosen when the table was read before. If the rows came in another order now, some person might
+    keep more than the limit. Then reading fails, and nothing that was counted is answered.
 
     Parameters
     ----------
     unit : str
-        The column of identifiers, which is left out: it is never synthesised.
+        The column of identifiers, which is left out and never synthesised.
     rows : int
-        Of the part.
-    kept : integer array
-        A bit for each row, packed: a cluster sends it to every machine.
+        Number of rows of the part.
+    kept : array of uint8
+        A bit for each row, packed, because a cluster sends it to every machine.
     mark : bytes
         A digest of all `fingerprints` of the part, in their order.
     key : bytes
-        With which fingerprints and mark were made.
+        The key of fingerprints and mark.
     """
 
     unit: str
@@ -199,7 +199,7 @@ class KeptRows:
 
     @classmethod
     def of(cls, unit: str, prints: Ints, kept: Mask, key: bytes = KEY) -> KeptRows:
-        """Return which rows are kept of those that have these fingerprints.
+        """Return the choice of rows among those with these fingerprints.
 
         >>> table = pd.DataFrame({"who": ["b", "a", "b"], "visits": [1, 2, 3]})
         >>> bound = KeptRows.of("who", fingerprints(table, "who"), np.array([True, True, False]))
@@ -210,7 +210,7 @@ class KeptRows:
         return cls(unit, len(prints), np.packbits(kept), mark, key)
 
     def kept_of(self, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """The rows that are kept, of all rows of the part in frames; it fails at their end."""
+        """Yield the rows that are kept; raise at the end if the rows are not those of the choice."""
         kept = np.unpackbits(self.kept, count=self.rows).astype(np.bool_)
         mark, start = blake2b(digest_size=32, key=self.key), 0
         for frame in frames:

@@ -1,11 +1,10 @@
-"""The private table as it came: what may be asked of its rows, wherever they lie."""
+"""The private table, wherever its rows are: a function is applied to each part, and its results are added."""
 
 from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -15,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Walk, block_of
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.codec import Codec
@@ -26,7 +25,7 @@ from privsyn.table.schema.schema import Schema
 A = TypeVar("A")
 
 Question = Callable[[Iterator[pd.DataFrame]], A]
-"""Asked of the rows of one part of a table, in frames, the first of which has no rows."""
+"""A function of the rows of one part of a table, in frames. The first frame has no rows."""
 
 FAILED = (
     "a part of the table could not be counted: does each have the columns and dtypes announced, and its rows"
@@ -34,37 +33,37 @@ FAILED = (
 )
 
 CELLS = 2**21
-"""Of a batch: some 100,000 rows of a usual table, far fewer of a wide one."""
+"""Cells of a batch: about 100,000 rows of 20 columns."""
 
 LEAST_ROWS = 1024
 
-T = TypeVar("T")
-
 Stamps = tuple[tuple[Path, tuple[int, int] | None], ...]
-"""Files, each with its size and when it was last written to: what can be said without a look at a row."""
+"""Files, each with its size and the time of its last change (ns). No row is read for these."""
 
 
 @dataclass(frozen=True, eq=False)
 class RawTable(ABC):
-    """A table of which questions are asked, part by part; one that is in one place is one part.
+    """A table in one or more parts. A subclass knows where the parts are.
 
     Parameters
     ----------
     head : pandas.DataFrame
         No rows: the names and dtypes of the columns.
     public_inputs : tuple of str
-        Facts about the rows that neither schema nor dtypes give and that are taken as public: one sentence
-        each, for the ledger.
+        A sentence for the ledger about each fact about the rows that is taken as public, in addition to
+        schema and dtypes.
     schema : Schema, optional
-        What a file without dtypes was taken to hold: the schema's columns, or kinds read off the file.
-    form : Form
+        How a file without dtypes was read: the schema's columns, or kinds guessed from the file.
+    form : FrameType
         Which kind of table it is.
     once : bool
-        The rows can be walked over once only.
+        The rows can be read once only.
     near : bool
         The rows pass through this process, which may keep their codes.
     stamps : tuple
-        The files in which the rows are, if it is these that were given.
+        The files in which the rows are, if files were given.
+    bounds : tuple of KeptRows
+        One for each part where the rows of a person are bounded, else empty.
     """
 
     head: pd.DataFrame
@@ -75,29 +74,26 @@ class RawTable(ABC):
     once: bool = False
     near: bool = True
     stamps: Stamps = ()
+    bounds: tuple[KeptRows, ...] = field(default=(), repr=False)
 
     @abstractmethod
     def each(self, question: Question[A]) -> list[A]:
-        """What a question says of each part, in their order."""
+        """Return the result for each part, in their order."""
 
     @abstractmethod
     def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
-        """What a question says of all rows: `add` makes one answer of two parts', and changes neither.
+        """Return the sum of the results for all parts; `add` adds two and changes neither.
 
-        A row is in one part, so it moves a sum of answers as far as it moves the answer of its part: every
-        sensitivity is what it is for a table in one place. Where a part fails, so does the whole.
+        A row is in one part, so it moves the sum as far as it moves the result of its part. Every sensitivity
+        is therefore that of a table in one place. If a part fails, the whole fails.
         """
 
-    @abstractmethod
-    def keep(self, bounds: Sequence[KeptRows]) -> RawTable:
-        """The rows of each part that its bound keeps."""
-
     def walk(self, codec: Codec) -> Walk:
-        """A walk over the rows in codes: what a function says of all blocks."""
+        """Return a function that applies another to the codes of all rows."""
         return lambda ask: self.ask(partial(_coded, codec, ask), _add)
 
     def bounded(self, unit: str, choose: Callable[[Ints], Mask]) -> RawTable:
-        """The rows that are kept, without the identifiers.
+        """Return the table of the rows that are kept, without the identifiers.
 
         Parameters
         ----------
@@ -106,21 +102,23 @@ class RawTable(ABC):
         choose : callable
             Returns which rows are kept, from a code for each: the same for all rows of a person, -1 for none.
         """
-        persons_of(self.head, unit)  # refuses a column that is not there, or of another kind
+        persons_of(self.head, unit)  # refuses a missing column, or one of another kind
         parts = self.each(partial(_fingerprints, unit, KEY))
         ends = np.cumsum([len(prints) for prints in parts])[:-1]
         kept = np.split(choose(codes_of(np.concatenate(parts))), ends)
-        return self.keep([KeptRows.of(unit, *part) for part in zip(parts, kept, strict=True)])
+        bounds = [KeptRows.of(unit, *part) for part in zip(parts, kept, strict=True)]
+        return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
 
     def require_unchanged(self) -> None:
         """Refuse files that were written to since the table was opened."""
         require_unchanged(self.stamps)
 
     def require_again(self, what: str) -> None:
-        """Refuse rows that pass once where something has to be known of them before they are coded."""
+        """Refuse rows that can be read once only where `what` must be known before they are coded."""
         if self.once:
             raise InputError(
-                f"batches that pass once cannot tell first {what}: give a file, a folder or a whole table"
+                f"batches that can be read only once cannot show first {what}:"
+                " give a file, a folder or a whole table"
             )
 
 
@@ -136,43 +134,15 @@ def _add(some: list[Ints], others: list[Ints]) -> list[Ints]:
     return list(map(operator.add, some, others))
 
 
-@dataclass(frozen=True, eq=False)
-class Parts(RawTable):
-    """A table in parts, of which each engine has its own kind.
-
-    Parameters
-    ----------
-    bounds : tuple of Bound
-        One for each part, where some rows are left out; else none.
-    """
-
-    near: bool = False
-    bounds: tuple[KeptRows, ...] = field(default=(), repr=False)
-
-    def keep(self, bounds: Sequence[KeptRows]) -> Parts:
-        """The rows of each part that its bound keeps; the choice is made anew each time it is asked."""
-        unit = bounds[0].unit
-        return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
-
-
-def _from_head(
+def with_head(
     head: pd.DataFrame, bound: KeptRows | None, frames: Iterator[pd.DataFrame]
 ) -> Iterator[pd.DataFrame]:
+    """Yield the frames of a part after an empty one, with the rows that `bound` keeps."""
     return chain([head], frames if bound is None else bound.kept_of(frames))
 
 
-def _unless_it_fails(run: Callable[[], A], said: str = FAILED) -> A:
-    """What it makes; where it fails, not what the failure says, which may quote a row.
-
-    So on the workers too: what is raised there an engine writes to its logs, on whatever machine.
-    """
-    with suppress(Exception):
-        return run()
-    raise InputError(said)
-
-
 def batch_rows(columns: int) -> int:
-    """How many rows are read at a time.
+    """Return how many rows are read at a time.
 
     >>> batch_rows(15), batch_rows(10_000)
     (139810, 1024)
@@ -181,41 +151,45 @@ def batch_rows(columns: int) -> int:
 
 
 def slices(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of a frame: to code all at once would take several times their memory."""
+    """Yield the rows in batches: to code all at once would take several times their memory."""
     rows = batch_rows(len(frame.columns))
     for start in range(0, len(frame), rows):
         yield frame.iloc[start : start + rows]
 
 
 def stamps_of(files: Sequence[Path]) -> Stamps:
-    """What the files are before anything is read of them."""
+    """Return size and time of each file, before anything is read from it."""
     return tuple((file, _stamp(file)) for file in files)
 
 
-def unchanged(stamps: Stamps, walk: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """One walk, refused before it begins and when it ends if a file is no longer what it was."""
-    failed: InputError | None = None
+def unchanged(stamps: Stamps, walk: Callable[[], Iterator[A]]) -> Iterator[A]:
+    """Yield from `walk`; refuse a file that changed before it began or by its end.
+
+    If the walk fails, a change is reported first: a file that is cut short meanwhile looks damaged.
+    """
     require_unchanged(stamps)
-    try:
+    with replace_errors(lambda error: _change(stamps) or str(error), InputError):
         yield from walk()
-    except InputError as error:
-        failed = error
-    require_unchanged(stamps)  # before all else: a file that is cut short meanwhile looks damaged
-    if failed is not None:
-        raise failed
+    require_unchanged(stamps)
 
 
 def require_unchanged(stamps: Stamps) -> None:
-    """Refuse files that are no longer what they were."""
+    """Refuse files that have changed."""
+    if change := _change(stamps):
+        raise InputError(change)
+
+
+def _change(stamps: Stamps) -> str:
     for file, before in stamps:
         if _stamp(file) != before:
-            raise InputError(f"{file}: was changed while it was read: let nothing write to it, and run again")
+            return f"{file}: was changed while it was read: let nothing write to it, and run again"
+    return ""
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
-    """None if there is no such file, or none that can be looked at."""
+    """Return size and time of a file, or None if it cannot be accessed."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns

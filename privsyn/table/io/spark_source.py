@@ -1,15 +1,13 @@
-"""Tables in parts on a cluster: each part is asked where it lies, and what the parts say is added there.
+"""Spark data frames: each partition is encoded and counted where it is.
 
-No engine of our own: Dask or Spark does the work, with our codec and our kernel on each part. What travels to
-the parts are public settings and what was released; back come sums, and noise is added to those once, in this
-process. Where rows of a person are bounded, a fingerprint of each row's identifier comes here too, and which
-rows are kept goes back.
+Public settings and released answers are sent to the partitions. Sums come back, and noise is added to these
+once, in this process. Where the rows of a person are bounded, a fingerprint of each row's identifier also
+comes to this process, and which rows are kept is sent back.
 """
 
 from __future__ import annotations
 
 import pickle
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,43 +19,36 @@ from typing import Any, TypeVar
 import pandas as pd
 import pyarrow as pa
 
+from privsyn.errors import replace_errors
 from privsyn.table.io.arrow import frame_of
 from privsyn.table.io.frame_type import FrameType
-from privsyn.table.io.source import (
-    FAILED,
-    Parts,
-    Question,
-    _from_head,
-    _unless_it_fails,
-    batch_rows,
-    slices,
-)
+from privsyn.table.io.source import FAILED, Question, RawTable, batch_rows, slices, with_head
 
 A = TypeVar("A")
 
 UNREADABLE = "the Spark data frame: cannot be read: can Spark run it, and has Arrow a type for each column?"
 
 MADE = "that all parts can be made"
-"""Public of a data frame in parts: what makes them may fail at a cell."""
+"""Public input for a data frame in parts: what produces them may fail at a cell."""
 
 ANSWER = "place int, answer binary"
-"""What a part says in Spark: which one it is, and its answer pickled."""
+"""Schema of the result of a part: its number, and its pickled answer."""
 
 FEW = 16
-"""Parts whose answers all come to this process in Spark: to add them there first would take longer."""
+"""Parts. Up to this number, answers are added in this process; a tree in Spark would take longer."""
 
 LARGE = 2**19
-"""Bytes of bounds that are sent to Spark's workers by themselves: in a question of a megabyte Spark warns of
-its size, which with `unit` grows with the number of rows."""
+"""Bytes. Larger bounds are broadcast to the workers: Spark warns of the size of a question above a megabyte,
+and with `unit` that grows with the number of rows."""
 
 LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-"""Of pyspark: they print what failed on the screen, and quote the cell."""
+"""Loggers of pyspark that print errors on the screen and quote the cell."""
 
-_HUSHED = ContextVar("_HUSHED", default=False)
+_SILENT = ContextVar("_SILENT", default=False)
 
 
 @dataclass(frozen=True, eq=False)
-class SparkParts(Parts):
+class SparkParts(RawTable):
     """A Spark data frame, classic or of Spark Connect.
 
     Parameters
@@ -67,13 +58,15 @@ class SparkParts(Parts):
         Of its columns.
     """
 
+    near: bool = False
     frame: Any = None
     types: pa.Schema = field(default_factory=lambda: pa.schema([]))
 
     @classmethod
     def of(cls, frame: Any) -> SparkParts:
-        """The parts of a Spark data frame, whose names and types are those it announces."""
-        announced = _on_spark(lambda: frame.limit(0).toArrow().schema, UNREADABLE)
+        """Return the parts of a Spark data frame, with the names and types that it announces."""
+        with _on_spark(UNREADABLE):
+            announced = frame.limit(0).toArrow().schema
         types = pa.schema([(column.name, column.type) for column in announced])
         empty = types.empty_table()
         form = replace(FrameType.of(empty), kind="pandas")
@@ -81,57 +74,60 @@ class SparkParts(Parts):
         return cls(head, public_inputs=(MADE,), form=form, frame=frame, types=types)
 
     def each(self, question: Question[A]) -> list[A]:
-        """What a question says of each part, in their order."""
-        return self._in_order(question, _on_spark(lambda: self._asked(question).collect()))
+        """Return the result for each part, in their order."""
+        with _on_spark():
+            rows = self._results(question).collect()
+        return self._in_order(question, rows)
 
     def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
-        """What a question says of all rows; Spark adds the answers of many parts in a tree."""
-        if self._by_connect:  # which has no trees
+        """Return the sum of the results; Spark adds those of many parts in a tree."""
+        if self._is_remote:  # Spark Connect has no trees
             return reduce(add, self.each(question))
-        answers = _on_spark(lambda: self._asked(question).rdd)
-        if answers.getNumPartitions() <= FEW:
-            return reduce(add, self._in_order(question, _on_spark(answers.collect)))
-        seen, both = partial(_and_row, add), partial(_and, add)
-        return _on_spark(lambda: answers.treeAggregate(None, seen, both))
+        with _on_spark():
+            results = self._results(question).rdd
+        if results.getNumPartitions() > FEW:
+            with _on_spark():
+                return results.treeAggregate(None, partial(_add_row, add), partial(_add_some, add))
+        with _on_spark():
+            rows = results.collect()
+        return reduce(add, self._in_order(question, rows))
 
     @property
-    def _by_connect(self) -> bool:
+    def _is_remote(self) -> bool:
         return type(self.frame).__module__.startswith("pyspark.sql.connect.")
 
-    def _in_order(self, question: Question[A], said: Sequence[Any]) -> list[A]:
-        answers = [_answer_of(row) for row in sorted(said, key=lambda row: row.place)]
+    def _in_order(self, question: Question[A], rows: Sequence[Any]) -> list[A]:
+        answers = [_answer_of(row) for row in sorted(rows, key=lambda row: row.place)]
         return answers or [question(iter([self.head]))]
 
-    def _asked(self, question: Question[A]) -> Any:
+    def _results(self, question: Question[A]) -> Any:
         bounds: Any = self.bounds
-        if sum(bound.kept.nbytes for bound in bounds) > LARGE and not self._by_connect:
+        if sum(bound.kept.nbytes for bound in bounds) > LARGE and not self._is_remote:
             bounds = self.frame.sparkSession.sparkContext.broadcast(bounds)
-        ask = partial(_asked_of_batches, question, self.head, self.types, bounds)
-        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of pandas 3: none is used
+        ask = partial(_result, question, self.head, self.types, bounds)
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # about pandas 3
             return self.frame.mapInArrow(ask, ANSWER)
 
 
-def _asked_of_batches(
+def _result(
     question: Question[A],
     head: pd.DataFrame,
     types: pa.Schema,
     bounds: Any,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
+    """Apply a question to a part on a worker, which writes errors to its log: none may quote a row."""
     from pyspark import TaskContext
 
     place, bounds = TaskContext.get().partitionId(), getattr(bounds, "value", bounds)
-
-    def answer() -> bytes:
-        frames = _from_head(head, bounds[place] if bounds else None, _frames(types, batches))
-        return pickle.dumps(question(frames))
-
-    said = pa.array([_unless_it_fails(answer)], pa.binary())
-    yield pa.RecordBatch.from_arrays([pa.array([place], pa.int32()), said], ["place", "answer"])
+    with replace_errors(FAILED):
+        frames = with_head(head, bounds[place] if bounds else None, _frames(types, batches))
+        answer = pa.array([pickle.dumps(question(frames))], pa.binary())
+    yield pa.RecordBatch.from_arrays([pa.array([place], pa.int32()), answer], ["place", "answer"])
 
 
 def _frames(types: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
-    """Spark's batches, of 10,000 rows if not told otherwise, put together to such as we code at once."""
+    """Join Spark's batches, of 10,000 rows by default, to batches of the size that we encode at once."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -142,55 +138,36 @@ def _frames(types: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pd.
         yield from slices(frame_of(pa.Table.from_batches(waiting).cast(types), "a part"))
 
 
-def _and_row(add: Callable[[A, A], A], some: A | None, row: Any) -> A:
-    return _and(add, some, _answer_of(row))
-
-
 def _answer_of(row: Any) -> Any:
-    """What `_asked_of_batches` said of a part. Spark unpickles all that its workers send, and so may we."""
+    """Return the answer of a part. Spark itself unpickles all that its workers send."""
     return pickle.loads(row.answer)  # noqa: S301
 
 
-def _and(add: Callable[[A, A], A], some: A | None, others: A | None) -> Any:
-    """Both together, where None is nothing."""
+def _add_row(add: Callable[[A, A], A], some: A | None, row: Any) -> A:
+    return _add_some(add, some, _answer_of(row))
+
+
+def _add_some(add: Callable[[A, A], A], some: A | None, others: A | None) -> Any:
+    """Return the sum, where None is the empty sum."""
     if some is None or others is None:
         return others if some is None else some
     return add(some, others)
 
 
-def _on_spark(run: Callable[[], A], said: str = FAILED) -> A:
-    with spark_quiet():
-        return _unless_it_fails(run, said)
-
-
 @contextmanager
-def dask_quiet() -> Iterator[None]:
-    """Let Dask not warn of the size of what is sent, for with `unit` it grows with the number of rows.
-
-    Only where there may be a cluster: set before `distributed` has set all else, it would leave it without.
-    """
-    from dask import config
-
-    if "distributed" not in sys.modules:
-        yield
-        return
-    with config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-        yield
-
-
-@contextmanager
-def spark_quiet() -> Iterator[None]:
-    """Let pyspark not print why something failed, in this thread; what Spark logs is not Python's."""
+def _on_spark(message: str = FAILED) -> Iterator[None]:
+    """Replace errors by a message and let pyspark print none in this thread. Spark's own log stays."""
     from pyspark.logger import PySparkLogger
 
     for name in LOGGERS:
-        PySparkLogger.getLogger(name).addFilter(_is_heard)  # once, however often it is said
-    before = _HUSHED.set(True)
+        PySparkLogger.getLogger(name).addFilter(_is_allowed)  # adding it again changes nothing
+    before = _SILENT.set(True)
     try:
-        yield
+        with replace_errors(message):
+            yield
     finally:
-        _HUSHED.reset(before)
+        _SILENT.reset(before)
 
 
-def _is_heard(record: object) -> bool:
-    return not _HUSHED.get()
+def _is_allowed(record: object) -> bool:
+    return not _SILENT.get()

@@ -1,11 +1,11 @@
-"""Writers of the kinds of file: blocks of rows, each written as it comes."""
+"""Write tables to files, a block of rows at a time."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
@@ -17,41 +17,39 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privsyn.errors import InputError
+from privsyn.errors import replace_errors
 from privsyn.files import atomic_path
 from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.io.csv_text import PLAIN
-from privsyn.table.io.formulas import without_formulas
-from privsyn.table.io.frame_type import PANDAS, FrameType, Source
-from privsyn.table.io.read import check_excel_safe, ending_of, read_table
+from privsyn.table.io.frame_type import PANDAS, FrameType
+from privsyn.table.io.read import LoadedTable, check_excel_safe, ending_of, read_table
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 
+BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Beginnings of a cell that a spreadsheet may run as a formula (OWASP, "CSV Injection")."""
 
-def write_parquet(blocks: Iterator[Source], part: Path, path: Path, schema: Schema | None) -> None:
-    """Write blocks to `part`, which is to become `path`, in the types of the first."""
-    mixed, types = False, None
+
+def write_parquet(blocks: Iterator[LoadedTable], part: Path, path: Path, schema: Schema | None) -> None:
+    """Write blocks to `part`, which will become `path`, in the types of the first."""
+    mixed = f"{path}: some column mixes types, which Parquet cannot hold: write .csv"
+    types = None
     with ExitStack() as stack:
         for block in blocks:
-            try:
+            with replace_errors(mixed, (pa.ArrowException, ValueError, TypeError)):
                 if schema is None or block.form.types is None:
                     table = pa.Table.from_pandas(block.frame, types, preserve_index=False)
                 else:
                     table = block.form.arrow(block.frame, schema)
-            except (pa.ArrowException, ValueError, TypeError):
-                mixed = True
-                break
             if types is None:
                 types = _without_nulls(table.schema)
                 writer = stack.enter_context(pq.ParquetWriter(part, types))
             writer.write_table(table.cast(types))
-    if mixed:
-        raise InputError(f"{path}: some column mixes types, which Parquet cannot hold: write .csv")
 
 
 def _without_nulls(types: pa.Schema) -> pa.Schema:
-    """The types of a first block; a column of objects that is all missing there may hold text in the next."""
+    """Return the types with text for null: a column of objects may be all missing in the first block only."""
     for place, field in enumerate(types):
         if pa.types.is_null(field.type):
             types = types.set(place, field.with_type(pa.string()))
@@ -59,7 +57,7 @@ def _without_nulls(types: pa.Schema) -> pa.Schema:
 
 
 def write_csv(
-    blocks: Iterator[Source],
+    blocks: Iterator[LoadedTable],
     part: Path,
     path: Path,
     schema: Schema | None,
@@ -67,36 +65,31 @@ def write_csv(
     packed: bool,
     excel_safe: bool,
 ) -> None:
-    """Write blocks to `part`, which is to become `path`, spelt as the schema says; see `without_formulas`."""
-    spelling = PLAIN if schema is None else schema.csv
-    unwritable = False
-    with part.open("wb") as raw, ExitStack() as stack:
-        # No name and no time in the header, so that the same table gives the same bytes.
+    """Write blocks to `part`, which will become `path`, in the dialect of the schema."""
+    dialect = PLAIN if schema is None else schema.csv
+    unwritable = f"{path}: some text cannot be written in {dialect.encoding}: choose utf-8"
+    with replace_errors(unwritable, UnicodeEncodeError), part.open("wb") as raw, ExitStack() as stack:
+        # The header has no name and no time, so that the same table gives the same bytes.
         gz = gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) if packed else None
         binary = raw if gz is None else stack.enter_context(gz)
-        text = stack.enter_context(io.TextIOWrapper(binary, encoding=spelling.encoding, newline=""))
-        try:
-            for place, block in enumerate(blocks):
-                frame = block.frame if schema is None else spelt(block.frame, schema)
-                if excel_safe:
-                    frame = without_formulas(frame, block.frame.select_dtypes("number").columns)
-                frame.to_csv(
-                    text,
-                    index=False,
-                    header=place == 0,
-                    sep=spelling.delimiter,
-                    lineterminator="\n",
-                    quoting=csv.QUOTE_NONNUMERIC if spelling.quoting == "all" else _quoting(frame),
-                )
-            text.flush()
-        except UnicodeEncodeError:  # its text quotes the cell
-            unwritable = True
-    if unwritable:
-        raise InputError(f"{path}: some text cannot be written in {spelling.encoding}: choose utf-8")
+        text = stack.enter_context(io.TextIOWrapper(binary, encoding=dialect.encoding, newline=""))
+        for place, block in enumerate(blocks):
+            frame = block.frame if schema is None else formatted(block.frame, schema)
+            if excel_safe:
+                frame = without_formulas(frame, block.frame.select_dtypes("number").columns)
+            frame.to_csv(
+                text,
+                index=False,
+                header=place == 0,
+                sep=dialect.delimiter,
+                lineterminator="\n",
+                quoting=csv.QUOTE_NONNUMERIC if dialect.quoting == "all" else _quoting(frame),
+            )
+        text.flush()
 
 
 def _quoting(frame: pd.DataFrame) -> Literal[0, 2]:
-    """Python's csv leaves a lone carriage return bare, which readers take for the end of a row: quote all."""
+    """Quote all cells if one holds a lone carriage return: Python's csv leaves it bare, as a line end."""
     texts = [name for name, dtype in frame.dtypes.items() if family(dtype) in ("text", "object", "category")]
     cells = chain(frame.columns, *(frame[name].unique() for name in texts))
     return csv.QUOTE_NONNUMERIC if any("\r" in str(cell) for cell in cells) else csv.QUOTE_MINIMAL
@@ -110,7 +103,7 @@ def write_table(
     *,
     excel_safe: bool = False,
 ) -> tuple[int, int]:
-    """Write a table to a file, all of it or nothing; see `write_blocks`."""
+    """Write a whole table; see `write_blocks`."""
     return write_blocks(iter([table]), path, schema, form, excel_safe=excel_safe)
 
 
@@ -123,7 +116,7 @@ def write_blocks(
     within: Path | None = None,
     excel_safe: bool = False,
 ) -> tuple[int, int]:
-    """Write a table that comes in blocks of rows, each as it comes, to a file: all of it or nothing.
+    """Write blocks of rows to a file, all of them or nothing.
 
     A missing cell of a CSV file is written as an empty cell. The same table gives the same bytes.
 
@@ -135,22 +128,22 @@ def write_blocks(
         Ends in one of `ENDINGS`.
     schema : Schema, optional
         Says how a CSV is written: dates, decimals, separators.
-    form : Form, optional
-        Says the types of a Parquet file.
+    form : FrameType, optional
+        The types of a Parquet file.
     within : path, optional
-        The folder in which the file is until it is whole, on the same disk; by default that of `path`.
+        The folder of the unfinished file, on the same disk. Default: that of `path`.
     excel_safe : bool
         In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula.
 
     Returns
     -------
-    The numbers of rows and of columns.
+    (rows, columns) : tuple of int
     """
     ending = ending_of(path)
     check_excel_safe(path, excel_safe=excel_safe)
     rows, columns = 0, 0
 
-    def read() -> Iterator[Source]:
+    def read() -> Iterator[LoadedTable]:
         nonlocal rows, columns
         for block in blocks:
             source = read_table(block)
@@ -167,30 +160,31 @@ def write_blocks(
 
 
 def stacked(blocks: Iterator[pd.DataFrame]) -> pd.DataFrame:
-    """Blocks of rows as one table."""
+    """Return blocks of rows as one table."""
     first, *rest = blocks
     return pd.concat([first, *rest], ignore_index=True) if rest else first
 
 
-def spelt(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """The table with its numbers and dates as text, where the schema says how they look.
+def formatted(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Return the table with numbers and dates as text where the schema gives their format.
 
     Examples
     --------
     >>> frame = pd.DataFrame({"price": [2.5, None]})
-    >>> spelt(frame, Schema({"price": Numerical(0, 9, decimals=2)}))["price"].tolist()
+    >>> formatted(frame, Schema({"price": Numerical(0, 9, decimals=2)}))["price"].tolist()
     ['2.50', None]
 
-    Whole numbers stay so where a missing cell has made floats of them:
+    Whole numbers stay whole where a missing cell has turned them into floats:
 
-    >>> spelt(pd.DataFrame({"age": [25.0, None]}), Schema({"age": Numerical(integer=True)}))["age"].tolist()
+    >>> frame = pd.DataFrame({"age": [25.0, None]})
+    >>> formatted(frame, Schema({"age": Numerical(integer=True)}))["age"].tolist()
     ['25', None]
     """
-    columns = {name: _spelt(frame[name], name, schema) for name in frame.columns}
+    columns = {name: _formatted(frame[name], name, schema) for name in frame.columns}
     return pd.DataFrame(columns, copy=False)
 
 
-def _spelt(cells: pd.Series, name: str, schema: Schema) -> pd.Series:
+def _formatted(cells: pd.Series, name: str, schema: Schema) -> pd.Series:
     column, kind = schema.columns.get(name), family(cells.dtype)
     if isinstance(column, Datetime) and column.format is not None and kind == "datetime":
         return _texts(cells, cells.dt.strftime(column.format))
@@ -207,3 +201,37 @@ def _spelt(cells: pd.Series, name: str, schema: Schema) -> pd.Series:
 
 def _texts(cells: pd.Series, texts: pd.Series) -> pd.Series:
     return texts.astype(OBJECT).mask(cells.isna(), None)
+
+
+def without_formulas(frame: pd.DataFrame, numbers: Collection[str] = ()) -> pd.DataFrame:
+    """Return the table with an apostrophe before each text that begins like a formula, names included.
+
+    A formula after an apostrophe gets another one, so different texts stay different.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    numbers : collection of str
+        Columns of numbers, which may be text (``-1,5``) and are no formulas.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"note": ["=1+1", "a=b", None], "gain": ["-5", "3", "4"]})
+    >>> without_formulas(frame, ["gain"]).fillna("").to_numpy().tolist()
+    [["'=1+1", '-5'], ['a=b', '3'], ['', '4']]
+    """
+    columns = {
+        _escaped(name): cells
+        if name in numbers or not _has_text(cells)
+        else cells.astype(object).map(_escaped)
+        for name, cells in frame.items()
+    }
+    return pd.DataFrame(columns, copy=False)
+
+
+def _has_text(cells: pd.Series) -> bool:
+    return family(cells.dtype) in ("text", "object", "category")
+
+
+def _escaped(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(BEGINNINGS) else cell

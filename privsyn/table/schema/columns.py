@@ -1,13 +1,17 @@
-"""Kinds of column: listed values and numbers, those that are never counted, and, in `times`, times."""
+"""Kinds of column: listed values, numbers, and columns that are never counted."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, cast
+
+import numpy as np
 
 from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.types import Floats
+from privsyn.table.schema.column import Coded, Column, Ordinal
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 from privsyn.table.schema.validation import (
     all_whole,
@@ -22,6 +26,8 @@ from privsyn.table.schema.validation import (
     whole_number,
 )
 
+__all__ = ["COLUMNS", "Categorical", "Coded", "Column", "Identifier", "Numerical", "Ordinal", "Text"]
+
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
 """Text around one number."""
 
@@ -29,23 +35,22 @@ MAX_DECIMALS = 12
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(Coded):
     """A column of a few listed values.
 
     Parameters
     ----------
     values : list of hashable values, optional
-        The public list. Two values that Python calls equal (``1 == 1.0 == True``) cannot be told apart in a
-        table either and count as a duplicate. Left out: the list is not public, and the values that enough
-        rows share are found under privacy.
+        The public list. Two values that are equal in Python (``1 == 1.0 == True``) count as a duplicate.
+        Default: the list is not public, and the values that enough rows share are found under privacy.
     other : hashable value, optional
-        What a value that is not listed, or not found, becomes. Left out: if the values were listed, missing,
-        or the first one where nothing may be missing; if they were found, ``"other"`` where the column's
-        dtype can hold that, and else missing or the one most frequent.
+        Replaces a value that is not listed, or not found. Default: if the values are listed, missing, or the
+        first value with ``nullable=False``; if they are found, ``"other"`` where the dtype can hold that, and
+        else missing or the most frequent value.
     nullable : bool
-        Whether a cell may be missing. Where nothing may be, a missing cell counts as the first value.
+        Whether a cell may be missing. If not, a missing cell counts as the first value.
     missing : str or list of str
-        Texts that stand for a missing cell in a file, beside the empty cell.
+        Texts that mean a missing cell in a file, in addition to the empty cell.
 
     Examples
     --------
@@ -74,31 +79,57 @@ class Categorical:
         """Whether the list of values is given."""
         return self.values is not None
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The first and the last place in the list."""
+        return 0.0, len(cast(Sequence[Hashable], self.values)) - 1.0
+
+    def number_of(self, value: Any) -> float:
+        """Return the place of a value in the list."""
+        try:
+            return float(cast(Sequence[Hashable], self.values).index(value))
+        except ValueError:
+            raise InputError(f"{safe_repr(value)} is not one of its values") from None
+
+    def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
+        """Return the place of each listed value in the range."""
+        low, high = ends.get("low", -np.inf), ends.get("high", np.inf)
+        values: Any = self.values
+        try:
+            places = np.flatnonzero([low <= value <= high for value in values]).astype(np.float64)
+        except TypeError:
+            raise InputError("a range needs numbers or dates: list the values") from None
+        return places, places
+
+    @property
+    def public_hint(self) -> str:
+        """What to do to make the values public."""
+        return "list its values: Categorical([...])"
+
 
 @dataclass(frozen=True)
-class Numerical:
-    """A column of numbers between public bounds; what lies outside is clipped to them.
+class Numerical(Ordinal):
+    """A column of numbers between public bounds. Numbers outside are clipped to them.
 
     Parameters
     ----------
     low, high : number, optional
-        The public bounds, both included. Left out: they are not public, and are found under privacy, at
-        powers of two and half-way between them.
+        The public bounds, both included. Default: they are found under privacy, at powers of two and half-way
+        between them.
     integer : bool, optional
-        Whether all numbers are whole. Left out: the column's dtype decides; in a CSV, which has none, they
-        are whole if both bounds are written without a point and no decimals are given.
+        Whether all numbers are whole. Default: the dtype decides. A CSV has no dtypes: there the numbers are
+        whole if both bounds are integers and no decimals are given.
     decimals : int, optional
-        Decimals that the numbers have, if they have a fixed number of them. Left out: those of a decimal
-        dtype, if it has at most four.
+        How many decimals all numbers have. Default: those of a decimal dtype, if it has at most four.
     objects : {"number", "decimal"}
         What a column of Python objects holds: plain numbers, or `decimal.Decimal`.
     bins : int
-        At most so many equal intervals are told apart.
+        The largest number of intervals that are counted.
     nullable : bool
-        Whether a cell may be missing. A cell that is no number counts as missing, or as `low` where nothing
-        may be missing.
+        Whether a cell may be missing. A cell that is no number counts as missing, or with ``nullable=False``
+        as `low`.
     missing : str or list of str
-        Texts that stand for a missing cell in a file, beside the empty cell.
+        Texts that mean a missing cell in a file, in addition to the empty cell.
 
     Examples
     --------
@@ -133,14 +164,27 @@ class Numerical:
             check_decimals(low, high, self.decimals or 0)
         normalise(self, low=low, high=high)
 
+    def number_of(self, value: Any) -> float:
+        """Return a finite number as a double."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise InputError(f"{safe_repr(value)} is not a number")
+        return float(value)
+
+    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+        """Return the column with these bounds, 0 and 1 by default."""
+        low, high = found or (0.0, 1.0)
+        if whole or self.integer:
+            return replace(self, low=int(low), high=int(high))
+        return replace(self, low=low, high=high)
+
     @property
-    def is_public(self) -> bool:
-        """Whether the bounds are given."""
-        return self.low is not None
+    def fixed_decimals(self) -> int | None:
+        """How many decimals the numbers have as far as this column says; None if they are real."""
+        return 0 if self.is_whole else self.decimals
 
     @property
     def is_whole(self) -> bool:
-        """Whether all numbers are whole as far as this column says, which is what counts in a CSV.
+        """Whether all numbers are whole as far as this column says, without a dtype, as in a CSV.
 
         >>> Numerical(0, 9).is_whole, Numerical(0.0, 9.0).is_whole, Numerical(0, 9, integer=False).is_whole
         (True, False, False)
@@ -152,14 +196,14 @@ class Numerical:
 
 
 @dataclass(frozen=True)
-class Identifier:
-    """A column that names the row. Its cells are never looked at: new names are made for synthetic rows.
+class Identifier(Column):
+    """A column that names the row. Its cells are never read: synthetic rows get generated identifiers.
 
     Parameters
     ----------
     format : str, optional
-        Text around one running number, as in ``"CUST-{:06d}"``. Left out: whole numbers from 1 where the
-        dtype holds numbers, and in a CSV; random UUIDs where it holds text.
+        Text around one running number, as in ``"CUST-{:06d}"``. Default: whole numbers from 1 for a dtype of
+        numbers and in a CSV; random UUIDs for a dtype of text.
 
     Examples
     --------
@@ -177,15 +221,10 @@ class Identifier:
                 f"format {safe_repr(self.format)} is not text around one number, such as 'CUST-{{:06d}}'"
             )
 
-    @property
-    def is_public(self) -> bool:
-        """Nothing of it is private."""
-        return True
-
 
 @dataclass(frozen=True)
-class Text:
-    """A column of free text, which is left out of the synthetic table. Its cells are never looked at.
+class Text(Column):
+    """A column of free text, which the synthetic table leaves out. Its cells are never read.
 
     Examples
     --------
@@ -193,16 +232,14 @@ class Text:
     True
     """
 
-    @property
-    def is_public(self) -> bool:
-        """Nothing of it is told."""
-        return True
 
-
-Ordinal = Numerical | Datetime | Time | Duration
-"""What is coded by its place between two bounds."""
-
-Coded = Categorical | Ordinal
-"""What is counted."""
-
-Column = Coded | Identifier | Text
+COLUMNS: dict[str, type[Column]] = {
+    "categorical": Categorical,
+    "numerical": Numerical,
+    "datetime": Datetime,
+    "time": Time,
+    "duration": Duration,
+    "identifier": Identifier,
+    "text": Text,
+}
+"""Each kind of column by its name in a schema file."""

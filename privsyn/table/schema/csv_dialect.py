@@ -1,4 +1,4 @@
-"""How a CSV file is written: what separates its cells, and how its numbers and letters are spelt."""
+"""CsvFormat: the separator, encoding and number format of a CSV file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.validation import one_of
 
 ENCODINGS = ("utf-8", "latin-1", "iso-8859-15", "cp1250", "cp1251", "cp1252")
-"""In all of them the bytes of a quote, a separator or the end of a line mean nothing else."""
+"""In each of them the bytes of a quote, a separator and a line end have no other meaning."""
 
 DELIMITERS = (",", ";", "\t", "|")
 THOUSANDS = (",", ".", " ", "'", "_", "\u00a0")
@@ -17,19 +17,19 @@ THOUSANDS = (",", ".", " ", "'", "_", "\u00a0")
 
 @dataclass(frozen=True, kw_only=True)
 class CsvFormat:
-    r"""How a CSV file is written, on the way in and out.
+    r"""The format of a CSV file, for reading and writing.
 
     Parameters
     ----------
     delimiter : one of comma, semicolon, tab, bar
-        What stands between two cells.
+        Separates two cells.
     encoding : one of `ENCODINGS`
     point : "." or ","
-        What stands before the decimals of a number.
+        The decimal separator.
     thousands : str, optional
-        What stands between groups of three digits; it is read and written.
+        The separator of groups of three digits, for reading and writing.
     quoting : {"minimal", "all"}
-        Whether a cell is quoted on the way out only where it must be, or every text is.
+        Whether written cells are quoted where necessary only, or all text is.
 
     Examples
     --------
@@ -61,17 +61,17 @@ class CsvFormat:
 
     @property
     def spells_plainly(self) -> bool:
-        """Whether numbers are written as programs do."""
+        """Whether numbers have a point and no thousands separator."""
         return self.point == "." and self.thousands is None
 
     def plain_number(self, text: str) -> str:
-        """A number spelt so, as programs write it."""
+        """Return a number in this format with a decimal point and no thousands separator."""
         if self.thousands is not None:
             text = text.replace(self.thousands, "")
         return text.replace(self.point, ".")
 
     def spell(self, text: str) -> str:
-        """A number as programs write it, spelt so."""
+        """Return a number with a decimal point in this format."""
         sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
         whole, point, decimals = digits.partition(".")
         if self.thousands is not None and whole.isdigit():

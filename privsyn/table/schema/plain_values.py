@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -71,6 +72,26 @@ def read_typed(plain: object) -> Any:
         return plain
     with replace_errors(f"{safe_repr(written)} is not a {name}"):
         return _TYPES[name][2](written)
+
+
+def changed_settings(what: str, settings: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass that differ from their defaults, as plain data.
+
+    Listed values are written with their type: `values`, and the one that replaces all others, `other`.
+    """
+    plain: dict[str, Any] = {}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value == field.default:
+            continue
+        match field.name:
+            case "values":
+                plain[field.name] = [typed_value(what, listed) for listed in value]
+            case "other":
+                plain[field.name] = typed_value(what, value)
+            case _:
+                plain[field.name] = plain_value(what, value)
+    return plain
 
 
 _TYPES: dict[object, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {

@@ -8,25 +8,25 @@ from types import MappingProxyType
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Column, Text
-from privsyn.table.schema.constraints import Constraint, computed_by
+from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.csv_dialect import CsvFormat
-from privsyn.table.schema.derived import derive_columns
+from privsyn.table.schema.derived import computed_by, derive_columns
 from privsyn.table.schema.validation import marks
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The public facts about a table: its columns by name.
+    """Declare the public facts about a table.
 
     Parameters
     ----------
     columns : mapping of str to Categorical, Numerical, Datetime, Time, Duration, Identifier or Text
     missing : str or list of str
-        Texts that stand for a missing cell in a file, in every column, beside the empty cell.
+        Texts that mean a missing cell in a file, in every column, in addition to the empty cell.
     csv : CsvFormat, optional
         How a CSV file is written.
     constraints : list of Forbidden, Allowed, Determined, Increasing, Total or MissingWhen
-        What holds in every row, and is public; see `privsyn.table.schema.constraints`.
+        What holds in every row, and is public; see `privsyn.table.schema.constraint`.
 
     Examples
     --------
@@ -72,11 +72,11 @@ class Schema:
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """The columns that constraints compute from others: nothing is asked about them."""
+        """The columns that constraints compute from others; they cost no budget."""
         return tuple(computed_by(self.constraints))
 
     def markers(self, name: str) -> tuple[str, ...]:
-        """The texts that stand for a missing cell of this column in a file."""
+        """Return the texts that mean a missing cell of this column in a file."""
         column = self.columns[name]
         listed = column.values if isinstance(column, Categorical) else None
         empty = () if "" in (listed or ()) else ("",)
@@ -93,15 +93,12 @@ class Schema:
         return tuple(name for name, column in self.columns.items() if isinstance(column, Text))
 
     def require_public(self) -> None:
-        """Refuse a schema in which a list of values or the bounds of a column are still to be found."""
+        """Refuse a schema that leaves values or bounds to be found under privacy."""
         for name, column in self.columns.items():
-            if column.is_public:
-                continue
-            if isinstance(column, Categorical):
-                what, how = "list its values", "Categorical([...])"
-            else:
-                what, how = "give its bounds", f"{type(column).__name__}(low, high)"
-            raise InputError(f"column {name!r}: {what}: {how}; only `fit` finds them under privacy")
+            if isinstance(column, Coded) and not column.is_public:
+                raise InputError(
+                    f"column {name!r}: {column.public_hint}; only `fit` finds them under privacy"
+                )
 
 
 def _rebuild(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import date, time, timedelta
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from privsyn.errors import InputError, safe_repr
+from privsyn.table.schema.column import Ordinal
+from privsyn.table.schema.plain_values import plain_value
 from privsyn.table.schema.validation import (
+    LONGEST,
     both_or_neither,
     clock_time,
     length_of_time,
@@ -22,24 +25,28 @@ from privsyn.table.schema.validation import (
 )
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "D": 86400}
-"""In a step of each unit."""
+"""Seconds in a step of each unit."""
+
+EPOCH = datetime(1970, 1, 1)
+
+FIRST_YEAR, LAST_YEAR = 1900, 2100
+"""Between these years the bounds of dates are found; dates outside belong to the first and last month."""
 
 
 @dataclass(frozen=True)
-class Datetime:
-    """A column of dates or times between public bounds; what lies outside is clipped to them.
+class Datetime(Ordinal):
+    """A column of dates or times between public bounds. Values outside are clipped to them.
 
     Parameters
     ----------
     low, high : str, date, datetime or numpy.datetime64, optional
-        The public bounds, both included; text in ISO form. Times are those of the clock on the wall in the
-        column's own time zone, in whole seconds. Left out: they are not public, and are found under privacy,
-        to the month.
+        The public bounds, both included; text in ISO form. Times are in whole seconds, on the clock of the
+        column's own time zone. Default: they are found under privacy, to the month.
     unit : {"D", "s"}, optional
-        The step: days or seconds. Left out: days, if neither bound has a time of day, or none is given.
+        The step: days or seconds. Default: days, unless a bound has a time of day.
     format : str, optional
-        How text says a date, in a column of text or in a CSV: as ``datetime.strftime`` knows it, such as
-        ``"%d.%m.%Y"``. Left out: in ISO form.
+        How dates are written in a column of text or in a CSV, in the terms of ``datetime.strftime``, such as
+        ``"%d.%m.%Y"``. Default: ISO form.
     objects : {"text", "date", "datetime"}
         What a column of Python objects holds.
     bins, nullable, missing
@@ -75,23 +82,48 @@ class Datetime:
         low, high = time_bounds(low, high)
         dates_only = low.time() == high.time() == time()
         if self.unit == "D" and not dates_only:
-            raise InputError("unit 'D' wants bounds without a time of day")
+            raise InputError("unit 'D' needs bounds without a time of day")
         normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
 
+    def number_of(self, value: Any) -> float:
+        """Return the days or seconds since 1970."""
+        moment, _ = time_bounds(value, value)
+        return float((moment - EPOCH).total_seconds() // SECONDS[self.unit or "D"])
+
     @property
-    def is_public(self) -> bool:
-        """Whether the bounds are given."""
-        return self.low is not None
+    def scale(self) -> float:
+        """The seconds in a step."""
+        return float(SECONDS[self.unit or "s"])
+
+    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+        """Return the column with these bounds, by default January 1970."""
+        unit = self.unit or "D"
+        if found is None:
+            return replace(self, low="1970-01-01", high="1970-01-31", unit=unit)
+        low, high = np.array(found).astype(np.int64).astype(f"datetime64[{unit}]")
+        return replace(self, low=low, high=high, unit=unit)
+
+    @property
+    def widest(self) -> Self:
+        """The column with bounds from the first to the last year in which bounds are found."""
+        return replace(self, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=self.unit or "D")
+
+    def to_plain(self, what: str) -> dict[str, Any]:
+        """Leave out a unit that follows from the bounds."""
+        plain = super().to_plain(what)
+        if self.is_public and Datetime(self.low, self.high).unit == self.unit:
+            del plain["unit"]
+        return plain
 
 
 @dataclass(frozen=True)
-class Time:
-    """A column of times of day between public bounds; what lies outside is clipped to them.
+class Time(Ordinal):
+    """A column of times of day between public bounds. Values outside are clipped to them.
 
     Parameters
     ----------
     low, high : str or datetime.time
-        The bounds, both included, in whole steps; the whole day if left out.
+        The bounds, both included, in whole steps. Default: the whole day.
     unit : {"s", "m", "h"}
         The step: seconds, minutes or hours.
     objects : {"time", "text"}
@@ -124,28 +156,36 @@ class Time:
         _check_steps(_since_midnight(low), _since_midnight(high), self.unit)
         normalise(self, low=low, high=high)
 
+    def number_of(self, value: Any) -> float:
+        """Return the whole steps since midnight."""
+        return float(_since_midnight(clock_time(value)) // timedelta(seconds=SECONDS[self.unit]))
+
     @property
-    def is_public(self) -> bool:
-        """The bounds of a day are known to everybody."""
-        return True
+    def scale(self) -> float:
+        """The seconds in a step."""
+        return float(SECONDS[self.unit])
+
+    def to_plain(self, what: str) -> dict[str, Any]:
+        """Leave out the bounds of a whole day."""
+        day = Time(unit=self.unit)
+        whole_day = {"low": plain_value("", day.low), "high": plain_value("", day.high)}
+        return {key: value for key, value in super().to_plain(what).items() if value != whole_day.get(key)}
 
     @property
     def steps(self) -> tuple[int, int]:
         """The bounds in steps since midnight."""
-        low, high = (_since_midnight(clock_time(bound)) for bound in (self.low, self.high))
-        step = timedelta(seconds=SECONDS[self.unit])
-        return low // step, high // step
+        return int(self.bounds[0]), int(self.bounds[1])
 
 
 @dataclass(frozen=True)
-class Duration:
-    """A column of lengths of time between public bounds; what lies outside is clipped to them.
+class Duration(Ordinal):
+    """A column of lengths of time between public bounds. Values outside are clipped to them.
 
     Parameters
     ----------
     low, high : str, datetime.timedelta or numpy.timedelta64, optional
-        The public bounds, both included, in whole steps; text such as ``"2 days 03:00:00"``. Left out: they
-        are not public, and are found under privacy.
+        The public bounds, both included, in whole steps; text such as ``"2 days 03:00:00"``. Default: they
+        are found under privacy.
     unit : {"s", "m", "h", "D"}
         The step: seconds, minutes, hours or days.
     bins, nullable, missing
@@ -174,17 +214,31 @@ class Duration:
         _check_steps(low, high, self.unit)
         normalise(self, low=low, high=high)
 
+    def number_of(self, value: Any) -> float:
+        """Return the whole steps in a length of time."""
+        return float(length_of_time(value) // timedelta(seconds=SECONDS[self.unit]))
+
     @property
-    def is_public(self) -> bool:
-        """Whether the bounds are given."""
-        return self.low is not None
+    def scale(self) -> float:
+        """The seconds in a step."""
+        return float(SECONDS[self.unit])
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The longest length of time that every dtype can hold, of either sign."""
+        most = float(LONGEST // timedelta(seconds=SECONDS[self.unit]))
+        return -most, most
+
+    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+        """Return the column with these bounds, by default none and one step."""
+        step = timedelta(seconds=SECONDS[self.unit])
+        low, high = found or (0.0, 1.0)
+        return replace(self, low=step * int(low), high=step * int(high))
 
     @property
     def steps(self) -> tuple[int, int]:
         """The bounds in steps."""
-        step = timedelta(seconds=SECONDS[self.unit])
-        low, high = (length_of_time(bound) // step for bound in (self.low, self.high))
-        return low, high
+        return int(self.bounds[0]), int(self.bounds[1])
 
 
 def _since_midnight(at: time) -> timedelta:

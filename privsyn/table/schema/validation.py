@@ -1,4 +1,4 @@
-"""What a column of a schema may be told: each check returns the value in its one form, or refuses it."""
+"""Checks of the settings of a column: each returns the value in its one form, or refuses it."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ import pandas as pd
 from privsyn.errors import InputError, safe_repr
 
 LONGEST = timedelta(days=100_000)
-"""A length of time that every dtype can hold."""
+"""The longest length of time that every dtype can hold."""
 
 MAX_BINS = 2**20
 
 GUARD = 8
-"""Points lie at least so many spacings of the floating-point type apart: rounding cannot mix them up."""
+"""Points lie at least this many spacings of the floating-point type apart, so that rounding is harmless."""
 
 
 def flag(name: str, value: object) -> bool:
-    """True or false."""
+    """Return true or false."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} is true or false, not {safe_repr(value)}")
     return bool(value)
 
 
 def whole_number(name: str, value: object, low: int, high: int) -> int:
-    """A whole number from `low` to `high`."""
+    """Return a whole number from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
         raise InputError(f"{name} is a whole number from {low} to {high}, not {safe_repr(value)}")
     return int(value)
 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse what is none of a few words."""
+    """Refuse a value that is not one of `allowed`."""
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name} {safe_repr(value)} is none of {', '.join(allowed)}")
 
 
 def normalise(column: object, **settings: object) -> None:
-    """Put settings of a frozen column in their one form, while it is made."""
+    """Set settings of a frozen column, in its `__post_init__`."""
     for name, value in settings.items():
         object.__setattr__(column, name, value)
 
 
 def normalise_shared(column: Any) -> None:
-    """Check the settings that all counted kinds have, and `bins` of those that have it."""
+    """Check the settings that all counted kinds have, and `bins` if the kind has it."""
     normalise(column, nullable=flag("nullable", column.nullable), missing=marks(column.missing))
     if hasattr(column, "bins"):
         normalise(column, bins=whole_number("bins", column.bins, 1, MAX_BINS))
 
 
 def marks(missing: object) -> tuple[str, ...]:
-    """The texts that stand for a missing cell; one text may stand alone."""
+    """Return the texts that mean a missing cell, given as one text or a list."""
     texts = (missing,) if isinstance(missing, str) else missing
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         raise InputError(f"missing is a text or a list of texts, not {safe_repr(missing)}")
@@ -65,7 +65,7 @@ def marks(missing: object) -> tuple[str, ...]:
 
 
 def distinct_values(values: object) -> tuple[Any, ...]:
-    """Values in a fixed order, hashable, none of them missing, no two equal."""
+    """Return values in a fixed order: hashable, not missing, and distinct."""
     if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(values, Iterable):
         raise InputError(f"values are a list in a fixed order, not a {type(values).__name__}")
     listed = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
@@ -86,14 +86,14 @@ def distinct_values(values: object) -> tuple[Any, ...]:
 
 
 def both_or_neither(low: Any, high: Any) -> tuple[Any, Any]:
-    """Two bounds, or two of None."""
+    """Return two bounds, or two of None."""
     if (low is None) != (high is None):
         raise InputError("give both bounds, low and high, or neither")
     return low, high
 
 
 def number_bounds(low: object, high: object) -> tuple[float, float]:
-    """Two finite numbers in order, a finite distance apart."""
+    """Return two finite numbers in order, a finite distance apart."""
     first, last = _number(low), _number(high)
     if first > last:
         raise InputError(f"low {safe_repr(first)} is above high {safe_repr(last)}")
@@ -103,7 +103,7 @@ def number_bounds(low: object, high: object) -> tuple[float, float]:
 
 
 def time_bounds(low: object, high: object) -> tuple[datetime, datetime]:
-    """Two times in order, in whole seconds and without a zone."""
+    """Return two times in order, in whole seconds and without a zone."""
     first, last = _moment(low), _moment(high)
     if first > last:
         raise InputError(f"low {first} is above high {last}")
@@ -111,7 +111,7 @@ def time_bounds(low: object, high: object) -> tuple[datetime, datetime]:
 
 
 def clock_time(at: object) -> time:
-    """A time of day in whole seconds and without a zone.
+    """Return a time of day in whole seconds and without a zone.
 
     >>> clock_time("8:30"), clock_time("08:30:15")
     (datetime.time(8, 30), datetime.time(8, 30, 15))
@@ -126,7 +126,7 @@ def clock_time(at: object) -> time:
 
 
 def length_of_time(length: object) -> timedelta:
-    """A length of time in whole seconds.
+    """Return a length of time in whole seconds.
 
     >>> length_of_time("1 day 02:00"), length_of_time(np.timedelta64(90, "m"))
     (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(seconds=5400))
@@ -146,7 +146,7 @@ def length_of_time(length: object) -> timedelta:
 
 
 def time_format(text: object) -> str:
-    """A format of dates, as `datetime.strftime` knows it, from which the date can be read back.
+    """Return a format of `datetime.strftime` from which the date can be read back.
 
     >>> time_format("%d.%m.%Y")
     '%d.%m.%Y'
@@ -159,7 +159,7 @@ def time_format(text: object) -> str:
 
 
 def all_whole(low: float, high: float) -> bool:
-    """Whether two bounds could be those of whole numbers."""
+    """Return whether two bounds could be those of whole numbers."""
     return low == round(low) and high == round(high) and holds(np.dtype(np.float64), low, high, 0)
 
 
@@ -176,9 +176,9 @@ def check_decimals(low: float, high: float, decimals: int) -> None:
 
 
 def check_names(names: Iterable[object], where: str = "") -> None:
-    """Refuse names of a table's columns that are not text, or two alike; `where` begins the complaint.
+    """Refuse names of a table's columns that are not text or not distinct; `where` begins the error.
 
-    They are named by place: what stands in a header's stead may be a row.
+    The error names them by place: without a header, the first row stands in its place.
     """
     places: dict[str, int] = {}
     for place, name in enumerate(names, 1):
@@ -224,12 +224,12 @@ def _moment(bound: object) -> datetime:
     if not isinstance(bound, datetime) or pd.isna(bound):
         raise InputError(f"a bound is a date, not {safe_repr(bound)}")
     if bound.tzinfo is not None or bound.microsecond:
-        raise InputError(f"the bound {bound.isoformat()} wants whole seconds and no time zone")
+        raise InputError(f"the bound {bound.isoformat()} needs whole seconds and no time zone")
     return datetime(*bound.timetuple()[:6])
 
 
 def spacing(low: float, high: float, dtype: np.dtype) -> float:
-    """How far apart `dtype` can tell two numbers near the bigger of two bounds; NaN if it cannot hold them.
+    """Return the spacing of `dtype` near the larger of two bounds; NaN if it cannot hold them.
 
     >>> spacing(0, 2**53, np.dtype("float64")), spacing(-1, 1, np.dtype("float32")) == 2**-23
     (2.0, True)
@@ -241,7 +241,7 @@ def spacing(low: float, high: float, dtype: np.dtype) -> float:
 
 
 def holds(dtype: np.dtype, low: float, high: float, decimals: int) -> bool:
-    """Whether `dtype` keeps apart all numbers of `decimals` decimals from `low` to `high`.
+    """Return whether `dtype` distinguishes all numbers of `decimals` decimals from `low` to `high`.
 
     >>> holds(np.dtype("float64"), 0, 2**52, 0), holds(np.dtype("float32"), 0, 2**25, 0)
     (True, False)

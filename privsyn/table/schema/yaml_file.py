@@ -12,32 +12,21 @@ from typing import Any
 
 import yaml
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, printable, safe_repr
 from privsyn.files import atomic_path
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import COLUMNS, Categorical, Column
+from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_dialect import CsvFormat
-from privsyn.table.schema.plain_values import plain_value, read_typed, typed_value
+from privsyn.table.schema.plain_values import changed_settings, read_typed
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
-from privsyn.table.schema.yaml_constraints import constraint_of, plain_constraint
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
-_KINDS: dict[str, type[Column]] = {
-    "categorical": Categorical,
-    "numerical": Numerical,
-    "datetime": Datetime,
-    "time": Time,
-    "duration": Duration,
-    "identifier": Identifier,
-    "text": Text,
-}
-
 
 def read_schema(path: str | PathLike[str]) -> Schema:
-    """The schema in a YAML file; an `InputError` of one line says what is wrong with it.
+    """Return the schema in a YAML file; an `InputError` of one line says what is wrong with it.
 
-    Text is text here: ``yes``, ``no`` and ``2015-01-01`` are not made booleans and dates.
+    Text stays text: ``yes``, ``no`` and ``2015-01-01`` do not become booleans and dates.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -58,8 +47,9 @@ def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
 
 
 def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
-    """The schema in YAML, with a comment above each column of which there is a note.
+    """Return the schema in YAML, with a comment above each column that has a note.
 
+    >>> from privsyn import Numerical
     >>> print(to_yaml(Schema({"age": Numerical(17, 90, integer=True), "sex": Categorical(["F", "M"])})))
     columns:
       age: {kind: numerical, low: 17, high: 90, integer: true}
@@ -77,7 +67,8 @@ def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
         lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
     if constraints:
         lines += _dump({"constraints": constraints}).splitlines()
-    return "\n".join(lines) + "\n"
+    # What is escaped stands in double quotes, where YAML has the same escapes.
+    return "\n".join(map(printable, lines)) + "\n"
 
 
 def _dump(plain: object) -> str:
@@ -87,22 +78,26 @@ def _dump(plain: object) -> str:
 
 
 def to_plain(schema: Schema) -> dict[str, Any]:
-    """The schema as mappings, lists, text and numbers only: what YAML and JSON can say.
+    """Return the schema as mappings, lists, text and numbers: plain data for YAML and JSON.
 
+    >>> from privsyn import Datetime
     >>> to_plain(Schema({"day": Datetime("2015-01-01", "2015-12-31", nullable=False)}))["columns"]["day"]
     {'kind': 'datetime', 'low': '2015-01-01', 'high': '2015-12-31', 'nullable': False}
     """
     top: dict[str, Any] = {"missing": list(schema.missing)} if schema.missing else {}
-    if spelling := _differing("csv", schema.csv):
+    if spelling := changed_settings("csv", schema.csv):
         top["csv"] = spelling
-    columns = {name: _plain_column(name, column) for name, column in schema.columns.items()}
+    columns = {
+        name: {"kind": kind_of(column), **column.to_plain(f"column {name!r}")}
+        for name, column in schema.columns.items()
+    }
     listed = {name for name, column in schema.columns.items() if isinstance(column, Categorical)}
-    constraints = [plain_constraint(constraint, listed) for constraint in schema.constraints]
+    constraints = [constraint_to_plain(constraint, listed) for constraint in schema.constraints]
     return {**top, "columns": columns, **({"constraints": constraints} if constraints else {})}
 
 
 def from_plain(plain: object) -> Schema:
-    """The schema that `to_plain` wrote, or a person."""
+    """Return the schema that `to_plain` or a person wrote."""
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
     _check_keys(plain, ("columns", "missing", "csv", "constraints"), needed="columns")
@@ -112,7 +107,7 @@ def from_plain(plain: object) -> Schema:
     said = plain.get("constraints") or ()
     if isinstance(said, str | Mapping):
         raise InputError("'constraints:' is a list, each such as {kind: increasing, columns: [start, end]}")
-    constraints = [constraint_of(place, each) for place, each in enumerate(said, 1)]
+    constraints = [constraint_from_plain(place, each) for place, each in enumerate(said, 1)]
     csv = _csv(plain.get("csv", {}))
     return Schema(columns, missing=plain.get("missing", ()), csv=csv, constraints=constraints)
 
@@ -134,13 +129,14 @@ def _column(name: object, said: object) -> Column:
         if not isinstance(said, Mapping):
             raise InputError("a column is a mapping such as {kind: categorical, values: [a, b]}")
         if "kind" not in said:
-            raise InputError(f"'kind' is missing: one of {', '.join(_KINDS)}")
+            raise InputError(f"'kind' is missing: one of {', '.join(COLUMNS)}")
         kind = said["kind"]
-        if not isinstance(kind, str) or kind not in _KINDS:
-            raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(_KINDS)}")
+        if not isinstance(kind, str) or kind not in COLUMNS:
+            raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(COLUMNS)}")
         settings = {key: value for key, value in said.items() if key != "kind"}
-        _check_keys(settings, tuple(field.name for field in fields(_KINDS[kind])))
-        return _KINDS[kind](**{key: _read_setting(key, value) for key, value in settings.items()})
+        class_: Any = COLUMNS[kind]
+        _check_keys(settings, tuple(field.name for field in fields(class_)))
+        return class_(**{key: _read_setting(key, value) for key, value in settings.items()})
     except InputError as error:
         raise InputError(f"column {name!r}: {error}") from None
 
@@ -153,43 +149,9 @@ def _check_keys(said: Mapping[object, object], allowed: tuple[str, ...], needed:
         raise InputError(f"{needed!r} is missing")
 
 
-def _plain_column(name: str, column: Column) -> dict[str, Any]:
-    """The settings of a column that differ from the defaults."""
-    kind = next(kind for kind, class_ in _KINDS.items() if isinstance(column, class_))
-    plain = {"kind": kind, **_differing(f"column {name!r}", column)}
-    if isinstance(column, Time):
-        plain = {key: value for key, value in plain.items() if value != _day(column.unit).get(key)}
-    if (
-        isinstance(column, Datetime)
-        and column.is_public
-        and Datetime(column.low, column.high).unit == column.unit
-    ):
-        del plain["unit"]
-    return plain
-
-
-def _day(unit: Any) -> dict[str, object]:
-    """The bounds of a whole day, which need not be said."""
-    day = Time(unit=unit)
-    return {"low": plain_value("", day.low), "high": plain_value("", day.high)}
-
-
-def _differing(what: str, settings: Any) -> dict[str, Any]:
-    """The settings that differ from the defaults."""
-    said = {field.name: (getattr(settings, field.name), field.default) for field in fields(settings)}
-    return {
-        key: _plain_setting(what, key, value) for key, (value, default) in said.items() if value != default
-    }
-
-
-def _plain_setting(what: str, key: str, value: Any) -> Any:
-    match key:
-        case "values":
-            return [typed_value(what, listed) for listed in value]
-        case "other":
-            return typed_value(what, value)
-        case _:
-            return plain_value(what, value)
+def kind_of(column: Column) -> str:
+    """Return the name of the kind of a column in a schema file."""
+    return next(kind for kind, class_ in COLUMNS.items() if type(column) is class_)
 
 
 def _read_setting(key: str, value: Any) -> Any:
@@ -203,7 +165,7 @@ def _read_setting(key: str, value: Any) -> Any:
 
 
 def parse(text: str) -> object:
-    """YAML as plain data, text being text; an `InputError` of one line says what is wrong with it."""
+    """Return YAML as plain data; an `InputError` of one line says what is wrong with it."""
     try:
         return _Loader(text).get_single_data()
     except yaml.YAMLError as error:
@@ -216,11 +178,11 @@ def parse(text: str) -> object:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML that every reader takes alike: text that some version of YAML takes for another type is quoted."""
+    """Write YAML that all versions read alike: text that one of them takes for another type is quoted."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which only ``true`` and ``false`` are booleans, nothing is a date, and no key comes twice.
+    """Read safe YAML: only ``true`` and ``false`` are booleans, nothing is a date, and keys are unique.
 
     YAML 1.1 makes ``no`` false, ``2015-01-01`` a date, ``010`` eight and ``12:30`` 750. Each of these is text
     in somebody's table.

@@ -1,6 +1,6 @@
 """Laws of the attacks: a planted leak is found and measured, and where there is none, none is found.
 
-Seeds are fixed; the stated probabilities are those of a wrong verdict had they been drawn afresh.
+Seeds are fixed; the stated probabilities are those of a wrong verdict with random seeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from command import run
 
 from privsyn import Categorical, InputError, Numerical, Risks, Schema, attack
 from privsyn.evaluation.attacks import attack as attacks
-from privsyn.evaluation.attacks.gower import MISSING_PLACE, Places, distances, place_together
+from privsyn.evaluation.attacks.gower import MISSING_COORDINATE, Points, distances, scale_together
 from privsyn.evaluation.attacks.predicates import Predicate, of_rare_values, of_rows
 from privsyn.evaluation.attacks.risks import LIMITS, Rate, Risk
 from privsyn.evaluation.encoding import code_together
@@ -76,7 +76,7 @@ def test_a_copy_of_the_rows_is_found_out_by_every_attack(of_a_copy):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_drawn_afresh_give_nothing_away(seed):
+def test_new_rows_of_the_population_reveal_nothing(seed):
     # Twice three halves of the interval are 5.9 standard errors on either side: 4e-9 for each of 8 risks.
     risks = attack(KEPT, people(10 + seed), HELD_OUT, seed=seed)
     assert len(risks.attacks) == len(ALL)
@@ -159,16 +159,16 @@ def test_of_one_column_only_values_can_be_told():
     assert list(risks.attacks) == ALL[:1]
     assert risks.attacks[ALL[0]].naive.attacks == 0  # a guess that sees single columns would be the attack
     assert "naive" not in risks.to_dict()["attacks"][ALL[0]]
-    with pytest.raises(InputError, match="there is nothing to attack"):
+    with pytest.raises(InputError, match="no attack is possible"):
         attack(KEPT[["job"]], KEPT[["job"]], HELD_OUT[["job"]])
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"secrets": ["wage"]}, "secret 'wage': is none of the columns"),
-        ({"secrets": "job"}, r"secrets is a list of columns: write \['job'\]"),
-        ({"seed": -1}, "seed is a whole number"),
+        ({"secrets": ["wage"]}, "secret 'wage' is not a compared column"),
+        ({"secrets": "job"}, r"secrets must be a list of columns: write \['job'\]"),
+        ({"seed": -1}, "seed must be a whole number"),
         ({"control": KEPT[:0]}, "the control table has no rows"),
         ({"control": KEPT[["job"]]}, "the control table has other columns than the real one"),
     ],
@@ -184,7 +184,7 @@ def test_identifiers_are_left_out_by_name_unless_a_schema_says_otherwise():
     risks = attack(*tables, secrets=[])
     assert risks.left_out == ("customer_id",)
     assert risks.columns == tuple(KEPT)
-    assert "left out, being called like identifiers: customer_id" in str(risks)
+    assert "left out, because their names look like identifiers: customer_id" in str(risks)
     schema = Schema({"customer_id": Numerical(0, ROWS), "age": Numerical(16, 100)})
     assert attack(*tables, schema, secrets=[]).left_out == ()
 
@@ -220,14 +220,14 @@ def test_who_tries_many_attacks_needs_more_to_call_it_a_leak():
     assert Risks(9, 9, 9, ("a",), (), {str(n): close for n in range(20)}).leaks == ()
 
 
-def places(seed: int = 0) -> Places:
+def points(seed: int = 0) -> Points:
     rng = np.random.default_rng(seed)
-    numbers = np.where(rng.random((60, 2)) < 0.2, MISSING_PLACE, rng.integers(0, 9, (60, 2)) / 8)
-    return Places(np.column_stack([numbers, rng.integers(0, 5, 60)]), (True, True, False))
+    numbers = np.where(rng.random((60, 2)) < 0.2, MISSING_COORDINATE, rng.integers(0, 9, (60, 2)) / 8)
+    return Points(np.column_stack([numbers, rng.integers(0, 5, 60)]), (True, True, False))
 
 
 def test_predicates_of_a_row_fit_it_and_count_as_the_slow_way_does():
-    table = places()
+    table = points()
     for predicate in of_rows(table, 2, 200, np.random.default_rng(1)):
         slow = [
             all(low <= row[axis] <= high for axis, low, high in zip(*vars(predicate).values(), strict=True))
@@ -237,16 +237,16 @@ def test_predicates_of_a_row_fit_it_and_count_as_the_slow_way_does():
 
 
 def test_a_number_at_most_so_large_is_no_missing_one():
-    table = Places(np.array([[MISSING_PLACE], [0.0], [0.5], [1.0]]), (True,))
+    table = Points(np.array([[MISSING_COORDINATE], [0.0], [0.5], [1.0]]), (True,))
     found = {
         (one.lows[0], one.highs[0]): one.count(table.cells)
         for one in of_rows(table, 1, 99, np.random.default_rng(0))
     }
-    assert found == {(MISSING_PLACE, MISSING_PLACE): 1, (0.0, 0.0): 1, (0.5, 1.0): 2, (1.0, 1.0): 1}
+    assert found == {(MISSING_COORDINATE, MISSING_COORDINATE): 1, (0.0, 0.0): 1, (0.5, 1.0): 2, (1.0, 1.0): 1}
 
 
 def test_rare_values_are_those_that_occur_once_and_both_ends():
-    table = Places(np.array([[0.0, 3], [0.0, 3], [0.5, 4], [1.0, 7], [1.0, 7]]), (True, False))
+    table = Points(np.array([[0.0, 3], [0.0, 3], [0.5, 4], [1.0, 7], [1.0, 7]]), (True, False))
     found = {
         (one.axes[0], one.lows[0], one.highs[0]) for one in of_rare_values(table, np.random.default_rng(0))
     }
@@ -255,11 +255,11 @@ def test_rare_values_are_those_that_occur_once_and_both_ends():
 
 
 def test_distances_are_gowers():
-    table = place_together(code_together([KEPT[:50]])[1])[0]
+    table = scale_together(code_together([KEPT[:50]])[1])[0]
     for axis, is_number in enumerate(table.numbers):
         column = table.cells[:, axis]
         for row, apart in zip(column[:9], distances(column[:9], column), strict=True):
-            both = (row > MISSING_PLACE) & (column > MISSING_PLACE)
+            both = (row > MISSING_COORDINATE) & (column > MISSING_COORDINATE)
             slow = np.where(both & is_number, np.abs(row - column), row != column)
             assert apart == pytest.approx(slow, abs=1e-6)
 
@@ -268,10 +268,10 @@ def test_distances_are_gowers():
 def test_any_range_of_numbers_has_places_from_0_to_1(ends):
     table = pd.DataFrame({"a": [*ends, None, float("inf")]})
     _, coded = code_together([table], Schema({"a": Numerical(0, 1)}))
-    cells = place_together(coded)[0].cells[:, 0]
+    cells = scale_together(coded)[0].cells[:, 0]
     assert cells[0] == 0
     assert 0 <= cells[1] <= 1
-    assert (cells[2:] == MISSING_PLACE).all()
+    assert (cells[2:] == MISSING_COORDINATE).all()
 
 
 @pytest.fixture

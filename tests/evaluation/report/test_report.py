@@ -36,7 +36,7 @@ def page(tmp_path_factory) -> Path:
             "real": Numerical(-5, 5),
         }
     )
-    model = PrivSyn(1.0, 1e-6, schema).fit(table(0))
+    model = PrivSyn(1.0, 1e-6, schema, seed=0).fit(table(0))
     path = tmp_path_factory.mktemp("report") / "report.html"
     ledger = json.loads(model.ledger_.to_json())
     evaluate(table(0), model.sample(), schema, target="a", report=path, ledger=ledger)

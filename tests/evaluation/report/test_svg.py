@@ -75,7 +75,7 @@ def test_edges_and_places_of_an_axis_agree(middle):
         edges = axis.edges(40)
         assert edges[[0, -1]] == pytest.approx([-10.0, 1e7])
         assert (np.diff(edges) > 0).all()
-        assert axis.places(edges) == pytest.approx(np.linspace(0, 1, 41), abs=1e-6)
+        assert axis.positions(edges) == pytest.approx(np.linspace(0, 1, 41), abs=1e-6)
 
 
 def test_an_axis_is_stretched_where_most_rows_would_share_a_small_part_of_it_only():
@@ -95,4 +95,4 @@ def test_an_axis_is_stretched_where_most_rows_would_share_a_small_part_of_it_onl
 def test_every_bin_of_a_stretched_axis_can_be_seen():
     axis = Axis.of(0, 1e7, np.array([1.0, 2.0, 3.0]), np.ones(3))
     edges = np.array([0.0, 1e-9, 5.0, 1e7 - 1e-3, 1e7])
-    assert np.diff(axis.places(edges)).min() * WIDTH > 3
+    assert np.diff(axis.positions(edges)).min() * WIDTH > 3

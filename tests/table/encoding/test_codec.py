@@ -336,7 +336,7 @@ def test_bounds_too_close_for_their_type_are_one_bin():
         (Categorical([1.5]), "int64", "cannot hold the listed value 1.5"),
         (Categorical([1]), "bool", "cannot hold the listed value 1"),
         (Categorical([1]), "string", "cannot hold the listed value 1"),
-        (Categorical([0.1, 0.1 + 1e-12]), "float32", "cannot tell all listed values apart"),
+        (Categorical([0.1, 0.1 + 1e-12]), "float32", "in which some listed values are equal"),
         (Categorical(["2015-01-01"]), "datetime64[ns]", r"use Datetime\(low, high\)"),
         (Numerical(0, 1), "datetime64[ns]", r"not numbers: use Datetime\(low, high\)"),
         (Numerical(0, 1), "bool", r"not numbers: use Categorical"),

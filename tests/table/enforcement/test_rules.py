@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn.table.encoding.grid import Grid
+from privsyn.table.enforcement.allowed import AllowedRule
 from privsyn.table.enforcement.draws import Cells, DrawnRows
+from privsyn.table.enforcement.forbidden import ForbiddenRule
+from privsyn.table.enforcement.increasing import IncreasingRule
 from privsyn.table.enforcement.ranges import Span
-from privsyn.table.enforcement.rules import AllowedRule, ForbiddenRule, IncreasingRule
 
 NAMES = ("a", "b", "c")
 seeds = st.integers(0, 2**32 - 1)
@@ -121,7 +123,7 @@ def stays(rule, cells, seed):
     """Of each row whether its numbers are in their groups still, and these; no row comes to break it."""
     rows = drawn(cells, seed)
     kept = rule.holds(rows.numbers)
-    rule.mend(rows, np.flatnonzero(~kept), np.random.default_rng(seed))
+    rule.repair(rows, np.flatnonzero(~kept), np.random.default_rng(seed))
     assert (rule.holds(rows.numbers) >= kept).all()
     groups = [(rows.merged(name, slice(None)), rows.cells[name]) for name in rule.columns]
     merged = tuple(group for group, _ in groups)

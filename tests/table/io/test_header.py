@@ -15,8 +15,8 @@ import pytest
 from command import Outcome, fill, run
 
 from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read_schema
-from privsyn.table.io import first_line
-from privsyn.table.io.first_line import read_header
+from privsyn.table.io import csv_header
+from privsyn.table.io.csv_header import read_header
 from privsyn.table.io.read import read_table
 from privsyn.table.schema.csv_dialect import CsvFormat
 
@@ -41,23 +41,25 @@ def refused(outcome: Outcome) -> str:
     return outcome.err
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+LIKE_A_ROW = "its first line looks like a row"
+
+
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("command", "line", "words"),
     [
-        (ROW, "its first line looks like a row"),
-        ("a,-1.5e3", "its first line looks like a row"),
-        ("a,b, ", "leaves a column without a name"),
-        ("39;State-gov;Male", 'csv: {delimiter: ";"}'),
-        ("age|sex", 'csv: {delimiter: "|"}'),
-        ("age\tsex", r'csv: {delimiter: "\t"}'),
+        *((command, ROW, LIKE_A_ROW) for command in COMMANDS),
+        (COMMANDS[0], "a,-1.5e3", LIKE_A_ROW),
+        (COMMANDS[0], "a,b, ", "leaves a column without a name"),
+        (COMMANDS[0], "39;State-gov;Male", 'csv: {delimiter: ";"}'),
+        (COMMANDS[0], "age|sex", 'csv: {delimiter: "|"}'),
+        (COMMANDS[0], "age\tsex", r'csv: {delimiter: "\t"}'),
     ],
 )
 def test_a_row_in_place_of_the_header_is_refused_and_not_quoted(command, line, words, folder, capsys):
     Path("bare.csv").write_text(f"{line}\n{line}\n")
-    said = refused(run(capsys, *map(str, command)))
-    assert words in said
-    assert not any(cell in said for cell in ("39", "State", "Bachelors", "1.5e3"))
+    message = refused(run(capsys, *map(str, command)))
+    assert words in message
+    assert not any(cell in message for cell in ("39", "State", "Bachelors", "1.5e3"))
     assert {path.name for path in folder.iterdir()} == {"bare.csv"}
 
 
@@ -184,16 +186,16 @@ def test_of_a_parquet_file_only_the_footer_is_decoded(folder, capsys):
         assert read.code == 0
 
 
-@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r", b""], ids=repr)
-@pytest.mark.parametrize("before", [b"", b"\n\r\n", BOM_UTF8, BOM_UTF8 + b"\r\n"], ids=repr)
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
-def test_the_header_is_the_first_line_that_is_not_blank(name, before, ending, folder):
+def test_the_header_is_the_first_line_that_is_not_blank(name, folder):
     names = ["age", 'a "b", c', "é"]
-    parts = [b"", before, 'age,"a ""b"", c",é'.encode(), ending, b"1,2,3" * bool(ending)]
-    # A packed file may consist of several, joined.
-    Path(name).write_bytes(b"".join(map(gzip.compress, parts) if name.endswith("gz") else parts))
-    assert read_header(Path(name), CsvFormat()) == names
-    assert read_table(name, Schema(dict.fromkeys(names, Text()))).frame.shape == (bool(ending), 3)
+    for before in (b"", b"\n\r\n", BOM_UTF8, BOM_UTF8 + b"\r\n"):
+        for ending in (b"\n", b"\r\n", b"\r", b""):
+            parts = [b"", before, 'age,"a ""b"", c",é'.encode(), ending, b"1,2,3" * bool(ending)]
+            # A gzip file may consist of several, joined.
+            Path(name).write_bytes(b"".join(map(gzip.compress, parts) if name.endswith("gz") else parts))
+            assert read_header(Path(name), CsvFormat()) == names
+            assert read_table(name, Schema(dict.fromkeys(names, Text()))).frame.shape == (bool(ending), 3)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +212,7 @@ def test_the_header_is_the_first_line_that_is_not_blank(name, before, ending, fo
     ],
 )
 def test_a_header_that_cannot_be_read_is_one_line(name, content, words, folder, capsys, monkeypatch):
-    monkeypatch.setattr(first_line, "LONGEST_LINE", 100)
+    monkeypatch.setattr(csv_header, "LONGEST_LINE", 100)
     Path(name).write_bytes(content)
     for command in (("plan", name, "--epsilon", 1), ("schema", name, "--from-dtypes")):
         assert words in refused(run(capsys, *command))

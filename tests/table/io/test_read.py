@@ -27,7 +27,7 @@ from privsyn.table.drafting.review_comments import draft_text
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.csv_columns import WELL_FORMED
-from privsyn.table.io.parquet_folder import left_out
+from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read import read_columns, read_table
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.columns import Categorical, Identifier, Numerical
@@ -141,7 +141,7 @@ def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
             with pytest.raises(InputError) as refused:
                 read_table(path, schema)
             assert str(refused.value) == (
-                f"{path}: some row is longer than 1 MiB, the most that a row may have:"
+                f"{path}: some row is longer than 1 MiB, the longest that is read:"
                 " leave out the column of long texts"
             )
             assert refused.value.__context__ is None
@@ -571,7 +571,7 @@ def test_a_draft_says_what_it_read(tmp_path):
     ]
     path = file_of(tmp_path, "age,kids,sex,name,score,day\n" + "\n".join(rows) + "\n")
     text = draft_text(path)
-    assert text.startswith("# DRAFT, made by looking at the rows")
+    assert text.startswith("# DRAFT, made from the rows")
     (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
     schema = read_schema(tmp_path / "s.yaml")
     assert schema == Schema(

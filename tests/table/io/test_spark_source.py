@@ -92,6 +92,7 @@ def test_what_spark_reads_from_files_gives_what_arrow_reads_from_them(spark, tmp
     assert saved(parquet, tmp_path, OPEN) == saved(text, tmp_path, OPEN) == in_memory
 
 
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # lists and bytes are objects
 def test_types_are_those_of_the_same_table_in_arrow(spark, tmp_path):
     day = datetime(2020, 1, 1, 12)
     row = {
@@ -183,8 +184,8 @@ from pyspark.sql import functions
 from clusters import spark_session
 
 from privsyn import Categorical, InputError, PrivSyn, Schema
-from privsyn.table.persons import Bound
-from privsyn.table.stream import open_table
+from privsyn.table.io.persons import KeptRows
+from privsyn.table.io.stream import open_table
 
 schema = Schema({"town": Categorical(["a", "b"])})
 rows = pa.table({"who": ["x", "SECRET", "y", "SECRET"] * 50, "town": ["a", "b", "SECRET", "a"] * 50})
@@ -215,7 +216,7 @@ with spark_session(log="WARN") as spark:
     table = open_table(frame.select("town"))
     refused(partial(table.each, fail))
     refused(partial(table.ask, fail, None))
-    many = Bound("who", 0, np.zeros(1_030_000, np.uint8), b"", b"")  # of 8,240,000 rows
+    many = KeptRows("who", 0, np.zeros(1_030_000, np.uint8), b"", b"")  # of 8,240,000 rows
     none = replace(many, kept=many.kept[:0])
     assert replace(table, bounds=(many, none)).each(lambda frames: 0) == [0, 0]
     texts = spark.createDataFrame(pa.table({"town": ["UNREADABLE"]}))

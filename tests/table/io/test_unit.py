@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import count
 from math import sqrt
 from unittest.mock import patch
 
@@ -168,16 +169,16 @@ def test_paper_takes_a_unit_too():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"unit": "who"}, "unit needs rows_per_unit, the most rows kept of one person"),
-        ({"rows_per_unit": 3}, "rows_per_unit needs unit, the column that names the person"),
-        ({"unit": "age", "rows_per_unit": 3}, "unit 'age' is a column of the schema: leave it out"),
-        ({"unit": 5, "rows_per_unit": 3}, "unit is the name of a column; got 5"),
-        ({"unit": VISITS, "rows_per_unit": 3}, "unit is the name of a column; got a DataFrame"),
+        ({"unit": "who"}, "unit needs rows_per_unit, the most rows kept per person"),
+        ({"rows_per_unit": 3}, "rows_per_unit needs unit, the column that identifies the person"),
+        ({"unit": "age", "rows_per_unit": 3}, "unit 'age' is a column of the schema: remove it there"),
+        ({"unit": 5, "rows_per_unit": 3}, "unit must be the name of a column; got 5"),
+        ({"unit": VISITS, "rows_per_unit": 3}, "unit must be the name of a column; got a DataFrame"),
         *(
-            ({"unit": "who", "rows_per_unit": k}, "rows_per_unit is a whole number of at least 1; got ")
+            ({"unit": "who", "rows_per_unit": k}, "rows_per_unit must be a whole number of at least 1; got ")
             for k in (0, -1, 1.5, True, "3", VISITS)
         ),
-        ({"unit": "who", "rows_per_unit": 10**8}, "raise it, or lower rows_per_unit"),
+        ({"unit": "who", "rows_per_unit": 10**8}, "Raise it, or lower rows_per_unit"),
     ],
 )
 def test_half_a_setting_or_a_wrong_one_is_refused_in_one_line(wrong, message):
@@ -247,7 +248,7 @@ def test_a_person_on_the_command_line(data, capsys):
         (("--unit", "who"), "needs rows_per_unit"),
         (("--rows-per-unit", 2), "needs unit"),
         (("--unit", "who", "--rows-per-unit", 0), "--rows-per-unit"),
-        (("--unit", "age", "--rows-per-unit", 2), "leave it out"),
+        (("--unit", "age", "--rows-per-unit", 2), "remove it there"),
         (("--unit", "nobody", "--rows-per-unit", 2), "no column 'nobody'"),
         ((), "the schema does not know column 5"),
     ],
@@ -340,8 +341,10 @@ def test_parts_that_change_their_order_from_walk_to_walk_are_refused():
     dataframe = pytest.importorskip("dask.dataframe")
     from dask.delayed import delayed
 
+    seeds = count()
+
     def part():
-        return VISITS.sample(frac=1)
+        return VISITS.sample(frac=1, random_state=next(seeds))
 
     shuffled = dataframe.from_delayed([delayed(part, pure=False)()], meta=VISITS.iloc[:0])
     with pytest.raises(InputError, match="could not be counted"):

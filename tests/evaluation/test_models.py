@@ -1,4 +1,4 @@
-"""Models as judges: they do not diverge with rare classes, and give no verdict that cannot be true."""
+"""Scores by models: they do not diverge with rare classes, and implausible scores give no verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, rankdata
 
 from privsyn import Categorical, Schema, evaluate
 from privsyn.evaluation.chance import influence_on_auc, influence_on_r2, standard_error
@@ -18,14 +18,14 @@ VALUES = 6
 
 
 def table_of_classes(*sizes: int, seed: int = 0) -> pd.DataFrame:
-    """Eight columns that each tell a little about a class; so many rows of each class."""
+    """Eight columns that each depend weakly on a class, with the given number of rows of each class."""
     rng = np.random.default_rng(seed)
     target = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     columns = {}
     for place in range(8):
         shares = np.random.default_rng(place).dirichlet(np.full(VALUES, 3.0), size=len(sizes)).cumsum(axis=1)
-        drawn = (rng.random((len(target), 1)) > shares[target]).sum(axis=1).clip(0, VALUES - 1)
-        columns[f"x{place}"] = drawn.astype(str)
+        codes = (rng.random((len(target), 1)) > shares[target]).sum(axis=1).clip(0, VALUES - 1)
+        columns[f"x{place}"] = codes.astype(str)
     return pd.DataFrame(columns | {"y": np.array(list("abcdefgh"))[target]})
 
 
@@ -35,50 +35,50 @@ SCHEMA = Schema(
 )
 
 
-def learnt(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, float]:
-    """What models score on a test table that learn the class from another."""
-    view, (known, asked) = code_together([train, test], SCHEMA)
+def scores_of(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, float]:
+    """Return the scores on a test table of models trained on another."""
+    view, (known, tested) = code_together([train, test], SCHEMA)
     task = Task.of(view, known, "y")
-    return {name: judged.score for name, judged in learning(view, task, known, asked).items()}
+    return {name: score.value for name, score in learning(view, task, known, tested).items()}
 
 
 def test_boosting_does_not_diverge_with_rare_classes():
     """Without a penalty on its leaves its AUC is 0.57 here, that of the linear model 0.75."""
-    scores = learnt(table_of_classes(3500, 1500, 10, 7, 5, 3), table_of_classes(*[100] * 6, seed=1))
+    scores = scores_of(table_of_classes(3500, 1500, 10, 7, 5, 3), table_of_classes(*[100] * 6, seed=1))
     assert scores["linear_auc"] > 0.7
     assert scores["boosting_auc"] > scores["linear_auc"] - 0.06
 
 
-def test_classes_of_few_test_rows_decide_nothing():
+def test_classes_of_few_test_rows_have_no_weight():
     """One test row of a class would move the mean AUC of three classes by up to a third."""
     real, test = table_of_classes(500, 500, 20), table_of_classes(300, 300, 9, seed=2)
-    ours, theirs = learnt(real, test), learnt(real, test[test.y != "c"])
+    ours, theirs = scores_of(real, test), scores_of(real, test[test.y != "c"])
     for name in ours.keys() - {"boosting_accuracy", "linear_accuracy"}:
         assert ours[name] == pytest.approx(theirs[name], abs=0.02)
 
 
-def test_no_verdict_where_real_rows_teach_less_than_synthetic_ones():
+def test_no_verdict_if_real_rows_are_worse_for_training_than_synthetic_ones():
     good, test = table_of_classes(400, 400), table_of_classes(300, 300, seed=3)
     noise = good.assign(y=np.random.default_rng(0).permutation(good.y))
     refused = evaluate(noise, good, SCHEMA, target="y", test=test)
-    assert "No verdict on what can be learnt about y" in refused.verdict
+    assert "No verdict on predicting y" in refused.verdict
     assert "more than 2 standard errors (standard error of the difference 0.0" in refused.verdict
     assert "gradient boosting, AUC (no verdict)" in str(refused)
     fine = evaluate(good, noise, SCHEMA, target="y", test=test)
     assert "No verdict" not in fine.verdict
     assert "(no verdict)" not in str(fine)
-    assert "learnt from real rows, 0." in fine.verdict
+    assert "trained on real rows, 0." in fine.verdict
 
 
-def test_the_verdict_rests_on_the_model_that_learns_more_from_real_rows():
-    """Whether two columns are equal is nothing that a linear model can see."""
+def test_the_verdict_uses_the_model_that_scores_higher_on_real_rows():
+    """A linear model cannot predict whether two columns are equal."""
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (800, 2))
     real = pd.DataFrame({"a": bits[:, 0], "b": bits[:, 1], "y": np.where(bits[:, 0] == bits[:, 1], "x", "z")})
-    assert "gradient boosting that learnt from it" in evaluate(real, real, target="y").verdict
+    assert "gradient boosting trained on synthetic rows" in evaluate(real, real, target="y").verdict
     straight, test = table_of_classes(400, 400), table_of_classes(300, 300, seed=3)
     scores = evaluate(straight, straight, SCHEMA, target="y", test=test)
-    assert "a linear model that learnt from it" in scores.verdict
+    assert "a linear model trained on synthetic rows" in scores.verdict
 
 
 def test_influences_of_an_auc_are_those_of_delong():
@@ -98,17 +98,17 @@ def test_the_standard_error_is_that_of_fresh_test_rows(measure):
 
     The count is off by more than five standard deviations (a quarter of it) with a chance below 1e-6.
     """
-    rng, far, runs, rows = np.random.default_rng(0), 0, 2000, 400
+    rng, rejected, runs, rows = np.random.default_rng(0), 0, 2000, 400
     for _ in range(runs):
         truth = rng.normal(size=rows)
         one, other = truth / 2 + rng.normal(0, 0.5, rows), truth / 2 + rng.normal(0, 0.5, rows)
         if measure == "auc":
             parts = [influence_on_auc(truth > 0.5, guess) for guess in (one, other)]
-            ranks = [pd.Series(guess).rank()[truth > 0.5].sum() for guess in (one, other)]
+            ranks = [rankdata(guess)[truth > 0.5].sum() for guess in (one, other)]
             positives = int((truth > 0.5).sum())
             difference = (ranks[0] - ranks[1]) / (positives * (rows - positives))
         else:
             parts = [influence_on_r2(truth, guess) for guess in (one, other)]
             difference = (((truth - other) ** 2).mean() - ((truth - one) ** 2).mean()) / truth.var()
-        far += abs(difference) > norm.ppf(0.975) * standard_error(*parts)
-    assert abs(far - 0.05 * runs) < 5 * sqrt(runs * 0.05 * 0.95)
+        rejected += abs(difference) > norm.ppf(0.975) * standard_error(*parts)
+    assert abs(rejected - 0.05 * runs) < 5 * sqrt(runs * 0.05 * 0.95)

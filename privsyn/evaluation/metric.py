@@ -1,0 +1,128 @@
+"""Metric and Score: how a number is computed from a comparison, and how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import nan
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from privsyn.marginals.domain import Records
+from privsyn.marginals.types import Floats
+
+if TYPE_CHECKING:
+    from privsyn.evaluation.comparison import Comparison
+
+TABLES = {"synthetic": "synthetic", "real": "real", "held_out": "held out", "independent": "independent"}
+"""The tables that have a score, and their labels."""
+
+STANDARD_ERRORS = 2
+"""A model that is better on synthetic rows than on real ones by more standard errors is not credible."""
+
+SHARE = "share of rows"
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number of the synthetic table, with the same number of reference tables. NaN where undefined.
+
+    Parameters
+    ----------
+    synthetic : float
+        The synthetic table.
+    real : float
+        As many real rows, sampled with replacement: no table of that size is expected to be better. For a
+        model: trained on real rows.
+    held_out : float
+        Held-out real rows, compared with the other real rows.
+    independent : float
+        A table with the correct distribution of each column and no dependence. For a model: a prediction that
+        uses no other column.
+    standard_error : float
+        Of `synthetic` - `real` over the choice of the test rows, for the AUC and R2 of a model.
+    """
+
+    synthetic: float
+    real: float = nan
+    held_out: float = nan
+    independent: float = nan
+    standard_error: float = nan
+
+    @property
+    def is_implausible(self) -> bool:
+        """Whether a model is significantly worse if trained on real rows."""
+        return self.synthetic - self.real > STANDARD_ERRORS * self.standard_error
+
+    def by_table(self) -> dict[str, float]:
+        """Return the number of each table, by its label."""
+        return {label: getattr(self, name) for name, label in TABLES.items()}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that compares a synthetic table with the real one.
+
+    Parameters
+    ----------
+    label : str
+        Its name in tables and plots.
+    compute : callable
+        Returns the `Score` of a `Comparison`; NaN where the metric does not apply.
+    group : str
+        The section of the report that shows it.
+    unit : str
+    better : "lower", "higher" or "neither"
+    origin : float
+        Where its scale begins in the report: 0.5 for an AUC.
+    headline : bool
+        Whether the plot of a sweep shows it.
+    """
+
+    label: str
+    compute: Callable[[Comparison], Score]
+    group: str = "Other metrics"
+    unit: str = SHARE
+    better: Literal["lower", "higher", "neither"] = "lower"
+    origin: float = 0.0
+    headline: bool = False
+
+    @property
+    def hint(self) -> str:
+        """The unit, and which values are better."""
+        return self.unit if self.better == "neither" else f"{self.unit}; {self.better} is better"
+
+
+def mean_and_max(
+    name: str,
+    label: str,
+    errors: Callable[[Comparison], Mapping[str, Floats]],
+    *,
+    group: str,
+    unit: str = SHARE,
+    mean: str = "mean error",
+    headline: bool = False,
+) -> dict[str, Metric]:
+    """Return the metrics ``name_mean`` and ``name_max`` of several errors, such as one for each pair."""
+
+    def summary(reduce: Callable[[Floats], np.floating]) -> Callable[[Comparison], Score]:
+        def compute(comparison: Comparison) -> Score:
+            found = comparison.once(errors)
+            return Score(**{t: float(reduce(values)) if len(values) else nan for t, values in found.items()})
+
+        return compute
+
+    return {
+        f"{name}_mean": Metric(f"{label}, {mean}", summary(np.mean), group, unit, headline=headline),
+        f"{name}_max": Metric(f"{label}, largest", summary(np.max), group, unit),
+    }
+
+
+def for_each_table(measure: Callable[[Records, Records], float]) -> Callable[[Comparison], Score]:
+    """Return a `Metric.compute` that applies `measure` to the real records and those of each other table."""
+    return lambda comparison: Score(
+        **comparison.compare(
+            lambda real, others: {name: measure(real.records, t.records) for name, t in others.items()}
+        )
+    )

@@ -1,0 +1,94 @@
+"""The methods by name: how each one learns from a private table and makes records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from privsyn.inference.fitted import Fitted
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.structural_zeros import StructuralZeros
+from privsyn.methods import default
+from privsyn.methods.facts import PublicFacts
+from privsyn.methods.paper import learn as paper
+from privsyn.methods.paper.synthesise import synthesise_as_published
+from privsyn.private.accounting import Accounting
+from privsyn.private.measure import PrivateTable
+from privsyn.progress import Progress
+from privsyn.synthesis.synthesise import synthesise
+
+MethodName = Literal["default", "published"]
+
+
+class Learn(Protocol):
+    """Put questions to the private table and make the answers consistent.
+
+    `rho` is the budget for one row, and all of it is spent. `rng` serves computations on released answers. It
+    draws no noise.
+    """
+
+    def __call__(  # noqa: D102
+        self,
+        private: PrivateTable,
+        rho: float,
+        rng: np.random.Generator,
+        report: Progress,
+        facts: PublicFacts,
+    ) -> Fitted: ...
+
+
+class Synthesise(Protocol):
+    """Make `n` records whose counts are as close as possible to those of the one-ways and the tables."""
+
+    def __call__(  # noqa: D102
+        self,
+        domain: Domain,
+        one_ways: tuple[Marginal, ...],
+        tables: tuple[Marginal, ...],
+        n: int,
+        rng: np.random.Generator,
+        *,
+        progress: Progress | None,
+        zeros: StructuralZeros,
+    ) -> Records: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """An algorithm from private rows to records.
+
+    Parameters
+    ----------
+    name : str
+        Its key in `METHODS` and its name in saved models.
+    learn : Learn
+    synthesise : Synthesise
+    accounting : "gaussian", "zcdp" or "classical", optional
+        How the budget is accounted. Default: the tightest accounting that holds for the noise.
+    fine_cells : bool
+        Whether numbers and times are encoded in fine cells, which `learn` joins to groups.
+    takes_target : bool
+        Whether `learn` can favour the tables that contain a column to be predicted.
+    """
+
+    name: MethodName
+    learn: Learn
+    synthesise: Synthesise
+    accounting: Accounting | None = None
+    fine_cells: bool = True
+    takes_target: bool = True
+
+
+DEFAULT = Method("default", default.learn, synthesise)
+PUBLISHED = Method(
+    "published",
+    paper.learn,
+    synthesise_as_published,
+    accounting="classical",
+    fine_cells=False,
+    takes_target=False,
+)
+METHODS: dict[str, Method] = {method.name: method for method in (DEFAULT, PUBLISHED)}

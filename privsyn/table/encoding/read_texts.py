@@ -1,0 +1,56 @@
+"""Read the cells of a CSV, which are text, in the dtype that their column calls for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.table.encoding.parsing import clock_seconds, moments, numbers, span_seconds
+from privsyn.table.schema.columns import Column, Numerical, Ordinal
+from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.time_columns import Datetime, Duration, Time
+
+
+def _read_numbers(column: Numerical, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    if not spelling.spells_plainly:
+        texts = [None if text is None else spelling.plain_number(text) for text in texts]
+    read = numbers(texts)
+    if not column.is_whole:
+        return pd.Series(read)
+    missing = np.isnan(read)  # a number that is too large stays large, which is all that its bounds need
+    whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))
+    return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
+
+
+def _read_dates(column: Datetime, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    return pd.Series(moments(texts, column.format))
+
+
+def _read_times(column: Time, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    seconds = clock_seconds(texts)
+    times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
+    return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
+
+
+def _read_durations(column: Duration, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    seconds = span_seconds(texts)
+    return pd.Series(np.nan_to_num(seconds).astype("timedelta64[s]")).mask(np.isnan(seconds))
+
+
+READERS: dict[type[Column], Callable[[Any, Sequence[str | None], CsvFormat], pd.Series]] = {
+    Numerical: _read_numbers,
+    Datetime: _read_dates,
+    Time: _read_times,
+    Duration: _read_durations,
+}
+"""For each kind of column between bounds what reads its cells from the text of a CSV."""
+
+
+def read_texts(column: Ordinal, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+    """Return the cells of a CSV in the dtype that the column calls for; None is a missing cell."""
+    class_ = next(class_ for class_ in type(column).__mro__ if class_ in READERS)
+    return READERS[class_](column, texts, spelling)

@@ -1,0 +1,135 @@
+"""Determined: a column that follows from others by a list."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.types import Floats, keep
+from privsyn.table.enforcement.allowed import AllowedRule, check_row, check_rows, derive_listed, numbers_of
+from privsyn.table.enforcement.rules import Computation, Numbers, Rule, find_rows
+from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.constraint import Columns, Constraint, check_names
+
+
+@dataclass(frozen=True)
+class Determined(Constraint):
+    """A column that follows from others. It is computed, and asks nothing of the private table.
+
+    Parameters
+    ----------
+    column : str
+    by : str or list of str
+    mapping : mapping of a value of `by` to a value of `column`
+        With several columns in `by`, the keys are tuples; combinations that are not listed do not occur. A
+        list of rows, each with the values of `by` and then that of `column`, does as well.
+
+    Examples
+    --------
+    >>> Determined("country", "city", {"Oslo": "Norway", "Rome": "Italy"}).rows
+    (('Oslo', 'Norway'), ('Rome', 'Italy'))
+    """
+
+    column: str
+    by: str | Sequence[str]
+    mapping: Mapping[Any, Hashable] | Sequence[Sequence[Hashable]]
+
+    def __post_init__(self) -> None:
+        by = check_names("by", (self.by,) if isinstance(self.by, str) else self.by)
+        object.__setattr__(self, "by", by)
+        check_names("column and by", self.columns)
+        rows: Any = self.mapping
+        if isinstance(rows, Mapping):
+            rows = [((key,) if len(by) == 1 else check_row(key)) + (value,) for key, value in rows.items()]
+        rows = check_rows(rows, self.columns)
+        if len({row[:-1] for row in rows}) < len(rows):
+            raise InputError(f"the mapping gives one key two values of {self.column!r}: drop one")
+        object.__setattr__(self, "mapping", rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns in `by`, and last the column that they determine."""
+        return (*self.by, self.column)
+
+    @property
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        """The mapping as rows: the values of `by`, and last that of `column`."""
+        return self.mapping  # type: ignore[return-value]
+
+    @property
+    def computes(self) -> str:
+        """The column that is determined."""
+        return self.column
+
+    def derive(self, columns: Columns) -> Columns:
+        """Fill in the lists and bounds that the mapping makes public."""
+        return derive_listed(columns, self.columns, self.rows)
+
+    def check(self, columns: Columns) -> None:
+        """Refuse a mapping from one column that leaves out one of its values."""
+        first, column = self.by[0], columns[self.by[0]]
+        if len(self.by) == 1:
+            if not isinstance(column, Categorical) or column.values is None:
+                raise InputError(f"{first!r} has no list of values: map from a categorical column")
+            keys = {row[0] for row in self.rows}
+            left = [value for value in column.values if value not in keys]
+            if left:
+                raise InputError(f"the mapping has no {self.column!r} for {first!r} = {safe_repr(left[0])}")
+        for name in self.by:
+            if columns[name].nullable and not columns[self.column].nullable:
+                raise InputError(
+                    f"{name!r} may be missing, and {self.column!r} with it: give both the same nullable"
+                )
+
+    def rules(self, columns: Columns) -> list[Rule]:
+        """Allow only the listed combinations of several columns; one column has all its values listed."""
+        if len(self.by) == 1:
+            return []
+        keys = [row[:-1] for row in self.rows]
+        return [AllowedRule(tuple(self.by), numbers_of(columns, self.by, keys))]
+
+    def computation(self, columns: Columns) -> LookUp:
+        """Return the table in which the column is looked up."""
+        rows = numbers_of(columns, self.columns, self.rows)
+        return LookUp(self.column, tuple(self.by), rows[:, :-1], rows[:, -1])
+
+    def to_plain(self, listed: Collection[str]) -> dict[str, Any]:
+        """Write a mapping with text keys as a mapping, any other as rows: JSON has no other keys."""
+        plain = super().to_plain(listed)
+        if len(self.by) == 1:
+            plain["by"] = self.by[0]
+            if all(isinstance(row[0], str) for row in plain["mapping"]):
+                plain["mapping"] = dict(plain["mapping"])
+        return plain
+
+
+@dataclass(frozen=True, eq=False)
+class LookUp(Computation):
+    """A column that is looked up in a list.
+
+    Parameters
+    ----------
+    column : str
+    by : tuple of str
+    keys : array of shape (rows, len(by))
+    values : array of shape (rows,)
+    """
+
+    column: str
+    by: tuple[str, ...]
+    keys: Floats
+    values: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "keys", "values", dtype=np.float64)
+        if self.keys.shape != (len(self.values), len(self.by)):
+            raise ValueError(f"keys {self.keys.shape} for {len(self.values)} values by {self.by}")
+
+    def make(self, numbers: Numbers) -> Floats:
+        """Return the value of each row, NaN where a key is missing."""
+        places = find_rows(self.keys, np.stack([numbers[name] for name in self.by], axis=1))
+        return np.where(places < 0, np.nan, self.values[places])

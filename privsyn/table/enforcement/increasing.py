@@ -1,0 +1,177 @@
+"""Increasing: columns of which none lies above the next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from privsyn.errors import InputError
+from privsyn.marginals.types import Floats, Integers, Mask
+from privsyn.table.enforcement.draws import Cells, DrawnRows
+from privsyn.table.enforcement.rules import Numbers, Rule
+from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.validation import flag
+
+SWAP_ROUNDS = 12
+"""Times that all rows are paired, over all columns."""
+
+
+@dataclass(frozen=True)
+class Increasing(Constraint):
+    """Columns of numbers, or of dates, of which none lies above the next in any row.
+
+    Parameters
+    ----------
+    columns : list of str
+    strict : bool
+        Whether each lies below the next.
+
+    Examples
+    --------
+    >>> Increasing(["ordered", "sent", "delivered"]).strict
+    False
+    """
+
+    columns: Sequence[str]
+    strict: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", check_names("columns", self.columns))
+        if len(self.columns) < 2:
+            raise InputError("increasing needs at least two columns")
+        object.__setattr__(self, "strict", flag("strict", self.strict))
+
+    def derive(self, columns: Columns) -> Columns:
+        """Refuse columns that cannot be compared."""
+        ordered = [columns[name] for name in self.columns]
+        if not isinstance(ordered[0], Ordinal) or len({type(column) for column in ordered}) > 1:
+            raise InputError("columns that increase are all numerical, or all dates")
+        return {}
+
+    def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
+        """Widen the bounds that were found under privacy to those of all the columns."""
+        widened: dict[str, Any] = {name: columns[name] for name in self.columns if name in found}
+        if not widened:
+            return {}
+        public: list[Any] = [columns[name] for name in self.columns if columns[name].is_public]
+        low, high = min(column.low for column in public), max(column.high for column in public)
+        return {name: replace(column, low=low, high=high) for name, column in widened.items()}
+
+    def check(self, columns: Columns) -> None:
+        """Refuse a column that begins above the end of a later one."""
+        scales = _scales(columns, self.columns)
+        ends = [columns[name].bounds for name in self.columns]
+        for j, name in enumerate(self.columns):
+            for k in range(j + 1, len(ends)):
+                low, high = ends[j][0] * scales[j], ends[k][1] * scales[k]
+                if low > high or (self.strict and low == high):
+                    raise InputError(
+                        f"{name!r} begins above the end of {self.columns[k]!r}: change the bounds"
+                    )
+
+    def rules(self, columns: Columns) -> list[Rule]:
+        """Return the one rule that keeps the order."""
+        return [IncreasingRule(tuple(self.columns), self.strict, _scales(columns, self.columns))]
+
+
+def _scales(columns: Columns, names: Sequence[str]) -> tuple[float, ...]:
+    """Return the common units in one unit of each column."""
+    return tuple(cast(Ordinal, columns[name]).scale for name in names)
+
+
+@dataclass(frozen=True, eq=False)
+class IncreasingRule(Rule):
+    """Numbers of which none lies above the next.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    strict : bool
+        Whether equal numbers break the rule.
+    scales : tuple of float
+        The common units in one unit of each column: for times, seconds.
+    """
+
+    columns: tuple[str, ...]
+    strict: bool
+    scales: tuple[float, ...]
+
+    def _swap(self, rows: DrawnRows, rng: np.random.Generator) -> None:
+        """Pair the rows of one group at random; swap their numbers where more rows then keep the rule."""
+        free = [name for name in self.columns if rows.is_free(name)]
+        for turn in range(SWAP_ROUNDS if free else 0):
+            name = free[turn % len(free)]
+            missing = np.isnan(rows.numbers[name])
+            groups = np.where(missing, -1, rows.cells[name].groups[rows.codes[name]])
+            order = np.argsort(groups + rng.random(len(groups)))
+            one, two = order[0:-1:2], order[1::2]
+            pairs = {other: (rows.numbers[other][one], rows.numbers[other][two]) for other in self.columns}
+            before = self._kept_of_pairs(pairs)
+            pairs[name] = pairs[name][::-1]
+            better = (groups[one] == groups[two]) & (self._kept_of_pairs(pairs) > before)
+            rows.numbers[name][one[better]] = pairs[name][0][better]
+            rows.numbers[name][two[better]] = pairs[name][1][better]
+
+    def _kept_of_pairs(self, pairs: Mapping[str, tuple[Floats, Floats]]) -> Integers:
+        """Return how many rows of each pair keep the rule: 0, 1 or 2."""
+        one, two = (self.holds({name: both[k] for name, both in pairs.items()}) for k in (0, 1))
+        return one.astype(np.int64) + two
+
+    def _step(self, rows: DrawnRows, name: str, scale: float) -> float:
+        """Return by how much a number must lie above the one before it."""
+        if not self.strict or name not in rows.cells:
+            return 0.0
+        return rows.cells[name].grid.step * scale  # type: ignore[union-attr]  # only ordered columns increase
+
+    def holds(self, numbers: Numbers) -> Mask:
+        """Return where each number lies above all before it; missing numbers are left out."""
+        kept, before = np.array(True), np.array(-np.inf)
+        for name, scale in zip(self.columns, self.scales, strict=True):
+            number = numbers[name] * scale
+            kept = kept & ~(number <= before if self.strict else number < before)
+            before = np.fmax(before, number)
+        return np.asarray(kept)
+
+    def possible(self, cells: list[Cells]) -> Mask:
+        """Return where the largest number of each later group lies above the least of the earlier ones."""
+        kept, before = np.array(True), np.array(-np.inf)
+        for axis, (c, scale) in enumerate(zip(cells, self.scales, strict=True)):
+            shape = [-1 if axis == other else 1 for other in range(len(cells))]
+            low, high = (end.reshape(shape) * scale for end in c.reach)
+            kept = kept & ~(high <= before if self.strict else high < before)
+            before = np.fmax(before, low)
+        return np.broadcast_to(kept, [c.merged for c in cells])
+
+    def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
+        """Swap numbers with rows of the same groups, then draw what still breaks the rule within its groups.
+
+        Swapping changes the count of no value. To sort a row's own numbers would: those of the first column
+        would crowd at the lower ends of their groups.
+        """
+        self._swap(rows, rng)
+        at = at[~self.holds({name: rows.numbers[name][at] for name in self.columns})]
+        scales = np.array(self.scales)[:, np.newaxis]
+        room = [rows.room(name, at) for name in self.columns]
+        lows, highs = (np.stack([side[k] for side in room]) * scales for k in (0, 1))
+        steps = [self._step(rows, name, scale) for name, scale in zip(self.columns, self.scales, strict=True)]
+        tops, above = highs.copy(), np.full(len(at), np.inf)
+        for j in range(len(tops) - 1, -1, -1):
+            tops[j] = np.minimum(tops[j], above)  # NaN stays NaN
+            above = np.fmin(above, tops[j] - (steps[j - 1] if j else 0.0))
+        ordered = np.sort(np.stack([rows.numbers[name][at] for name in self.columns]) * scales, axis=0)
+        fits = ((ordered >= lows) & (ordered <= highs)).all(axis=0)
+        if self.strict:
+            fits &= (np.diff(ordered, axis=0) > 0).all(axis=0)
+        floor = np.full(len(at), -np.inf)
+        for j, name in enumerate(self.columns):
+            number = rows.numbers[name][at]
+            if rows.is_free(name):
+                lowest = np.fmax(lows[j], floor + steps[j]) / self.scales[j]
+                new = rows.cells[name].draw(lowest, tops[j] / self.scales[j], rng)
+                new = np.where(fits, ordered[j] / self.scales[j], new)
+                number = rows.numbers[name][at] = np.where(np.isnan(new), number, new)
+            floor = np.fmax(floor, number * self.scales[j])

@@ -1,0 +1,134 @@
+"""Total: a column that is the sum of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.types import Floats
+from privsyn.table.enforcement.rules import Computation, Numbers, Rule
+from privsyn.table.schema.columns import Coded, Numerical
+from privsyn.table.schema.constraint import Columns, Constraint, check_names
+
+ROUNDING = 1e-6
+"""Relative error of a sum of reals that still counts as equal: a column may hold single precision."""
+
+
+@dataclass(frozen=True)
+class Total(Constraint):
+    """A column of numbers that is the sum of others. It is computed, and asks nothing of the private table.
+
+    Parameters
+    ----------
+    column : str
+    of : list of str, or mapping of str to number
+        The parts, each with its factor; -1 subtracts a part. The total is missing where a part is.
+
+    Examples
+    --------
+    >>> Total("net", {"gross": 1, "tax": -1}).columns
+    ('gross', 'tax', 'net')
+    """
+
+    column: str
+    of: Sequence[str] | Mapping[str, float]
+    derives_last: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        factors = (
+            dict(self.of) if isinstance(self.of, Mapping) else dict.fromkeys(check_names("of", self.of), 1)
+        )
+        for name, factor in factors.items():
+            if isinstance(factor, bool) or not isinstance(factor, int | float) or not np.isfinite(factor):
+                raise InputError(f"the factor of part {name!r} is a number, not {safe_repr(factor)}")
+        object.__setattr__(self, "of", MappingProxyType(factors))
+        check_names("column and of", self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The parts, and last the total."""
+        return (*self.of, self.column)
+
+    @property
+    def factors(self) -> Mapping[str, float]:
+        """The factor of each part."""
+        return self.of  # type: ignore[return-value]
+
+    @property
+    def computes(self) -> str:
+        """The total."""
+        return self.column
+
+    def derive(self, columns: Columns) -> Columns:
+        """Return the total with the bounds that follow from its parts."""
+        total: Any = columns[self.column]
+        parts: dict[str, Any] = {name: columns[name] for name in self.factors}
+        for name, part in {self.column: total, **parts}.items():
+            if not isinstance(part, Numerical):
+                raise InputError(f"column {name!r} is not numerical: a total and its parts are")
+        if not all(part.is_public for part in parts.values()):
+            if total.is_public:
+                raise InputError(f"leave out the bounds of {self.column!r}, or give those of all its parts")
+            return {}
+        ends = [sorted((n * parts[name].low, n * parts[name].high)) for name, n in self.factors.items()]
+        low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
+        decimals = self._decimals(columns)
+        if decimals is not None:
+            low, high = round(low, decimals), round(high, decimals)
+        low, high = (int(low), int(high)) if decimals == 0 else (float(low), float(high))
+        if not total.is_public:
+            return {self.column: replace(total, low=low, high=high)}
+        if total.integer and decimals != 0:
+            raise InputError(f"{self.column!r} is whole, but not all its parts are: give integer or decimals")
+        if low < total.low or high > total.high:
+            raise InputError(
+                f"by its parts {self.column!r} goes from {low} to {high}, beyond its bounds {total.low} to "
+                f"{total.high}: widen them, or leave them out"
+            )
+        return {}
+
+    def rules(self, columns: Columns) -> list[Rule]:
+        """Return no rule: the column is computed."""
+        return []
+
+    def computation(self, columns: Columns) -> SumOf:
+        """Return the sum."""
+        parts, factors = tuple(self.factors), tuple(self.factors.values())
+        return SumOf(self.column, parts, factors, self._decimals(columns))
+
+    def _decimals(self, columns: Columns) -> int | None:
+        """Return how many decimals the sum has, None if it is real."""
+        most = 0
+        for name, factor in self.factors.items():
+            decimals = columns[name].fixed_decimals
+            if float(factor) != round(factor) or decimals is None:
+                return None
+            most = max(most, decimals)
+        return most
+
+
+@dataclass(frozen=True, eq=False)
+class SumOf(Computation):
+    """A column that is a sum of others, each times its factor."""
+
+    column: str
+    by: tuple[str, ...]
+    factors: tuple[float, ...]
+    decimals: int | None
+
+    def make(self, numbers: Numbers) -> Floats:
+        """Return the sum of each row, NaN where a part is missing."""
+        total = sum((numbers[name] * n for name, n in zip(self.by, self.factors, strict=True)), np.array(0.0))
+        return total if self.decimals is None else np.round(total, self.decimals) + 0.0
+
+    def tolerance(self, column: Coded, numbers: Numbers) -> Floats:
+        """Allow for the rounding of each part if the sum is real."""
+        if column.fixed_decimals is not None:
+            return super().tolerance(column, numbers)
+        sizes = (abs(n * numbers[name]) for name, n in zip(self.by, self.factors, strict=True))
+        return ROUNDING * sum(sizes, np.array(0.0))

@@ -1,0 +1,100 @@
+"""Parquet files, and folders of these as one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privsyn.errors import InputError, replace_errors
+from privsyn.files import check_file
+from privsyn.table.io.arrow import public_columns, public_schema
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether there is such a folder. A text that cannot be a path is none."""
+    with suppress(OSError, ValueError):
+        return path.is_dir()
+    return False
+
+
+def parts_of(path: Path) -> tuple[Path, ...]:
+    """Return the files of a table: the file itself, or all Parquet files in a folder, by name."""
+    if not is_folder(path):
+        return (path,)
+    files = sorted(file for file in _files(path) if file.suffix == ".parquet")
+    if not files:
+        raise InputError(f"{path}: is a folder without a file that ends in .parquet")
+    if any("=" in name for file in files for name in file.relative_to(path).parts[:-1]):
+        raise InputError(
+            f"{path}: its folders name values of a column:"
+            " give pyarrow.dataset.dataset(path, partitioning='hive')"
+        )
+    return tuple(files)
+
+
+def left_out(path: Path) -> tuple[Path, ...]:
+    """Return the files in a folder that are not read, by name, without hidden ones."""
+    return (
+        tuple(sorted(file for file in _files(path) if file.suffix != ".parquet")) if is_folder(path) else ()
+    )
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield all files in a folder and its subfolders, but those that begin with a dot or an underscore.
+
+    A folder that cannot be read is refused. Without it, part of a table would pass for the whole.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})")
+
+    for inside, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        files = (Path(inside, name) for name in names if name[0] not in "._")
+        yield from (file for file in files if file.is_file())
+
+
+def parquet_schema(files: Sequence[Path]) -> pa.Schema:
+    """Return the schema of the first file of a table; refuse files of other columns or types.
+
+    Files may differ in what depends on their rows: metadata, an index, the width of a dictionary's indices.
+    """
+    schemas = [_schema_of(file) for file in files]
+    columns = public_schema(schemas[0])
+    for file, schema in zip(files, schemas, strict=True):
+        if not public_schema(schema).equals(columns):
+            raise InputError(f"{file}: other columns or types than {files[0].name}: write all files alike")
+    return schemas[0]
+
+
+def _schema_of(path: Path) -> pa.Schema:
+    check_file(path)
+    with replace_errors(_damaged(path)), pq.ParquetFile(path) as file:
+        return file.schema_arrow
+
+
+def read_parquet(files: Sequence[Path]) -> pa.Table:
+    """Return the rows of Parquet files of one schema."""
+    parquet_schema(files)  # refuses files that differ
+    return pa.concat_tables([_read(file) for file in files])
+
+
+def _read(path: Path) -> pa.Table:
+    with replace_errors(_damaged(path)), pq.ParquetFile(path) as file:
+        return public_columns(file.read())
+
+
+def walk_parquet(files: Sequence[Path], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of Parquet files in batches of at most `rows`."""
+    for path in files:
+        with replace_errors(_damaged(path)), pq.ParquetFile(path, buffer_size=2**20) as file:
+            yield from file.iter_batches(rows)
+
+
+def _damaged(path: Path) -> str:
+    return f"{path}: not a Parquet file, or a damaged one"

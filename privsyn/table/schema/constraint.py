@@ -1,0 +1,185 @@
+"""Constraint: what every kind of constraint can do, the registry of kinds, and their form in a schema file.
+
+Each kind is one file of `privsyn.table.enforcement`, and one line of `privsyn.table`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.plain_values import plain_value, read_typed, typed_value
+
+if TYPE_CHECKING:
+    from privsyn.table.enforcement.rules import Computation, Rule
+
+Columns = Mapping[str, Coded]
+
+
+class Constraint(ABC):
+    """A public fact that holds in every row.
+
+    Each kind is a frozen dataclass whose fields are the settings in a schema file. A setting that holds
+    values of columns is a mapping by column name, or a tuple of rows with one value for each of `columns`.
+
+    A row with a missing cell in one of `columns` keeps the constraint, unless it names missing (None).
+    """
+
+    columns: Sequence[str]
+    """The columns that the constraint is about."""
+
+    derives_last: ClassVar[bool] = False
+    """Whether `derive` needs what all other constraints derive."""
+
+    @property
+    def computes(self) -> str | None:
+        """The column that is computed from the others, if there is one. It costs no budget."""
+        return None
+
+    def derive(self, columns: Columns) -> Columns:
+        """Return the columns that become public by the constraint; raise `InputError` if it cannot hold."""
+        return {}
+
+    def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
+        """Return the `found` columns that need more values or wider bounds for the constraint to make sense.
+
+        The values or bounds of the columns `found` were discovered under privacy.
+        """
+        return {}
+
+    def check(self, columns: Columns) -> None:  # noqa: B027  # a kind may have nothing to check
+        """Raise `InputError` if the constraint contradicts the columns, all of which are public."""
+
+    @abstractmethod
+    def rules(self, columns: Columns) -> list[Rule]:
+        """Return the rules that rows must keep, on the numbers of the columns."""
+
+    def computation(self, columns: Columns) -> Computation:
+        """Return how the column `computes` follows from the others."""
+        raise NotImplementedError(f"{type(self).__name__} computes no column")
+
+    def to_plain(self, listed: Collection[str]) -> dict[str, Any]:
+        """Return the settings that differ from their defaults, as mappings, lists, text and numbers.
+
+        Values of the `listed` columns are written with their type, because a list of values has none.
+        """
+        kind = kind_of(self)
+
+        def write(name: str, value: Any) -> Any:
+            return _each(partial(typed_value if name in listed else plain_value, kind), value)
+
+        plain: dict[str, Any] = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            if isinstance(value, Mapping):
+                plain[field.name] = {name: write(name, each) for name, each in value.items()}
+            elif isinstance(value, tuple) and all(isinstance(row, tuple) for row in value):
+                plain[field.name] = [list(map(write, self.columns, row)) for row in value]
+            else:
+                plain[field.name] = plain_value(kind, value)
+        return plain
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings cannot be copied or pickled; plain ones can.
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        plain = {
+            name: dict(value) if isinstance(value, MappingProxyType) else value
+            for name, value in settings.items()
+        }
+        return _rebuild, (type(self), plain)
+
+
+CONSTRAINTS: dict[str, type[Constraint]] = {}
+"""Each kind of constraint by its name in a schema file."""
+
+
+def kind_of(constraint: Constraint) -> str:
+    """Return the name of the kind of a constraint in a schema file."""
+    return next(kind for kind, class_ in CONSTRAINTS.items() if type(constraint) is class_)
+
+
+def constraint_to_plain(constraint: Constraint, listed: Collection[str] = ()) -> dict[str, Any]:
+    """Return a constraint as plain data that YAML and JSON can hold.
+
+    >>> from privsyn import Determined, Total
+    >>> constraint_to_plain(Total("net", {"gross": 1, "tax": -1}))
+    {'kind': 'total', 'column': 'net', 'of': {'gross': 1, 'tax': -1}}
+    >>> constraint_to_plain(Determined("text", "score", {1: "Low", 2: "High"}))["mapping"]
+    [[1, 'Low'], [2, 'High']]
+    """
+    return {"kind": kind_of(constraint), **constraint.to_plain(listed)}
+
+
+def constraint_from_plain(place: int, plain: object) -> Constraint:
+    """Return the constraint that `constraint_to_plain` or a person wrote.
+
+    Parameters
+    ----------
+    place : int
+        Where it stands in the list of constraints, counted from 1.
+    plain : mapping
+
+    Examples
+    --------
+    >>> constraint_from_plain(1, {"kind": "increasing", "columns": ["start", "end"]})
+    Increasing(columns=('start', 'end'), strict=False)
+    """
+    try:
+        kind = plain.get("kind") if isinstance(plain, Mapping) else None
+        if not isinstance(kind, str) or kind not in CONSTRAINTS:
+            raise InputError(f"it is a mapping whose kind is one of {', '.join(CONSTRAINTS)}")
+        settings = {str(key): value for key, value in plain.items() if key != "kind"}  # type: ignore[attr-defined]
+        known = {field.name: field.default is MISSING for field in fields(CONSTRAINTS[kind])}  # type: ignore[arg-type]
+        for key in settings:
+            if key not in known:
+                raise InputError(f"{safe_repr(key)} is not known here: allowed are {', '.join(known)}")
+        for key, required in known.items():
+            if required and key not in settings:
+                raise InputError(f"{key!r} is missing")
+        return CONSTRAINTS[kind](**{key: _read_setting(value) for key, value in settings.items()})
+    except InputError as error:
+        raise InputError(f"constraint {place}: {error}") from None
+
+
+def check_names(what: str, names: object) -> tuple[str, ...]:
+    """Return a list of distinct column names as a tuple; `what` names the setting in the error."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise InputError(f"{what}: give a list of column names")
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise InputError(f"{what}: give different column names, as text")
+    return tuple(names)
+
+
+def python_value(value: Any) -> Any:
+    """Return a NumPy scalar as a value of Python's own types, and any other value unchanged."""
+    if isinstance(value, np.datetime64 | np.timedelta64):  # in nanoseconds their item() is a bare number
+        return value.astype(f"{value.dtype.str[1:3]}[us]").item()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _rebuild(class_: type[Constraint], settings: dict[str, Any]) -> Constraint:
+    return class_(**settings)
+
+
+def _each(do: Callable[[Any], Any], values: Any) -> Any:
+    """Apply a function to one value, to each of several, or to the ends of a range."""
+    if isinstance(values, Mapping) and set(values) <= {"low", "high"}:
+        return {end: do(value) for end, value in values.items()}
+    return [do(value) for value in values] if isinstance(values, list | tuple) else do(values)
+
+
+def _read_setting(setting: Any) -> Any:
+    """Read the typed values in a mapping by column name or by key, or in a list of rows."""
+    if isinstance(setting, Mapping):
+        return {key: _each(read_typed, value) for key, value in setting.items()}
+    return [_each(read_typed, row) for row in setting] if isinstance(setting, list | tuple) else setting

@@ -1,0 +1,45 @@
+"""The examples of docs/extending.md run, and their registrations end with the test."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from privsyn import PrivSyn, Schema, load
+from privsyn.evaluation.registry import METRICS
+from privsyn.table.encoding.choose_encoder import ENCODERS
+from privsyn.table.encoding.read_texts import READERS
+from privsyn.table.schema.columns import COLUMNS
+from privsyn.table.schema.constraint import CONSTRAINTS
+
+PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """A module to run the blocks in: dataclasses look up their module by its name."""
+    registries = [COLUMNS, CONSTRAINTS, ENCODERS, READERS, METRICS]
+    before = [dict(registry) for registry in registries]
+    module = ModuleType("extending")
+    monkeypatch.setitem(sys.modules, "extending", module)
+    yield module
+    for registry, entries in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(entries)
+
+
+def test_the_examples_on_extending_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 6
+    for block in blocks:
+        exec(compile(block, "docs/extending.md", "exec"), module.__dict__)  # noqa: S102
+    module.school.to_csv(tmp_path / "school.csv", index=False)
+    grades = Schema({name: module.Grade() for name in module.school})
+    model = PrivSyn(epsilon=5.0, delta=1e-9, schema=grades, seed=0).fit(tmp_path / "school.csv")
+    model.save(tmp_path / "school.privsyn")
+    assert set(load(tmp_path / "school.privsyn").sample(500)["first"].dropna()) == set("ABCDE")
