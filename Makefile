@@ -23,7 +23,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The pages of docs/ as a site, to be read from site/index.html; and the pictures in them, drawn and taken anew.
+# The pages of docs/ as a site, to be read from site/index.html; and the pictures in them, drawn and taken again.
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
@@ -65,7 +65,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	touch $@
 
-# With what only tests and experiments want: Spark alone is half a gigabyte.
+# With what only tests and experiments need: Spark alone is half a gigabyte.
 $(INSTALLED): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[dask,demo,plot,polars,spark]' --group dev
 	touch $@

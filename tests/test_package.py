@@ -1,4 +1,4 @@
-"""What holds of the package as a whole: its rooms, its names, its dependencies and its version."""
+"""What holds of the package as a whole: its folders, its names, its dependencies and its version."""
 
 from __future__ import annotations
 

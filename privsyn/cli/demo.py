@@ -1,4 +1,4 @@
-"""TODO privsyn.cli.survey."""
+"""`privsyn demo`: run the main commands on a public survey."""
 
 from __future__ import annotations
 

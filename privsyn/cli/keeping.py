@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -80,8 +80,9 @@ def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None)
 def _keep(fitted: PrivSyn, wanted: Path, out: Path) -> tuple[Path | None, Exception | None]:
     """Save the model where it is wanted, or else wherever it can be; what went wrong comes second."""
     failure: Exception | None = None
-    for place in _places(wanted, out):
+    for choose in _places(wanted, out):
         try:
+            place = choose()
             fitted.save(place)
         except Exception as error:  # a model that cannot be saved is no reason to lose the table
             failure = failure or error
@@ -90,10 +91,13 @@ def _keep(fitted: PrivSyn, wanted: Path, out: Path) -> tuple[Path | None, Except
     return None, failure
 
 
-def _places(wanted: Path, out: Path) -> Iterator[Path]:
-    yield wanted
-    yield out.with_name(f"{out.name}.{token_hex(4)}.privsyn")
-    yield Path(tempfile.mkdtemp(prefix="privsyn-")) / f"{out.name}.privsyn"
+def _places(wanted: Path, out: Path) -> tuple[Callable[[], Path], ...]:
+    """Return where a model may go, in order. To choose a place may fail, as for a full temporary folder."""
+    return (
+        lambda: wanted,
+        lambda: out.with_name(f"{out.name}.{token_hex(4)}.privsyn"),
+        lambda: Path(tempfile.mkdtemp(prefix="privsyn-")) / f"{out.name}.privsyn",
+    )
 
 
 def _write_ledger(fitted: PrivSyn, ledger: Path, written: list[Path]) -> Exception | None:

@@ -54,7 +54,7 @@ def synth(
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
     from privsyn.cli.console import progress
-    from privsyn.cli.keeping import check_rescue, kept
+    from privsyn.cli.keeping import check_rescue, kept, rescue_of
     from privsyn.cli.outputs import check_new, check_outputs, check_page, check_table
     from privsyn.cli.rehearsal import rehearse
     from privsyn.errors import InputError
@@ -66,7 +66,8 @@ def synth(
     check_table(data)
     ending_of(out)
     check_excel_safe(out, excel_safe=excel_safe)
-    check_outputs(outputs | {"--report": report}, inputs=(data, schema))
+    rescue = {} if model is not None else {"the rescue model": rescue_of(out)}
+    check_outputs(outputs | {"--report": report} | rescue, inputs=(data, schema))
     check_page("--report", report)
     check_page("--public-report", public_report)
     check_new("--model", model, force=force)

@@ -184,10 +184,11 @@ def _without_invalid(cells: pa.ChunkedArray) -> list[pa.Array]:
 def _fits_categories(kind: pa.DataType) -> bool:
     """Return whether all values of a type can be categories of pandas.
 
-    For other types one cell would decide that they cannot: NaN, -0.0, a date after the year 9999.
+    For other types one cell would decide that they cannot: NaN, -0.0, a date after the year 9999. Arrow has
+    no dictionary encoding for string views, so a missing entry in a dictionary of these would decide it too.
     """
     return bool(
-        str(kind) in ("string", "large_string", "string_view")
+        str(kind) in ("string", "large_string")
         or pa.types.is_boolean(kind)
         or pa.types.is_integer(kind)
         or pa.types.is_binary(kind)
