@@ -29,11 +29,10 @@ from privsyn.cli import console as screen
 from privsyn.cli import outputs as files
 from privsyn.evaluation.report import report as page
 from privsyn.private.ledger import Ledger
-from privsyn.release.release import Release
 from privsyn.studies import error_trace as tracing
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io import read as sources
+from privsyn.table.io import write
 
 SYNTH = ("synth", "data.csv", "out.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 40)
 RESCUE = Path("out.csv.rescue.privsyn")
@@ -41,8 +40,8 @@ KEPT = ("--model", "m.privsyn", "--ledger", "ledger.json")
 EVERYTHING = (*SYNTH, "--report", "r.html", "--public-report", "p.html")
 
 LATER = {
-    "sampling": (Release, "sample"),
-    "writing the table": (sources, "write_blocks"),
+    "sampling": (PrivSyn, "sample"),
+    "writing the table": (write, "write_blocks"),
     "the public report": (privsyn, "report"),
     "what is said": (screen, "show_files"),
     "tracing": (tracing, "trace"),
@@ -229,10 +228,10 @@ def test_a_model_that_cannot_be_read_back_is_not_called_saved(tmp_path, monkeypa
 
 
 SLOW = """
-import time; from privsyn.release.release import Release
+import time; from privsyn import PrivSyn
 def blocks(*_, **__):
     print("paid", flush=True); time.sleep(60); yield
-Release.sample_blocks = blocks
+PrivSyn.sample_blocks = blocks
 """
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 

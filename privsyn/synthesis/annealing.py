@@ -76,6 +76,8 @@ def finish(
     """
     if not tables or not len(start):
         return start
+    # Nominal columns are left free: held to them, no single value could move in a table of few records.
+    one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
     sums = _coarse_sums(tables, one_ways)
     fitted: tuple[Marginal | Coarse, ...] = (*tables, *sums, *one_ways)
     layout = lay_out(start.domain, fitted, together=tightly_coupled(tables), still=still)

@@ -18,7 +18,7 @@ import typer
 from command import CANARY, COLUMNS, Outcome, fill, run, table
 
 import privsyn
-from privsyn import PrivSyn, Release
+from privsyn import PrivSyn
 from privsyn.cli import console as screen
 from privsyn.cli import survey
 from privsyn.private.ledger import Ledger
@@ -380,7 +380,7 @@ def test_what_is_cheap_is_checked_before_the_work(out, folder, capsys, monkeypat
 
 def test_a_table_that_is_there_survives_a_failure(folder, capsys, monkeypatch):
     Path("out.csv").write_text("old")
-    monkeypatch.setattr(Release, "sample_blocks", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(PrivSyn, "sample_blocks", lambda *_, **__: 1 / 0)
     line(run(capsys, *SYNTH, "--model", "m.privsyn"), 1)
     assert Path("out.csv").read_text() == "old"
 

@@ -12,6 +12,7 @@ from privsyn.evaluation.report.levels import Levels
 from privsyn.inference.binning import Axis
 from privsyn.inference.higher_order import Unexplained
 from privsyn.inference.pairs import Pairs
+from privsyn.inference.smoothing import Smoother
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
@@ -45,11 +46,18 @@ def test_what_is_kept_follows_no_change_of_what_was_given_and_cannot_be_changed(
             array[0] = 1.0
 
 
+def pairs(*left):
+    return Pairs(4.0, (), (TABLE,), left, np.ones(1), Smoother(()))
+
+
 GIVEN = {
     "Axis": lambda array: (Axis(array, 1), "widths"),
     "Possible": lambda array: (StructuralZeros(((SQUARE.project(("a",)), array > 0),)), "masks"),
     "Unexplained": lambda array: (Unexplained(TABLE, 1.0, np.resize(array, 36)), "likelihood"),
-    "Pairs": lambda array: (Pairs(4.0, (), (TABLE,), (np.resize(array, (2, 2)),)), "left"),
+    "Pairs": lambda array: (
+        Pairs(4.0, (), (TABLE,), (np.resize(array, (2, 2)),), np.ones(1), Smoother(())),
+        "left",
+    ),
     "Span": lambda array: (Span(array, array, missing=False), "lows"),
     "Levels": lambda array: (Levels(("x", "y"), array.astype(int) % 2), "of_code"),
     "Queries": lambda array: (Queries(*[np.resize(array, (2, 3)).astype(int)] * 3), "first"),
@@ -73,13 +81,19 @@ def test_so_each_value_object_does(kind):
         (lambda: StructuralZeros(((SQUARE, np.ones(4, np.bool_)),)), "over a domain of"),
         (lambda: Unexplained(TABLE, 1.0, np.zeros(3)), "likelihood of shape"),
         (lambda: Unexplained(TABLE, -1.0, np.zeros(36)), "dispersion -1.0"),
-        (lambda: Pairs(4.0, (), (TABLE,), (np.ones(4),)), "the tables' shapes"),
-        (lambda: Pairs(4.0, (), (TABLE,), ()), "the tables' shapes"),
+        (lambda: pairs(np.ones(4)), "the tables' shapes"),
+        (lambda: pairs(), "the tables' shapes"),
         (lambda: Span(np.zeros(2), np.zeros(1), missing=False), "low ends"),
-        (lambda: Cells(np.zeros(2), np.zeros(2), None, np.zeros(3, int), np.ones(2)), "one a code"),
+        (
+            lambda: Cells(np.zeros(2), np.zeros(2), None, np.zeros(3, int), np.ones(2)),
+            "one entry for each",
+        ),
         (lambda: LookUp("c", ("a", "b"), np.zeros((3, 1)), np.zeros(3)), "keys .* for 3 values"),
-        (lambda: Levels(("x",), np.array([0, 1])), "have a label"),
-        (lambda: Queries(np.zeros((2, 3), int), np.zeros((2, 3), int), np.zeros((2, 2), int)), "one for one"),
+        (lambda: Levels(("x",), np.array([0, 1])), "has no label"),
+        (
+            lambda: Queries(np.zeros((2, 3), int), np.zeros((2, 3), int), np.zeros((2, 2), int)),
+            "different shapes",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused_when_it_is_made(make, words):

@@ -74,7 +74,7 @@ class Constraint(ABC):
         kind = kind_of(self)
 
         def write(name: str, value: Any) -> Any:
-            return _each(partial(typed_value if name in listed else plain_value, kind), value)
+            return typed_value(kind, value) if name in listed else plain_value(kind, value)
 
         plain: dict[str, Any] = {}
         for field in fields(self):  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ class Constraint(ABC):
             if value == field.default:
                 continue
             if isinstance(value, Mapping):
-                plain[field.name] = {name: write(name, each) for name, each in value.items()}
+                plain[field.name] = {name: _each(partial(write, name), said) for name, said in value.items()}
             elif isinstance(value, tuple) and all(isinstance(row, tuple) for row in value):
                 plain[field.name] = [list(map(write, self.columns, row)) for row in value]
             else:
