@@ -1,1 +1,1 @@
-"""Noisy answers to consistent tables."""
+"""From noisy answers to consistent tables."""

@@ -7,14 +7,14 @@ from numba import njit
 
 from privsyn.marginals.types import Floats, Ints
 
-LEAST_FITTED = 1e-12  # share of a cell: classes that rule it out altogether do not divide by 0
+LEAST_FITTED = 1e-12  # share of a cell: avoids division by 0 where all classes rule it out
 
 
-@njit(cache=True, fastmath=True)  # sums over classes in any order, so that they are done several at once
+@njit(cache=True, fastmath=True)  # sums over classes may be reordered, so they are vectorised
 def add_class_evidence(
     values: Floats, classes: Floats, observed: Floats, row: int, column: int, evidence: Floats
 ) -> None:
-    """Add to `evidence` how much of each value one pair's table puts down to each class.
+    """Add the expected share of each value in each class, by one pair's table, to `evidence` in place.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ def add_class_evidence(
 
 @njit(cache=True)
 def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
-    """How fast each table's expected error falls at each budget: float64 of shape (tables, budgets).
+    """Return how fast each table's expected error falls at each budget: float64 of shape (tables, budgets).
 
     Parameters
     ----------
     variances : prior variances of the cells of all tables, one table after the other
     ends : of shape (tables,), where each table's cells end
-    rhos : of shape (budgets,)
+    rhos : of shape (budgets,), in zCDP
     """
     falls = np.zeros((len(ends), len(rhos)))
     start = 0
@@ -73,18 +73,18 @@ def smooth_errors(
     priors: Floats,
     rhos: Floats,
 ) -> Floats:
-    """How large each table's expected error is at each budget: float64 of shape (tables, budgets).
+    """Return each table's expected error at each budget: float64 of shape (tables, budgets).
 
     Parameters
     ----------
     axes : of shape (tables, 2), the spectra of both attributes
     scales : of shape (tables,), dispersion times number of records
-    precisions : of shape (tables,), inverse noise variance of what was measured before
-    starts : of shape (spectra + 1,), where the components of each begin
-    units, variances, gains : of shape (components,), rising units within each spectrum
-    firsts : of shape (spectra + 1,), where the units of each begin
+    precisions : of shape (tables,), inverse noise variance of earlier measurements
+    starts : of shape (spectra + 1,), first component of each spectrum
+    units, variances, gains : of shape (components,), units increasing within each spectrum
+    firsts : of shape (spectra + 1,), first unit of each spectrum
     masses, priors : of shape (units,)
-    rhos : of shape (budgets,)
+    rhos : of shape (budgets,), in zCDP
     """
     errors = np.zeros((len(axes), len(rhos)))
     for t in range(len(axes)):

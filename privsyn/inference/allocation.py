@@ -1,13 +1,13 @@
 r"""Stage 2: which tables to measure and with how much of the budget, in one convex problem.
 
-A table whose cells spread with variance :math:`\tau_c^2` about what is expected of them and which is
-measured with noise variance :math:`1/(2\rho)` keeps, after shrinking, the expected L1 error
+Let the cells of a table have prior variance :math:`\tau_c^2`, and measure them with noise variance
+:math:`1/(2\rho)`. After shrinking, the expected L1 error is
 
-.. math:: e(\rho) = \sqrt{2/\pi} \sum_c \tau_c / \sqrt{1 + 2 \rho \tau_c^2},
+.. math:: e(\rho) = \sqrt{2/\pi} \sum_c \tau_c / \sqrt{1 + 2 \rho \tau_c^2}.
 
-from its full dependence at :math:`\rho = 0` (not measured) downwards, ever more slowly. The sum of the
-errors is least where every measured table has the same slope; a table that does not reach that slope
-even at 0 is not worth measuring. DenseMarg (`selection`) is the published rule.
+It is convex and falls from its value at :math:`\rho = 0` (not measured). The sum of the errors is least where
+all measured tables have the same slope. A table that is flatter than that even at 0 is not worth measuring.
+DenseMarg (`selection`) is the published rule.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from privsyn.marginals.types import Floats
 
 STEPS: Floats = np.concatenate(
     [[0.0], np.logspace(-6, 0, 73)]
-)  # shares of the budget for which slopes are tabled
-HALVINGS = 100  # of the interval that holds the common slope
+)  # shares of the budget at which slopes are tabulated
+HALVINGS = 100  # bisection steps for the common slope
 
 
 def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | None = None) -> Floats:
@@ -33,18 +33,18 @@ def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | 
     variances : list of arrays
         For each table the prior variance of each cell, in records squared.
     rho : float
-        Budget of all of them, in zCDP.
+        Total budget, in zCDP.
     weights : array of shape (number of tables,), optional
-        How much an error in each table matters; alike if left out.
+        Weight of an error in each table. Default: equal.
 
     Returns
     -------
     array of shape (number of tables,)
-        Sums to `rho`; 0 for a table that is better not measured. Equal if all are certain.
+        Sums to `rho`; 0 for a table that is not worth measuring. Equal if all tables are certain.
 
     Examples
     --------
-    Of two equal tables each gets half; one that is nearly certain gets nothing:
+    Two equal tables get half each; a nearly certain one gets nothing:
 
     >>> sure, unsure = np.full((2, 2), 1e-6), np.full((2, 2), 1e6)
     >>> allocate_by_error([unsure, sure, unsure], 0.1).round(6).tolist()
@@ -54,7 +54,7 @@ def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | 
 
 
 def slopes_of(variances: list[Floats], rho: float) -> Floats:
-    """Return how fast the error of tables falls at each of the `STEPS`, whose cells have prior variances."""
+    """Return how fast the errors of tables fall at each of the `STEPS`, from their cells' prior variances."""
     if not variances:
         return np.zeros((0, len(STEPS)))
     cells = np.concatenate([table.ravel() for table in variances])
@@ -63,12 +63,13 @@ def slopes_of(variances: list[Floats], rho: float) -> Floats:
 
 
 def slopes_along(errors: Floats, rho: float) -> Floats:
-    """Return how fast the convex hull of each table's errors at the `STEPS` falls.
+    """Return the negative slope of the convex hull of each table's errors at the `STEPS`.
 
     Parameters
     ----------
     errors : array of shape (tables, steps)
     rho : float
+        Total budget, in zCDP.
     """
     slopes = np.zeros(errors.shape)
     for table, curve in enumerate(errors):
@@ -93,8 +94,9 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Flo
     Parameters
     ----------
     gains : array of shape (tables, steps)
-        How fast each table's error falls at each of the `STEPS` of `rho`; falling along them.
+        How fast each table's error falls at each of the `STEPS` of `rho`; decreasing along the steps.
     rho : float
+        Total budget, in zCDP.
     weights : array of shape (tables,), optional
 
     Returns
@@ -112,14 +114,14 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Flo
             low = middle
         else:
             high = middle
-    budgets = _budgets(gains, high, rho)  # not `low`: at slope 0 even a certain table would want all
+    budgets = _budgets(gains, high, rho)  # not `low`: at slope 0 even a certain table would take all
     return budgets * (rho / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), rho / len(gains))
 
 
 def _budgets(gains: Floats, slope: float, rho: float) -> Floats:
-    """The budget at which each table's gain has fallen to `slope`, by interpolation between the steps."""
+    """Return the budget at which each table's gain has fallen to `slope`, interpolated between steps."""
     rows = np.arange(len(gains))
-    after = np.clip((gains > slope).sum(axis=1), 1, len(STEPS) - 1)  # gains fall
+    after = np.clip((gains > slope).sum(axis=1), 1, len(STEPS) - 1)  # gains decrease
     above, below = gains[rows, after - 1], gains[rows, after]
     fall = above - below
     part = np.divide(above - slope, fall, out=np.zeros_like(fall), where=fall > 0).clip(0.0, 1.0)

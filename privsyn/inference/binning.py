@@ -1,9 +1,9 @@
-"""Binning: the fine cells of a number joined to a few groups, by their noisy counts.
+"""Binning: join the fine cells of a number to a few groups, by their noisy counts.
 
-A grid that is fixed in advance is either too coarse for a spike or too fine for the noise. So numbers are
-counted in many fine cells once, a density with as many steps as stand out of the noise is fitted to the
-counts, and all later questions are asked in groups of neighbouring cells. Within a group a cell is drawn by
-that density. Everything here looks at released counts only and costs no privacy.
+A fixed grid is either too coarse for a spike or too fine for the noise. So numbers are first counted once in
+many fine cells. A piecewise constant density is fitted, with a step only where one stands out of the noise.
+All later tables use groups of neighbouring cells. Within a group, cells are drawn by that density. This reads
+released counts only and costs no privacy.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ import numpy as np
 from privsyn.marginals.types import Codes, Floats, Ints, Mask, keep
 
 STEP = 1.5
-"""A further step of the density must take so many times ln(cells) off the squared residuals, in variances of
-the noise: two such for a spike, which so stands out by 5 standard deviations where there are 1,000 cells."""
+"""Price of a step of the density: STEP * ln(cells) noise variances of squared residuals. A spike needs two
+steps, so with 1,000 cells it must stand out by about 5 standard deviations."""
 
 LEAST = 4.0
-"""Standard deviations of noise: a group of fewer records says nothing by itself."""
+"""Standard deviations of noise: a group with fewer records is too noisy alone."""
 
 UNSEEN = 0.7
-"""Standard deviations: of a piece with less, so much is taken to be there."""
+"""Standard deviations of noise: least count that a piece of the density is assumed to hold."""
 
 HEAVY = 1 / 32
-"""Of the records: an interval of twice as many is halved."""
+"""Share of the records: an interval that holds twice as much is halved."""
 
 SPIKE = 2.0
-"""A cell so many times as dense as its neighbours is never joined with them while anything else can be."""
+"""Ratio of a cell's density to its neighbours' from which it is a spike. Spikes are joined last."""
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """How the ordered codes of an attribute lie; public.
+    """Public layout of the ordered codes of an attribute.
 
     Parameters
     ----------
     widths : float array of shape (codes,)
-        How many points of the grid each code holds.
+        Number of grid points in each code.
     groups : int
-        To how many groups they are joined at most.
+        Largest number of groups after joining.
     """
 
     widths: Floats
@@ -53,19 +53,19 @@ class Axis:
 
 
 def join_cells(counts: Floats, sigma: float, axis: Axis) -> tuple[Codes, Floats]:
-    """The group of each cell, and how many records the fitted density expects in it.
+    """Return the group of each cell, and the number of records that the fitted density expects in it.
 
     Parameters
     ----------
     counts : float array of shape (cells,)
-        Noisy.
+        Noisy counts.
     sigma : float
-        Standard deviation of the noise in each.
+        Standard deviation of the noise in each, in records.
     axis : Axis
 
     Examples
     --------
-    A spike, a plain, and a tail in which nothing stands out:
+    A spike, a plateau, and a tail in which nothing stands out:
 
     >>> counts = np.array([900.0, 52, 45, 55, 48, 3, -5, 2, 0, 1])
     >>> group, expected = join_cells(counts, 4.0, Axis(np.ones(10), 4))
@@ -83,9 +83,10 @@ def join_cells(counts: Floats, sigma: float, axis: Axis) -> tuple[Codes, Floats]
 
 
 def fit_steps(counts: Floats, sigma: float, widths: Floats, unseen: float = UNSEEN) -> Floats:
-    """The counts that a density of few steps expects: least squares, with a price on every step.
+    """Return the expected counts of a piecewise constant density: least squares with a price per step.
 
-    Solved exactly by dynamic programming over the place of the last step. A density is not negative.
+    Dynamic programming over the position of the last step finds the exact optimum. The density is not
+    negative.
 
     Examples
     --------
@@ -95,10 +96,10 @@ def fit_steps(counts: Floats, sigma: float, widths: Floats, unseen: float = UNSE
     cells = len(counts)
     price = STEP * np.log(max(cells, 2)) * sigma**2
     products, squares = widths * counts, widths**2
-    # The squares of the counts are the same for every fit: a piece saves what its density explains of them.
+    # The sum of squared counts is constant: a piece saves the part that its density explains.
     best, last = np.zeros(cells + 1), np.zeros(cells + 1, np.int64)
     for end in range(1, cells + 1):
-        # Summed backwards from the end, not as differences: beside wide cells narrow ones would drown.
+        # Cumulate backwards from the end. Differences of sums would cancel for narrow cells beside wide ones.
         product, square = (np.cumsum(x[end - 1 :: -1])[::-1] for x in (products, squares))
         costs = best[:end] - np.maximum(product, 0.0) ** 2 / square + price
         last[end] = np.argmin(costs)
@@ -114,20 +115,20 @@ def fit_steps(counts: Floats, sigma: float, widths: Floats, unseen: float = UNSE
 
 
 def _equal_intervals(axis: Axis) -> Ints:
-    """The first cells of as many intervals of equal width as there may be groups."""
+    """Return the first cells of `axis.groups` intervals of equal width."""
     middles = np.cumsum(axis.widths) - axis.widths / 2
     interval = (middles * (axis.groups / axis.widths.sum())).astype(np.int64)
     return np.flatnonzero(np.diff(interval, prepend=-1))
 
 
 def _spikes(density: Floats, enough: Mask) -> list[int]:
-    """Cells of enough records that are at least `SPIKE` times as dense as either neighbour."""
+    """Return the cells with enough records that are at least `SPIKE` times as dense as either neighbour."""
     padded = np.concatenate([[0.0], density, [0.0]])
     return np.flatnonzero(enough & (density >= SPIKE * np.maximum(padded[:-2], padded[2:]))).tolist()
 
 
 def _halved(starts: Ints, expected: Floats, least: float) -> Ints:
-    """Runs cut where they have half of their records, again and again while both parts have `least`."""
+    """Cut runs where they reach half of their records, repeatedly while both parts have `least`."""
     below = np.concatenate([[0.0], np.cumsum(expected)])
     done, open_ = [], list(zip(starts.tolist(), [*starts[1:].tolist(), len(expected)], strict=True))
     while open_:
@@ -142,7 +143,7 @@ def _halved(starts: Ints, expected: Floats, least: float) -> Ints:
 
 
 def _fewest_lost(starts: Ints, expected: Floats, spikes: set[int], groups: int) -> Ints:
-    """Neighbours joined, those of the fewest records first and spikes last, until there are few enough."""
+    """Join neighbours until there are at most `groups`: fewest records first, spikes last."""
     runs, records = starts.tolist(), np.add.reduceat(expected, starts).tolist()
     while len(runs) > groups:
         costs = [

@@ -1,8 +1,8 @@
-"""Stage 3: one set of non-negative tables that agree wherever they overlap.
+"""Stage 3: non-negative tables that agree wherever they overlap.
 
-Several noisy tables tell of the same counts; on what they share they are averaged by their precision,
-and each takes up the difference evenly. Negative cells are then removed by norm-sub, which upsets the
-agreement a little, so the two are repeated.
+Several noisy tables measure the same counts. Their common margins are averaged by precision, and each table
+spreads the difference evenly. Norm-sub then removes negative cells. This disturbs the agreement slightly, so
+both steps are repeated.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Counts
 
-EXACT = 1e-30  # stands in for a variance of 0, so that precisions stay finite
+EXACT = 1e-30  # replaces a variance of 0, so that precisions stay finite
 
 
 def estimate_total(measurements: tuple[Measurement, ...]) -> float:
-    """Number of records: the mean of the tables' sums, weighted by their precision; at least 1.
+    """Return the number of records: the precision-weighted mean of the tables' sums, at least 1.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
 def combine_measurements(
     first: tuple[Measurement, ...], second: tuple[Measurement, ...]
 ) -> tuple[Measurement, ...]:
-    """Two measurements of each table, averaged by their precision.
+    """Return the precision-weighted mean of two measurements of each table.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def combine_measurements(
     """
     averaged = []
     for one, two in zip(first, second, strict=True):
-        # Two exact looks have no precision to compare: they count alike.
+        # Two exact measurements get equal weight.
         first_variance, second_variance = (np.maximum(look.variance, EXACT) for look in (one, two))
         share = second_variance / (first_variance + second_variance)
         counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
@@ -58,17 +58,17 @@ def combine_measurements(
 
 
 def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
-    """For each attribute the precision-weighted mean of all that was measured about it.
+    """Return for each attribute the precision-weighted mean of all its measurements.
 
     Parameters
     ----------
     domain : Domain
     measurements : tuple of Measurement
-        Every attribute lies in at least one.
+        Every attribute is in at least one.
 
     Returns
     -------
-    tuple of Measurement, one for each attribute, in the domain's order.
+    tuple of Measurement, one per attribute, in the domain's order.
     """
     about: dict[str, list[Measurement]] = {name: [] for name in domain.names}
     for measurement in measurements:
@@ -80,8 +80,8 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
 def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
     """Return the weighted least-squares estimate of one attribute's counts.
 
-    Cell by cell: a pool of many values is far less certain than the values that stand alone. What was
-    measured in groups of codes says something of their sums only.
+    Weights differ by cell: a pool of many values is far less certain than single values. Tables measured in
+    groups of codes only inform the sums of groups.
     """
     alone = [table for table in tables if table.groups is None]
     precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in alone])
@@ -97,7 +97,7 @@ def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
         sums = np.bincount(group, mean, len(weight))
         told += (weight * (table.marginal.counts - sums))[group]
         information += weight[group] * (group[:, np.newaxis] == group)
-    # (V^-1 + I)^-1 = V (1 + I V)^-1: no variance is divided by.
+    # (V^-1 + I)^-1 = V (1 + I V)^-1: avoids dividing by a variance.
     covariance = np.linalg.solve((np.eye(len(mean)) + information * variance).T, covariance).T
     covariance = (covariance + covariance.T) / 2
     return Measurement(Marginal(domain, mean + covariance @ told), np.maximum(np.diag(covariance), 0.0))
@@ -109,21 +109,21 @@ def average_one_ways(
     total: float,
     settle: Callable[[Measurement, float], Marginal] | None = None,
 ) -> tuple[Marginal, ...]:
-    """What was heard of each attribute, non-negative and of one total.
+    """Return the estimated one-way tables, non-negative and with the given total.
 
     Parameters
     ----------
     domain : Domain
     measurements : tuple of Measurement
-        Every attribute lies in at least one.
+        Every attribute is in at least one.
     total : float
-        What each one-way table is to sum to.
+        Sum of each one-way table, in records.
     settle : callable, optional
-        Makes a measured one-way table non-negative and of that total; `norm_sub` by default.
+        Makes a measured one-way table non-negative with that total. Default: `norm_sub`.
 
     Returns
     -------
-    tuple of Marginal, one for each attribute, in the domain's order.
+    tuple of Marginal, one per attribute, in the domain's order.
     """
     return tuple(
         Marginal(heard.marginal.domain, norm_sub(heard.marginal.counts, total))
@@ -134,26 +134,26 @@ def average_one_ways(
 
 
 def _precision(measurement: Measurement, attributes: Attributes) -> float:
-    """Inverse of the mean variance with which a measurement tells the counts of `attributes`."""
+    """Return the inverse of a measurement's mean noise variance over `attributes`."""
     return 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)
 
 
 def norm_sub(counts: Counts, total: float) -> Counts:
-    r"""Euclidean projection of `counts` to :math:`\{x \ge 0, \sum x = total\}`.
+    r"""Return the Euclidean projection of `counts` to :math:`\{x \ge 0, \sum x = total\}`.
 
-    All cells lose the same amount and those that would fall below zero stay at zero, so that
-    cutting the negatives off does not add records that nobody counted.
+    All cells lose the same amount, and cells that would fall below zero are set to zero. Simply clipping the
+    negatives would add records.
 
     Parameters
     ----------
     counts : array of any shape
         Noisy counts, in records.
     total : float
-        Number of records the result sums to, at least 0.
+        Sum of the result, in records, at least 0.
 
     References
     ----------
-    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.3. By sorting, and so exact: Duchi et al.,
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.3. Computed exactly by sorting: Duchi et al.,
     "Efficient projections onto the l1-ball for learning in high dimensions", ICML 2008, Figure 1.
 
     Examples
@@ -165,12 +165,12 @@ def norm_sub(counts: Counts, total: float) -> Counts:
     """
     if not total >= 0:
         raise ValueError(f"total {total}: a table cannot hold fewer than 0 records")
-    # Moving all cells by one amount does not move the result; with the largest at 0, sums stay small.
+    # A shift of all cells does not change the result; with the largest at 0, sums stay small.
     counts = counts - counts.max()
     descending = np.sort(counts, axis=None)[::-1]
     surplus = np.cumsum(descending) - total
     kept = np.arange(1, len(descending) + 1)
-    # The cells that stay positive are the largest ones: those above what each would have to give up.
+    # The largest cells stay positive: those above the amount that each has to lose.
     last = np.flatnonzero(descending * kept > surplus)
     if not len(last):  # the total is 0
         return np.zeros(counts.shape)

@@ -1,6 +1,6 @@
-r"""The Gaussian copula of two ordered attributes: what one correlation says of all their cells.
+r"""The Gaussian copula of two ordered attributes: all cells from one correlation.
 
-Mehler's formula (1866) makes it one product of matrices: the share of a cell is
+Mehler's formula (1866) makes it a matrix product: the share of a cell is
 :math:`\sum_k r^k h_k(a) h_k(b)`, where :math:`h_k(a)` is the integral of the k-th Hermite function over the
 normal scores of code a.
 """
@@ -14,13 +14,13 @@ from privsyn.marginals.coarse import join
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats
 
-TERMS = 100  # of Mehler's sum: 0.97^100 is 0.05, and the terms themselves fall
+TERMS = 100  # of Mehler's sum: 0.97^100 is 0.05, and the terms decrease as well
 EACH: Codes = np.arange(TERMS, dtype=np.int32)
 CORRELATIONS: Floats = np.linspace(-0.97, 0.97, 98)
 
 
 def hermite(one_way: Marginal) -> Floats:
-    """Return the integrals of the Hermite functions over the ordered codes: of shape (codes, TERMS)."""
+    """Return the integrals of the Hermite functions over the ordered codes, of shape (codes, TERMS)."""
     counts = one_way.counts[: one_way.domain.ordered[0]]
     shares = (counts + 1e-9) / (counts + 1e-9).sum()
     scores = ndtri(np.minimum(np.cumsum(shares)[:-1], 1 - 1e-12))
@@ -36,12 +36,12 @@ def hermite(one_way: Marginal) -> Floats:
 
 
 def best_correlation(residual: Floats, groups: tuple[Codes, Codes], sides: tuple[Floats, Floats]) -> float:
-    """Return the correlation whose copula comes nearest to a table, by least squares.
+    """Return the correlation whose copula fits a table best, by least squares.
 
     Parameters
     ----------
     residual : array of shape (groups, groups)
-        Noisy shares of the ordered codes' groups, less those of independence.
+        Noisy shares of the groups of ordered codes, minus those under independence.
     groups : the group of each ordered code
     sides : the `hermite` integrals of both attributes
     """

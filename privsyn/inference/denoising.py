@@ -1,10 +1,10 @@
-r"""Stage 3: each measured table drawn towards what was expected of it, as far as its noise demands.
+r"""Stage 3: shrink each measured table towards its expected counts, further the noisier it is.
 
-Prior: cells at :math:`\mu_c` with variance :math:`\tau_c^2 = \kappa \mu_c`. Measured: with variance
+Prior: cells have mean :math:`\mu_c` and variance :math:`\tau_c^2 = \kappa \mu_c`. Noise variance:
 :math:`\sigma^2`. The posterior mean shrinks the residual by :math:`\tau^2/(\tau^2 + \sigma^2)`. Margins
-that are known better from elsewhere are then imposed; in a 2 x 2 table three quarters of the noise lie
-in the margins. What a cell gives way is in proportion to its posterior variance. Negative cells are set
-to 0 in between: the records that this adds are again taken where the variance is, not off every cell.
+that are known better from other tables are then imposed; in a 2 x 2 table they hold three quarters of the
+noise. Each cell is corrected in proportion to its posterior variance. In between, negative cells are set to
+0. The records that this adds are removed in the same proportion, not evenly.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from privsyn.marginals.ipf import _sides, fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Floats
 
-REMOVALS = 30  # rounds of removing what contradicts the margins, and what is negative, at most
-REMOVED = 1e-6  # of the total: a contradiction that is left to proportional fitting
-FLOOR = 1e-9  # of the expected count: what keeps a cell open to fitting
+REMOVALS = 30  # most rounds of imposing the margins and removing negative counts
+REMOVED = 1e-6  # of the total: smaller gaps are left to proportional fitting
+FLOOR = 1e-9  # of the expected count: keeps a cell positive, so that fitting can raise it
 
 
 def denoise(
     measurement: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
 ) -> Marginal:
-    """The posterior mean of a table, non-negative and with the given margins.
+    """Return the posterior mean of a table, non-negative and with the given margins.
 
     Parameters
     ----------
     measurement : Measurement
     expected : array of the table's shape
-        Prior mean; its own margins are those given.
+        Prior mean, with the given margins.
     dispersion : float
         Prior variance of a cell over its expected count.
     margins : tuple of Marginal
-        Non-negative counts over parts of the table's attributes, which agree.
+        Non-negative counts over some of the table's attributes. They agree with each other.
 
     Examples
     --------
-    Without noise the measurement stands; drowned in noise, the expectation does:
+    With little noise the result is the measurement; with much noise, the expectation:
 
     >>> from privsyn.marginals.domain import Domain
     >>> square, half = Domain(("a", "b"), (2, 2)), np.array([50.0, 50.0])
@@ -52,23 +52,23 @@ def denoise(
     domain, measured = measurement.marginal.domain, measurement.marginal.counts
     prior = dispersion * expected
     scatter = prior + measurement.variance
-    gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # both exact: measured
+    gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # 0/0: keep the measured
     counts = expected + gain * (measured - expected)
-    # A cell where nothing is expected and nothing can have been measured is a public zero, and stays one.
+    # Expected 0, measured exactly 0: a structural zero, which stays 0.
     floor = FLOOR * (1 + expected) * ((expected > 0) | (measurement.variance > 0) | (measured != 0))
     return settle(Marginal(domain, counts), gain * measurement.variance, floor, margins)
 
 
 def settle(estimate: Marginal, variance: Floats, floor: Floats, margins: tuple[Marginal, ...]) -> Marginal:
-    """Return an estimate without negative cells and with the given margins.
+    """Return an estimate with the given margins and without negative cells.
 
     Parameters
     ----------
     estimate : Marginal
     variance : array of the table's shape
-        Posterior variance: what a cell gives way is in proportion to it.
+        Posterior variance; corrections are in proportion to it.
     floor : array of the same shape
-        What is left in a cell at least.
+        Least count of each cell.
     margins : tuple of Marginal
     """
     counts, freedom = estimate.counts, variance + floor

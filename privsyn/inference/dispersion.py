@@ -1,12 +1,12 @@
-r"""How far the counts of a table lie from what was expected of them.
+r"""Dispersion: how far the counts of a table lie from their expected counts.
 
-Before a table is measured its cells are expected at :math:`\mu_c` (say, the product of its one-ways),
-give or take a standard deviation :math:`\sqrt{\kappa \mu_c}`: 1 is the scatter of chance in an
-independent table, more is dependence. The dispersion :math:`\kappa` is the one unknown of a table. It says
-what measuring the table would bring, and how much of what was measured is noise.
+Before a table is measured, its cells have mean :math:`\mu_c` (for example the product of its one-ways) and
+standard deviation :math:`\sqrt{\kappa \mu_c}`. The dispersion :math:`\kappa` is 1 for sampling variation in
+an independent table; more means dependence. It is the one unknown of a table. It determines what a
+measurement would gain, and how much of a measured residual is noise.
 
-What the answers say about it is kept as log-likelihoods over the grid `DISPERSIONS`, which add up, and the
-tables of one run are taken as alike: a table about which little is known gets what is usual among them.
+Evidence is stored as log-likelihoods over the grid `DISPERSIONS`, which add up. Dispersions are pooled over
+the tables of a run: tables with little evidence get a typical value.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from privsyn.marginals.types import Floats
 
 DISPERSIONS: Floats = np.logspace(-2, 5, 36)
 MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
-MODEL_ERROR = 0.15  # of an expected departure: cells do not all spread alike
-USUAL_SCATTER = 0.3  # least standard deviation, in ln(dispersion), among the tables of a run
-USUAL = 0.01  # dispersion of a table over its records, in tables of real columns
+MODEL_ERROR = 0.15  # relative error of an expected departure, because cells vary in dispersion
+USUAL_SCATTER = 0.3  # least standard deviation of ln(dispersion) among the tables of a run
+USUAL = 0.01  # typical dispersion of a table over its number of records, in tables of real columns
 UNSURE = 1.5  # standard deviation of its logarithm
-POOLING_ROUNDS = 30  # of expectation-maximisation; it settles in fewer
+POOLING_ROUNDS = 30  # most rounds of expectation-maximisation; it converges in fewer
 
 
 def departure_likelihood(departure: float, sigma: float, expected: Floats, uncertainty: Floats) -> Floats:
-    """What the released L1 distance between a table and its expected counts says about the dispersion.
+    """Return the log-likelihood of dispersions, from the noisy L1 distance of a table to its expected counts.
 
     Parameters
     ----------
     departure : float
         Noisy sum of absolute differences, in records.
     sigma : float
-        Standard deviation of its noise.
+        Standard deviation of its noise, in records.
     expected : array
         Expected counts of the cells.
     uncertainty : array of the same shape
-        Variance of the expected counts themselves: noise of the one-ways, which adds to the departure.
+        Variance of the expected counts, from the noise of the one-ways. It adds to the departure.
 
     Returns
     -------
@@ -52,22 +52,22 @@ def departure_likelihood(departure: float, sigma: float, expected: Floats, uncer
 
 
 def residual_likelihood(residual: Floats, expected: Floats, variance: float | Floats) -> Floats:
-    """What a measured table says about its dispersion, by the energy of its residuals.
+    """Return the log-likelihood of dispersions, from the energy of a measured table's residuals.
 
-    The margins are known better from elsewhere, so the residual is centred along every axis; that
-    leaves prod(size - 1) degrees of freedom, and each cell counts for its share of them.
+    The margins are known better from other tables, so the residual is centred along every axis. That leaves
+    prod(size - 1) degrees of freedom; each cell counts for its share of them.
 
     Parameters
     ----------
     residual : array
-        Noisy counts less expected ones.
+        Noisy counts minus expected counts.
     expected : array of the same shape
     variance : float or array of the same shape
-        Of the noise in each cell; 0 where nothing is expected either, in a public zero.
+        Noise variance of each cell; 0 in a structural zero, where the expected count is 0 too.
 
     Examples
     --------
-    Residuals of size 30 with noise of variance 1 speak for a dispersion near 900 / 100:
+    Residuals of size 30 with noise variance 1 indicate a dispersion near 900 / 100:
 
     >>> likelihood = residual_likelihood(30.0 * np.array([[1, -1], [-1, 1]]), np.full((2, 2), 100.0), 1.0)
     >>> bool(8 < DISPERSIONS[likelihood.argmax()] < 50)
@@ -79,14 +79,14 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float | Fl
     variances = (
         np.multiply.outer(DISPERSIONS, expected.ravel()) + np.broadcast_to(variance, expected.shape).ravel()
     )
-    told = variances[-1] > 0  # a public zero tells nothing
+    told = variances[-1] > 0  # structural zeros carry no information
     variances = variances[:, told]
     energy = residual.ravel()[told] ** 2 / variances
     return np.asarray(-0.5 * (freedom * np.log(variances) + energy).sum(axis=1))
 
 
 def residual_likelihoods(measured: Iterable[Measurement], expected: Iterable[Floats]) -> list[Floats]:
-    """The same of each of some tables, by how far they were measured from what was expected of them."""
+    """Return `residual_likelihood` of each table."""
     return [
         residual_likelihood(m.marginal.counts - counts, counts, m.variance)
         for m, counts in zip(measured, expected, strict=True)
@@ -96,26 +96,27 @@ def residual_likelihoods(measured: Iterable[Measurement], expected: Iterable[Flo
 def pooled_dispersions(
     likelihoods: list[Floats], total: float | None = None, *, hopeful: bool = False
 ) -> Floats:
-    """The dispersion of each table, those about which little is known drawn to what is usual.
+    """Return the dispersion of each table, shrunk towards a typical value where there is little evidence.
 
-    ln(dispersion) is taken as normal among the tables, its mean and variance estimated from all of them
+    ln(dispersion) is modelled as normal among the tables. Its mean and variance are estimated from all tables
     (empirical Bayes, by expectation-maximisation).
 
     Parameters
     ----------
-    likelihoods : list of arrays of shape ``DISPERSIONS.shape``, one a table
+    likelihoods : list of arrays of shape ``DISPERSIONS.shape``, one per table
     total : float, optional
-        Number of records. With it, `USUAL` stands beside the tables as one more: it decides where they say
-        nothing.
+        Number of records. If given, `USUAL` counts as one more table; it decides where there is no evidence.
+    hopeful : bool
+        Return arithmetic instead of geometric posterior means.
 
     Returns
     -------
-    array of shape (number of tables,): geometric posterior means.
+    array of shape (number of tables,): posterior means, geometric by default.
 
     Examples
     --------
     >>> sharp = -50.0 * np.log(DISPERSIONS / 10.0) ** 2
-    >>> pooled_dispersions([sharp, sharp, np.zeros(36)]).round(1).tolist()  # the third says nothing
+    >>> pooled_dispersions([sharp, sharp, np.zeros(36)]).round(1).tolist()  # no evidence on the third
     [10.0, 10.0, 10.0]
     """
     grid = np.log(DISPERSIONS)

@@ -1,9 +1,8 @@
-r"""What the release knows of its own errors: the noise in each table, and how far off it is expected to be.
+r"""Errors of a release, estimated from noisy answers: the noise in each table, and its expected error.
 
-Two numbers are kept apart. An *interval* for a count comes from the noisy answers about that table alone,
-whose noise is known; it holds whatever the private table is like. The *expected error* is that of the
-estimate, for which much else was used (the one-ways, the other pairs, the latent classes); it is as good as
-the model is.
+The two are different. An *interval* for a count uses only the noisy answers about that table, whose noise is
+known. It is valid for every private table. The *expected error* is that of the estimate, which also uses
+other answers (one-ways, other pairs, latent classes). It is as good as the model.
 """
 
 from __future__ import annotations
@@ -22,32 +21,32 @@ from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.types import Floats
 
 FURTHEST = 6.0
-"""Standard deviations below zero: an answer further off is taken as there, for the digits of a double."""
+"""Standard deviations below zero: answers further off are clipped here, for numerical accuracy."""
 
 COVERAGE = 0.95
 TWO_SIDED = 1.959963984540054  # standard normal quantile of 0.975
 ONE_SIDED = 1.6448536269514722  # of 0.95
 ROUNDING = (
     1 / 12
-)  # variance that rounding the noise to whole records adds, but where it is under half a record
+)  # variance added by rounding the noise to whole records, unless the noise is under half a record
 
-LEAST = 1e-4  # standard deviations: a bound nearer to zero than this is not told from it
+LEAST = 1e-4  # standard deviations: smallest mean in the table of intervals
 STEPS = 2000
 HALVINGS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
-    """How well one released table of counts is known.
+    """Error of one released table of counts.
 
     Parameters
     ----------
     heard : Measurement
-        All that was measured of this very table, averaged by precision.
+        Precision-weighted mean of all measurements of this table.
     error : float
         Expected total variation between the released counts and the true ones: the share of records that
         would have to move.
-    """
+    """  # style: allow
 
     heard: Measurement
     error: float
@@ -56,27 +55,27 @@ class Certainty:
         if not 0 <= self.error < float("inf"):
             raise ValueError(f"error {self.error}: expected is a number of at least 0")
         if not np.isfinite(self.heard.marginal.counts).all():
-            raise ValueError("what was heard is not all finite")
+            raise ValueError("the measured counts are not all finite")
 
     @property
     def attributes(self) -> Attributes:
-        """Of the table."""
+        """Attributes of the table."""
         return self.heard.attributes
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the noise in a cell, in records: the root of the mean variance."""
+        """Standard deviation of the noise in a cell, in records: the root of the mean noise variance."""
         return float(np.sqrt(self.heard.variance.mean()))
 
     def intervals(self) -> tuple[Floats, Floats]:
-        """Ends of a 95 % interval for the true count of each cell."""
+        """Return the ends of a 95 % interval for the true count of each cell."""
         return count_intervals(self.heard.marginal.counts, self.heard.variance)
 
     def distance(self, counts: Floats) -> float:
-        """Return the total variation that is expected between these counts and the true ones.
+        """Return the expected total variation between given counts and the true ones.
 
-        It takes in whatever changed the counts: noise, constraints, the drawing of rows. Only the noisy
-        answers about this table are used; see `expected_distance`.
+        It covers all that changed the counts: noise, constraints and sampling. Only measurements of this
+        table are used; see `expected_distance`.
         """
         return expected_distance(self.heard, counts)
 
@@ -87,30 +86,30 @@ def one_way_certainty(heard: Measurement, table: Marginal) -> Certainty:
     Parameters
     ----------
     heard : Measurement
-        All noisy answers about it, averaged.
+        Mean of all its noisy answers.
     table : Marginal
-        What is released of it: without negative counts, and as the constraints allow.
-    """
+        The released counts: non-negative, and consistent with the constraints.
+    """  # style: allow
     return Certainty(heard, expected_distance(heard, table.counts))
 
 
 def expected_distance(heard: Measurement, counts: Floats) -> float:
-    r"""Return the total variation that is expected between given counts and the true ones.
+    r"""Return the expected total variation between given counts and the true ones.
 
-    A true count is taken as normal about its noisy answer, and not negative. With :math:`\mu` the answer,
-    :math:`\sigma` the noise and :math:`a = (c - \mu) / \sigma`, :math:`b = -\mu / \sigma`, the mean of
-    :math:`|t - c|` over :math:`t \ge 0` is
+    A true count is modelled as normal about its noisy answer, truncated to :math:`t \ge 0`. With :math:`\mu`
+    the answer, :math:`\sigma` the noise and :math:`a = (c - \mu) / \sigma`, :math:`b = -\mu / \sigma`, the
+    mean of :math:`|t - c|` is
     :math:`\sigma (2 \varphi(a) - \varphi(b) + a (2 \Phi(a) - 1 - \Phi(b))) / (1 - \Phi(b))`.
 
     Parameters
     ----------
     heard : Measurement
     counts : array of the table's shape, not negative
-        Their total is taken as the true one.
+        In records. Their total is taken as the true one.
 
     Examples
     --------
-    Noise of 10 records in each of two cells; then counts that a constraint moved by 100 of 200 records:
+    Noise of 10 records in each of two cells; then a constraint moved 100 of 200 records:
 
     >>> from privsyn.marginals.domain import Domain
     >>> heard = Measurement(Marginal(Domain(("a",), (2,)), np.array([150.0, 50.0])), 100.0)
@@ -118,7 +117,7 @@ def expected_distance(heard: Measurement, counts: Floats) -> float:
     0.028
     >>> round(expected_distance(heard, np.array([50.0, 150.0])), 3)
     0.5
-    """
+    """  # style: allow
     total = float(counts.sum())
     sigma = np.sqrt(np.maximum(_centred(heard.variance), EXACT))
     seen = heard.marginal.counts - (heard.marginal.total - total) / counts.size
@@ -130,24 +129,24 @@ def expected_distance(heard: Measurement, counts: Floats) -> float:
 
 
 def _bell(x: Floats) -> Floats:
-    """Return the density of a standard normal."""
+    """Return the density of the standard normal distribution."""
     return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def table_certainty(
     measured: Measurement, left: Floats, table: Marginal, one_ways: tuple[Measurement, ...]
 ) -> Certainty:
-    """Of a table that was measured and then given the margins of the one-ways.
+    """Return the certainty of a table that was measured and then fitted to the one-ways.
 
     Parameters
     ----------
     measured : Measurement
     left : array of the table's shape
-        Variance that the measurement left in each cell.
+        Posterior variance of each cell, in records squared.
     table : Marginal
-        What is released of it.
+        The released counts.
     one_ways : tuple of Measurement
-        All that was heard of each attribute: what their noise does to the table comes on top.
+        Mean of all measurements of each attribute. Their noise adds to the error of the table.
     """
     variance = _centred(left)
     if measured.groups is None:
@@ -162,10 +161,10 @@ def table_certainty(
 
 
 def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:
-    """By how much what was heard contradicts the variance that the model expects of its errors; at least 1.
+    """Return the factor, at least 1, by which the measurement shows errors larger than the model expects.
 
-    Were the model right, what was heard would lie about the estimate with the noise's variance less that of
-    the estimate. What is beyond, and beyond chance (one standard deviation), is the model's own error.
+    If the model is right, residuals have the noise variance minus that of the estimate. What exceeds this by
+    more than chance (one standard deviation) is attributed to the model.
     """
     energy = np.sum((measured.marginal.counts - table.counts) ** 2)
     excess = energy - np.sum(measured.variance - variance) - np.sqrt(2 * np.sum(measured.variance**2))
@@ -173,28 +172,28 @@ def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:
 
 
 def _centred(variance: Floats) -> Floats:
-    """What is left in a cell when the margins are taken off: the share of prod(1 - 1/size)."""
+    """Return the variance of a cell after centring along every axis: a share of prod(1 - 1/size)."""
     return variance * prod(1 - 1 / size for size in variance.shape)
 
 
 def _expected_variation(variance: Floats, total: float) -> float:
-    """Expected total variation, of normal errors; no two distributions lie further apart than 1."""
+    """Return the expected total variation under normal errors, at most 1."""
     return min(
         MEAN_OF_ABSOLUTE * float(np.sqrt(np.maximum(variance, EXACT)).sum()) / (2 * max(total, 1.0)), 1.0
     )
 
 
 def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Lower and upper ends of 95 % intervals for counts, by noisy answers alone.
+    """Return the lower and upper ends of 95 % intervals for counts, from noisy answers alone.
 
-    Whatever the true counts, from 0 up, each interval holds its own with probability 0.95.
+    For any true counts of at least 0, each interval covers its count with probability 0.95.
 
     Parameters
     ----------
     seen : array
         Noisy answers, in records.
     variance : array of the same shape
-        Of their noise.
+        Noise variance of each, in records squared.
 
     Examples
     --------
@@ -212,11 +211,11 @@ def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
 
 @cache
 def _accepted() -> tuple[Floats, Floats, Floats]:
-    r"""Means near zero, and the least and the largest that may be seen of each, in standard deviations.
+    r"""Return means near zero, and the smallest and largest accepted answer of each, in standard deviations.
 
     The likelihood ratio of :math:`x < 0` is :math:`e^{x\mu - \mu^2/2}` and that of :math:`x \ge 0` is
-    :math:`e^{-(x - \mu)^2/2}`. They are equal at :math:`\mu + t` and at :math:`(\mu^2 - t^2) / 2\mu`, and t
-    is such that 95 % of what is seen lies between. From :math:`\mu = 1.96` on it stays there.
+    :math:`e^{-(x - \mu)^2/2}`. They are equal at :math:`\mu + t` and at :math:`(\mu^2 - t^2) / 2\mu`; t is
+    chosen so that 95 % of answers lie between. From :math:`\mu = 1.96` on, t is constant.
     """
     means = np.geomspace(LEAST, TWO_SIDED, STEPS)
     short, long = np.full(STEPS, ONE_SIDED), np.full(STEPS, TWO_SIDED)

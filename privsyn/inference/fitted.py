@@ -1,4 +1,4 @@
-"""Fitted: all that the answers say of a table, ready to make records from."""
+"""Fitted: the estimated tables, ready for synthesis."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from privsyn.marginals.recoding import Merging
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What is left of the private table when all questions have been answered.
+    """Estimates from all noisy answers; the private table is not needed any more.
 
     Parameters
     ----------
     merging : Merging
-        Which values were pooled, and how to share them out again.
-    one_ways : tuple of Marginal, one an attribute, in merged codes
+        How values were pooled, and how to restore them.
+    one_ways : tuple of Marginal, one per attribute, in merged codes
     marginals : tuple of Marginal
-        Counts over several attributes each. Where they overlap they agree: to rounding in the published
-        method; in the default as far as proportional fitting got, a few per cent of the rows at worst.
+        Counts over several attributes each. Overlapping tables agree: to rounding in the published method;
+        in the default as far as proportional fitting converged, within a few per cent of the rows at worst.
     total : float
         Estimated number of rows, at least 1.
     certainties : tuple of Certainty
-        How well each of the one-ways and then of the marginals is known.
+        Errors of the one-ways, then of the marginals.
     """
 
     merging: Merging

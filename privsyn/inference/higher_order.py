@@ -1,8 +1,7 @@
-"""Tables of three to five attributes, where the pairs leave something unexplained.
+"""Tables of three to five attributes that the pairs do not explain.
 
-Records made from the pairs alone say what each bigger table should hold if the pairs were all there is to
-know. How far the private table departs from that is asked for every small enough set of attributes; those
-that depart most may then be measured.
+Records are synthesised from the pairs alone and counted over every small enough set of attributes. The noisy
+distance of the private table from these counts scores each set. The sets that depart most may be measured.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from privsyn.marginals.types import Floats, keep
 
 LARGEST = 5  # attributes of a table
 MOST_CELLS = 6000
-MOST_SETS = 1000  # of one size: what there is time for
-SMOOTHING = 0.05  # part of independence in what is expected: a cell that the records miss is not impossible
+MOST_SETS = 1000  # scored sets of one size; limited by run time
+SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
 MOST_MEASURED = 20  # sets, those that depart most
 
 
 @dataclass(frozen=True, eq=False)
 class Unexplained:
-    """A set of attributes, what its counts should be by the pairs, and how far they may depart.
+    """A set of attributes with the counts that the pairs predict, and the prior variance around them.
 
     Parameters
     ----------
@@ -45,7 +44,7 @@ class Unexplained:
     dispersion : float
         Variance of a cell about its expected count, over that count.
     likelihood : array of shape ``DISPERSIONS.shape``
-        What the departure says about the dispersion.
+        Log-likelihood of the dispersions, by the departure.
     """
 
     expected: Marginal
@@ -63,7 +62,7 @@ class Unexplained:
         return self.dispersion * self.expected.counts
 
     def left(self, measured: Measurement) -> Floats:
-        """The variance that is left in each cell once it has been measured."""
+        """Return the posterior variance of each cell after the measurement."""
         scatter = self.variance + measured.variance
         return np.divide(
             self.variance * measured.variance, scatter, out=np.zeros_like(scatter), where=scatter > 0
@@ -71,9 +70,9 @@ class Unexplained:
 
 
 def candidates(domain: Domain) -> tuple[Attributes, ...]:
-    """The sets of attributes to be scored: of three, of four and of five, those with the fewest cells.
+    """Return the sets of three, four and five attributes to be scored, those with the fewest cells.
 
-    At most `MOST_SETS` of each size, and none of a size of which there are more in all, but for three.
+    At most `MOST_SETS` of each size. A size above three with more sets than that is left out.
 
     Examples
     --------
@@ -95,13 +94,13 @@ def candidates(domain: Domain) -> tuple[Attributes, ...]:
 
 
 def _triples(sizes: Floats) -> list[tuple[int, ...]]:
-    """Three attributes each, those with the fewest cells first, and of as many cells in their order.
+    """Return sets of three attributes by increasing number of cells; ties keep the attributes' order.
 
-    Of a thousand attributes there are 166 million: all that begin with one are looked at together.
+    1,000 attributes have 166 million such sets, so all sets with the same first attribute are ranked at once.
     """
     second, third = np.triu_indices(len(sizes), 1)
     cells = sizes[second] * sizes[third]
-    begin = np.searchsorted(second, np.arange(len(sizes)), side="right")  # of the pairs after an attribute
+    begin = np.searchsorted(second, np.arange(len(sizes)), side="right")  # first pair after each attribute
     best, fewest = np.zeros((0, 3), np.int64), np.zeros(0)
     for first, start in enumerate(begin[:-2].tolist()):
         all_three = sizes[first] * cells[start:]
@@ -115,7 +114,7 @@ def _triples(sizes: Floats) -> list[tuple[int, ...]]:
 
 
 def expected_by(records: Records, sets: tuple[Attributes, ...], total: float) -> tuple[Marginal, ...]:
-    """What records made from the pairs hold of each set of attributes, scaled to `total`."""
+    """Return the counts of records over each set of attributes, scaled to `total`."""
     scale = np.float64(total / len(records))
     counted = Tables(records.domain, sets).count([block_of(records)])
     return tuple(Marginal(records.domain.project(s), c * scale) for s, c in zip(sets, counted, strict=True))
@@ -128,17 +127,18 @@ def score_bigger(
     one_ways: tuple[Marginal, ...],
     scatter: float,
 ) -> tuple[Unexplained, ...]:
-    """The sets that depart most from what records made from the pairs hold of them.
+    """Return the sets that depart most from the counts that the pairs predict.
 
     Parameters
     ----------
     departures : array of shape (sets,)
         Noisy L1 distances from `found`, in records.
-    sigma : float, of their noise
-    found : tuple of Marginal, one a set
-    one_ways : tuple of Marginal, one an attribute
+    sigma : float
+        Standard deviation of their noise, in records.
+    found : tuple of Marginal, one per set
+    one_ways : tuple of Marginal, one per attribute
     scatter : float
-        Variance of a count in `found` over that count, by the drawing of the records: it adds to a departure.
+        Variance of a count in `found` over that count, from sampling the records. It adds to a departure.
     """
     one_way = {table.attributes[0]: table for table in one_ways}
     expected = [_smoothed(table, one_way) for table in found]
@@ -156,7 +156,7 @@ def denoise_bigger(
     one_ways: tuple[Marginal, ...],
     possible: StructuralZeros = NO_ZEROS,
 ) -> tuple[Marginal, ...]:
-    """The measured bigger tables drawn towards what the pairs expect, with the pairs as their margins."""
+    """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins."""
     sides = [_margins(m.attributes, pairs, one_ways) for _, m in measured]
     expected = [
         fit_margins(possible.fit(p.expected, side), side).counts
@@ -174,14 +174,14 @@ def denoise_bigger(
 def _margins(
     attributes: Attributes, pairs: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
 ) -> tuple[Marginal, ...]:
-    """The pairs inside a set of attributes, and the one-ways of those in none of them."""
+    """Return the pairs inside a set of attributes, and the one-ways of attributes in none of them."""
     inside = tuple(pair for pair in pairs if set(pair.attributes) <= set(attributes))
     held = {name for pair in inside for name in pair.attributes}
     return (*inside, *(o for o in one_ways if o.attributes[0] in set(attributes) - held))
 
 
 def _smoothed(table: Marginal, one_way: dict[str, Marginal]) -> Marginal:
-    """The table with a part of independence mixed in."""
+    """Return the table mixed with a share of independence."""
     product: Floats = np.array(table.total)
     for name in table.attributes:
         product = product * lift(one_way[name], table.domain) / one_way[name].total

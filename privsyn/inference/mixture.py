@@ -2,8 +2,8 @@ r"""A better expectation than independence: a mixture of a few products, fitted 
 
 .. math:: P(a, b) = \sum_k \pi_k \theta_{ka} \theta_{kb}
 
-Each pair alone is drowned in noise where the budget is small; the classes are shared by all pairs and
-have too few parameters to follow the noise of each (latent class analysis: Lazarsfeld and Henry, 1968).
+With a small budget, noise dominates each single pair. All pairs share the classes, which have too few
+parameters to fit the noise of each (latent class analysis: Lazarsfeld and Henry, 1968).
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Floats, Ints
 
 CLASSES = 20
-ROUNDS = 100  # of expectation-maximisation; stopping early is part of what keeps it from following noise
-START_SCATTER = 0.5  # standard deviation, in ln(weight), by which the classes differ at first
-KEPT_OPEN = 1e-9  # of a value's overall share, in every class: no value is ruled out for good
+ROUNDS = 100  # of expectation-maximisation; stopping early helps against fitting noise
+START_SCATTER = 0.5  # standard deviation of ln(weight) among classes at the start
+KEPT_OPEN = 1e-9  # least share of a value in a class, over its overall share: no value is ruled out
 TINY = 1e-12
 
 
 def latent_class_pairs(
     domain: Domain, one_ways: tuple[Marginal, ...], pairs: tuple[Marginal, ...], rng: np.random.Generator
 ) -> tuple[Floats, ...]:
-    """What a mixture of `CLASSES` products, fitted to all `pairs`, expects in each of them.
+    """Return the expected counts of each pair, by a mixture of `CLASSES` products fitted to all `pairs`.
 
     Parameters
     ----------
     domain : Domain
-    one_ways : tuple of Marginal, one for each attribute, in the domain's order
+    one_ways : tuple of Marginal, one per attribute, in the domain's order
     pairs : tuple of Marginal over two attributes
         Non-negative counts.
     rng : numpy.random.Generator
-        Draws where the classes start.
+        Draws the starting classes.
 
     Returns
     -------
-    tuple of arrays, one a pair and of its shape, in records.
+    tuple of arrays, one per pair and of its shape, in records.
     """
     if not pairs:
         return ()
@@ -64,11 +64,11 @@ def latent_class_pairs(
 
 
 def parameters(domain: Domain) -> int:
-    """How many free numbers the mixture has."""
+    """Return the number of free parameters of the mixture."""
     return CLASSES * (sum(size - 1 for size in domain.sizes) + 1) - 1
 
 
 def _per_attribute(values: Floats, starts: Ints) -> Floats:
-    """The weights, of shape (values of all attributes, classes), made distributions over each attribute."""
+    """Return weights of shape (values of all attributes, classes), normalised within each attribute."""
     sums = np.add.reduceat(values, starts[:-1], axis=0)
     return values / np.repeat(sums, np.diff(starts), axis=0)

@@ -1,8 +1,8 @@
-"""Pairs of attributes: what is expected of them before they are measured, and what is made of that.
+"""Pairs of attributes: their expected counts before measurement, and their estimates afterwards.
 
-Expected is, first, independence; and once all pairs have been seen, what a few latent classes behind them
-all would give (`latent`). How far a pair may depart from what is expected of it, its dispersion, is told by
-its dependence score and by its own residuals, and of pairs that tell little by the others (`dispersion`).
+Expected counts are those of independence. Once all pairs are measured, a latent class model is fitted to them
+(`mixture`). The dispersion of a pair about its expected counts is estimated from its dependence score and its
+residuals. If these carry little information, it is taken from the other pairs (`dispersion`).
 """
 
 from __future__ import annotations
@@ -30,28 +30,29 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.types import Floats, keep
 
-# From trials on the five tables of the bench, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
-MARGIN_NOISE = 0.5  # of the one-ways' noise variance is left after norm-sub
-MOST_FOLLOWED = 0.7  # of the noise that the latent classes are thought to follow, at most
-TINY = 1e-9  # records squared: the variance of a cell that is nearly certain
+# From trials on the five benchmark tables, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
+MARGIN_NOISE = 0.5  # share of the one-ways' noise variance that remains after norm-sub
+MOST_FOLLOWED = 0.7  # largest share of the noise that the latent classes are assumed to fit
+TINY = 1e-9  # records squared: least variance of a cell
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """What one-ways and pairs tell together.
+    """Estimates from one-ways and pairs together.
 
     Parameters
     ----------
     total : float
         Estimated number of records.
-    one_ways : tuple of Marginal, one an attribute
-    tables : tuple of Marginal, the measured pairs, denoised
+    one_ways : tuple of Marginal, one per attribute
+    tables : tuple of Marginal
+        The measured pairs, denoised.
     left : tuple of arrays
-        The variance that is left in the cells of each.
+        Posterior variance of the cells of each pair, in records squared.
     dispersions : array of shape (pairs,)
-        Of each about what was expected of it.
+        Dispersion of each pair about its expected counts.
     smoother : Smoother
-        What is expected along the attributes with an order.
+        Prior along the ordered attributes.
     """
 
     total: float
@@ -70,7 +71,7 @@ class Pairs:
 def independent_pairs(
     domain: Domain, one_ways: tuple[Marginal, ...], possible: StructuralZeros = NO_ZEROS
 ) -> tuple[Marginal, ...]:
-    """For every pair of attributes the counts of independent attributes, but for public zeros."""
+    """Return for every pair the counts of independent attributes, fitted to the structural zeros."""
     return tuple(
         possible.fit(product(domain.project(a.attributes + b.attributes), (a, b)), (a, b))
         for a, b in combinations(one_ways, 2)
@@ -85,7 +86,7 @@ def score_pairs(
     smoother: Smoother,
     blocks: Merging,
 ) -> list[Floats]:
-    """What each pair's noisy departure from independence says about its dispersion: log-likelihoods."""
+    """Return log-likelihoods of each pair's dispersion, by its noisy departure from independence."""
     measured = {m.attributes[0]: m for m in one_ways}
     variance = {
         name: np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors)
@@ -114,26 +115,26 @@ def estimate_pairs(
     possible: StructuralZeros = NO_ZEROS,
     tails: Tails | None = None,
 ) -> Pairs:
-    """Estimate the measured pairs.
+    """Return estimates of the measured pairs.
 
-    Pairs with an ordered attribute are drawn towards independence or a copula, as far as they are not smooth
-    (`smoothing`). Other pairs are drawn towards independence, and then towards the classes fitted to all.
+    Pairs with an ordered attribute are shrunk towards independence or a copula (`smoothing`). Other pairs are
+    shrunk towards independence, and then towards the latent classes fitted to all pairs.
 
-    The second time the residuals understate the dispersion, for the classes have followed some of the noise:
-    as much as they have parameters, beside the pairs' degrees of freedom.
+    The second residuals understate the dispersion, because the classes have fitted part of the noise. That
+    part is the number of their parameters over the pairs' degrees of freedom.
 
     Parameters
     ----------
     domain : Domain
-    one_ways : tuple of Measurement, one an attribute
+    one_ways : tuple of Measurement, one per attribute
     measured : tuple of Measurement over two attributes
     scores : list of arrays of shape ``DISPERSIONS.shape``
-        What was known of the dispersion of each pair before it was measured.
+        Log-likelihoods of the dispersion of each pair, before it was measured.
     rng : numpy.random.Generator
-    possible : Possible
-        The public zeros; what was measured has them.
+    possible : StructuralZeros
+        They have been applied to `measured`.
     tails : Tails, optional
-        How the cells of ordered attributes lie.
+        Layout of the cells of ordered attributes.
     """
     total = estimate_total((*one_ways, *measured))
     settle = None if tails is None else tails.settle
@@ -150,7 +151,7 @@ def estimate_pairs(
 
     dispersions = np.ones(len(measured))
     tables = list(map(Marginal, domains, expected))
-    # By whether a copula explains a pair, and whether its cells depart each by itself: the likelihoods.
+    # Likelihoods by (a copula explains the pair, its cells depart independently).
     kinds: dict[tuple[bool, bool], dict[int, Floats]] = {}
     for i in smooth:
         found = smoother.expect(measured[i], expected[i], sides[i])
@@ -193,12 +194,12 @@ def estimate_pairs(
 
 
 def _noise(measured: Measurement) -> Floats:
-    """Return the variance of the noise in a cell; in groups, in each of the cells that are joined."""
+    """Return the noise variance of each cell; for groups of codes, their mean."""
     return measured.variance if measured.groups is None else measured.variance.mean()
 
 
 def _uncertainty(pair: Marginal, one_way: dict[str, Measurement]) -> Floats:
-    """Variance of a pair's expected counts A x B / n, by the noise in A and B."""
+    """Return the variance of a pair's expected counts A x B / n, by the noise in A and B."""
     a, b = (one_way[name] for name in pair.attributes)
     shares_a, shares_b = pair.counts.sum(axis=1) / pair.total, pair.counts.sum(axis=0) / pair.total
     noise = np.multiply.outer(a.variance, shares_b**2) + np.multiply.outer(shares_a**2, b.variance)

@@ -1,4 +1,4 @@
-"""Merge rare values: which values are pooled before pairs are counted."""
+"""Merge rare values: decide which values are pooled before pairs are counted."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ def merge_rare(
     total : float
         Estimated number of records.
     join_neighbours : bool
-        Join ordered values with their neighbours; otherwise, as published, order is not looked at.
+        Join ordered values with their neighbours. If False, ignore the order, as published.
     spared : int
-        Attributes of at most so many values are left as they are, unless they are doubtful.
+        Attributes of at most this number of values are not merged, unless they are doubtful.
     axes : mapping of an attribute to its Axis
-        The ordered values of these are joined to groups, if they are more than those; see `join_cells`.
+        Ordered values of these attributes are joined to at most ``groups`` groups; see `join_cells`.
     doubtful : collection of attributes
+        Attributes of which some listed values may not occur.
         Nobody says that each of their values occurs.
 
     Examples
@@ -52,7 +53,7 @@ def merge_rare(
     >>> merging.merged.sizes, merging.groups[0].tolist()
     ((3,), [0, 0, 1, 2])
 
-    The one rare value is itself too small a pool, so it joins the largest value and is not drawn again:
+    The pool of the one rare value is still too small, so it joins the largest value and is never drawn:
 
     >>> merging.shares[0].tolist()
     [1.0, 0.0, 1.0, 1.0]
@@ -60,7 +61,7 @@ def merge_rare(
     groups, shares, sizes, ordered = [], [], [], []
     for one_way in one_ways:
         counts, sigma = one_way.marginal.counts, np.sqrt(one_way.variance)
-        # A trace of weight for every value, so that a group is shared out evenly where nothing is known.
+        # A tiny weight for every value, so that a group without records is shared out evenly.
         weights = np.maximum(norm_sub(counts, total), np.finfo(float).tiny)
         count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
         thresholds = THRESHOLD * sigma
@@ -92,7 +93,7 @@ def merge_rare(
 
 
 def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
-    """Neighbours joined from the left until each run reaches its threshold; what is left joins the last."""
+    """Join neighbours from the left until each run reaches its threshold; the rest joins the last run."""
     group = np.zeros(len(counts), np.int32)
     current, held, needed = 0, 0.0, 0.0
     for place, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
@@ -104,9 +105,10 @@ def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
 
 
 def _pool(counts: Floats, thresholds: Floats, runs: Codes) -> tuple[Codes, Mask]:
-    """The runs, then a group for each other value, the rare ones in one pool, the last; and what is dropped.
+    """Return the group of each value, and which values are dropped.
 
-    A pool that is still rare joins the largest value and is dropped.
+    Runs come first, then one group for each common value, then the pool of rare values. A pool that is still
+    rare joins the largest value and is dropped.
     """
     rare = counts < thresholds
     rare[: len(runs)] = False

@@ -1,7 +1,8 @@
-"""At which resolution a pair with an ordered attribute is measured: the one that pays.
+"""Choose the resolution of a pair with an ordered attribute: the one with the least expected error.
 
-Coarse groups have little noise, fine ones show more. Of each resolution the expected error after denoising is
-known from the pair's dispersion and the usual spectrum; the error of a pair at a budget is that of the best.
+Coarse groups have little noise; fine groups show more detail. The expected error of each resolution after
+denoising follows from the pair's dispersion and the prior spectrum. A pair's error at a budget is the least
+of these.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from privsyn.marginals.types import Codes, Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class _Components:
-    """One attribute at one resolution, as `_kernels.smooth_errors` reads it.
+    """One attribute at one resolution, as arguments of `_kernels.smooth_errors`.
 
-    A unit is a run of ordered codes, or one nominal code: what is uncertain along a run adds up in squares,
-    and what is uncertain beside nominal codes adds up as it is.
+    A unit is a run of ordered codes, or one nominal code. Within a run, variances add up. Across nominal
+    codes, standard deviations add up.
     """
 
     units: Ints
@@ -36,11 +37,11 @@ class _Components:
 
 
 class Resolutions:
-    """The groups of each attribute at each level, and what measuring pairs in them would leave.
+    """The groups of each attribute at each level, and the expected errors of pairs measured in them.
 
     Parameters
     ----------
-    one_ways : tuple of Marginal, one an attribute
+    one_ways : tuple of Marginal, one per attribute
         Non-negative counts.
     smoother : Smoother
     """
@@ -53,21 +54,21 @@ class Resolutions:
         self._parts: list[_Components] = []
 
     def groups(self, attributes: Attributes, level: int) -> tuple[Codes, ...]:
-        """Return the groups of the codes of some attributes at a level, or the finest that they have."""
+        """Return the groups of some attributes' codes at a level, or at the finest that they have."""
         return tuple(self._groups[name][min(level, len(self._groups[name]) - 1)] for name in attributes)
 
     def levels(self, attributes: Attributes) -> int:
-        """Return how many levels a table over some attributes has."""
+        """Return the number of levels of a table over some attributes."""
         return max(len(self._groups[name]) for name in attributes)
 
     def errors_at(self, level: int, pairs: Sequence[Attributes], dispersions: Floats, rho: float) -> Floats:
-        """Return the expected L1 error of pairs at each step of a budget, measured at a level; in records."""
+        """Return the expected L1 error, in records, of pairs measured at a level, at each budget step."""
         place = {name: self._find(name, self.groups((name,), level)[0]) for pair in pairs for name in pair}
         axes = [[place[name] for name in pair] for pair in pairs]
         return self._errors(axes, dispersions, np.zeros(len(pairs)), rho)
 
     def errors_left(self, measured: Sequence[Measurement], dispersions: Floats, rho: float) -> Floats:
-        """Return the expected L1 error of measured pairs at each step of a budget for a second look."""
+        """Return the expected L1 error of pairs measured a second time, at each budget step; in records."""
         axes = [
             [self._find(name, group) for name, group in zip(m.attributes, groups_of(m), strict=True)]
             for m in measured
@@ -100,7 +101,7 @@ class Resolutions:
 
 
 def _levels(one_way: Marginal) -> list[Codes]:
-    """Return the groups of an attribute, from two to all codes."""
+    """Return the groups of an attribute at each level, from two groups to all codes."""
     ordered = one_way.domain.ordered[0]
     found = [groups_at(one_way, level) for level in LEVELS if level < ordered]
     return [*found, np.arange(one_way.domain.sizes[0], dtype=np.int32)]
@@ -118,7 +119,7 @@ def _components(one_way: Marginal, group: Codes, smoother: Smoother) -> _Compone
     gains, prior = np.zeros(len(spectrum.variances)), 0.0
     scales = [scale[:ordered] for scale in _levels(one_way)]
     covariance = smoother.covariance(one_way.attributes[0])[:ordered, :ordered]
-    for scale in scales:  # errors matter at each scale, at coarse ones most
+    for scale in scales:  # errors count at each scale, most at coarse ones
         held = join(shares[:ordered], [scale])
         lift = join(spectrum.lift[:ordered], [scale, np.arange(len(gains), dtype=np.int32)])
         weight = 1 / len(held) / mass

@@ -1,7 +1,7 @@
-"""Pairs with an ordered attribute: measured in groups of codes, and drawn towards what is smooth.
+"""Pairs with an ordered attribute: measured in groups of codes, and shrunk towards smooth tables.
 
-See `spectrum` for what is expected. Before any measurement the mean is independence. The copula of one
-correlation takes its place where it explains the measured counts better.
+See `spectrum` for the prior. The prior mean is independence. The copula of one correlation replaces it if
+that explains the measured counts better.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Codes, Floats
 
 SMOOTHNESSES = (0.25, 0.5, 0.75, 1.0, 1.5)
-MOST_SEEN = 200  # pairs that decide how smooth all are
-GAINED = 2.0  # in log-likelihood: what a correlation has to explain; noise alone does in 1 pair of 20
+MOST_SEEN = 200  # pairs used to choose the smoothness of all
+GAINED = 2.0  # log-likelihood that a copula has to gain; noise alone gains it in 1 pair of 20
 
 
 def is_smooth(pair: Domain) -> bool:
@@ -33,13 +33,14 @@ def is_smooth(pair: Domain) -> bool:
 
 @dataclass(eq=False)
 class Smoother:
-    """What is expected along each attribute; made once and used for all pairs.
+    """The prior along each attribute; computed once and used for all pairs.
 
     Parameters
     ----------
-    one_ways : tuple of Marginal, one an attribute
+    one_ways : tuple of Marginal, one per attribute
         Non-negative counts.
     smoothness : float
+        Exponent s of the prior; see `spectrum`.
     """
 
     one_ways: Sequence[Marginal]
@@ -70,7 +71,7 @@ class Smoother:
         return self._spectra[key]
 
     def likelihood(self, measured: Measurement, expected: Floats) -> Floats:
-        """Return the log-likelihood of each of the `DISPERSIONS`, by the residuals from expected counts."""
+        """Return the log-likelihood of each of the `DISPERSIONS`, from residuals to the expected counts."""
         a, b = self.spectra(measured)
         found = (a.vectors.T @ _residual(measured, expected) @ b.vectors).ravel() ** 2
         prior = np.outer(a.variances, b.variances).ravel() * self._total(measured)
@@ -78,14 +79,14 @@ class Smoother:
         return np.asarray(-0.5 * (np.log(scatter) + found / scatter).sum(axis=1))
 
     def likelihood_by_cells(self, measured: Measurement, expected: Floats) -> Floats:
-        """Return the same where each cell departs by itself, as far as it is expected to hold records."""
+        """Return the same if cells depart independently, with variance in proportion to expected counts."""
         mean = join(expected, groups_of(measured))
         return residual_likelihood(measured.marginal.counts - mean, mean, measured.variance)
 
     def denoise_by_cells(
         self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
     ) -> Marginal:
-        """Return the posterior mean where each cell departs by itself; inside groups it is as expected."""
+        """Return the posterior mean if cells depart independently; groups are shared out as expected."""
         groups = groups_of(measured)
         mean = join(expected, groups)
         sides = tuple(coarsen(side, (group,)).marginal for side, group in zip(margins, groups, strict=True))
@@ -100,7 +101,7 @@ class Smoother:
 
         Parameters
         ----------
-        measured : Measurement, in groups or not
+        measured : Measurement, optionally in groups
         expected : array of shape (codes, codes), with the given margins
         dispersion : float
         margins : tuple of Marginal
@@ -117,7 +118,7 @@ class Smoother:
         return settle(Marginal(domain, counts), np.where(expected > 0, left, 0.0).clip(0.0), floor, margins)
 
     def expect(self, measured: Measurement, independent: Floats, sides: tuple[Marginal, ...]) -> Floats:
-        """Return the expected counts: independence, or a copula where that explains the counts better."""
+        """Return the expected counts: of independence, or of a copula if that explains the counts better."""
         if min(side.domain.ordered[0] for side in sides) <= 2:
             return independent
         counts = [side.domain.ordered[0] for side in sides]

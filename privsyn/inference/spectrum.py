@@ -1,14 +1,14 @@
-r"""How a dependence is expected to vary along an attribute: smoothly along ordered codes, freely else.
+r"""The prior along an attribute: departures vary smoothly along ordered codes and freely among nominal ones.
 
-The departures of a pair from what is expected of it are a Gaussian process :math:`D_{ab} = p_a p_b f(a, b)`.
-Here p are the shares of the codes. Along ordered codes f is a sum of cosines in the cumulated share, and the
-prior variance of the k-th is :math:`k^{-2s}`. A nominal code has a value of its own, of variance 1/p. So the
-covariance of a pair is the product of one matrix an attribute, times the pair's dispersion. Margins are known
-from elsewhere: D sums to 0 along every axis.
+The departures of a pair from its expected counts are a Gaussian process :math:`D_{ab} = p_a p_b f(a, b)`,
+where p are the shares of the codes. Along ordered codes, f is a sum of cosines in the cumulated share. The
+prior variance of the k-th is :math:`k^{-2s}`. Each nominal code has its own value, of variance 1/p. So the
+covariance of a pair is the product of one matrix per attribute, times the pair's dispersion. Margins are
+known from other tables: D sums to 0 along every axis.
 
-Noise is white in the cells of a table. The eigenvectors of the two matrices are therefore independent
-questions, and the posterior mean, its variance and the likelihood are sums over them. A table may be measured
-at a coarse resolution; the same matrices then say what is expected inside its cells.
+Noise is white in the cells of a table, so the eigenvectors of the two matrices are independent components.
+The posterior mean, its variance and the likelihood are sums over them. For a table measured in groups of
+codes, the same matrices give the prior inside its groups.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats, keep
 
 SMOOTHNESS = 0.75
-"""Usual s: departures between columns of real tables have it between 0.5 and 1.5."""
+"""Default s: departures between columns of real tables have s between 0.5 and 1.5."""
 
-HARMONICS = 4  # for each code: beyond these a cosine averages out inside the codes
-TINY = 1e-12  # share of a code that is not expected at all
-NEGLIGIBLE = 1e-9  # of the largest eigenvalue
+HARMONICS = 4  # cosines per code: faster ones average out inside the codes
+TINY = 1e-12  # least share of a code
+NEGLIGIBLE = 1e-9  # of the largest eigenvalue: smaller ones are dropped
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Independent components of the departures along one attribute, measured in groups of codes.
+    """Independent components of the departures along one attribute, for a measurement in groups of codes.
 
     Parameters
     ----------
     vectors : array of shape (groups, components)
         Orthonormal.
     variances : array of shape (components,)
-        Prior variance of each, for a dispersion of 1 and one record.
+        Prior variance of each component, for a dispersion of 1 and one record.
     lift : array of shape (codes, components)
         Covariance of each code's departure with each component.
     prior : array of shape (codes,)

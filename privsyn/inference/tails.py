@@ -1,10 +1,10 @@
-"""Tails of columns with an order: beyond the last group that stands out of the noise, a tail that fades.
+"""Tails of ordered columns: beyond the last group that stands out of the noise, a fitted tail.
 
-The noise of many empty cells adds up. Taken as it is, it makes records far from all others, the more the
-wider the bounds are. An empty tail is far likelier than a scatter of single records. So what lies beyond the
-outermost group that stands out is a generalised Pareto tail (Pickands, Annals of Statistics 1975). Its mass,
-its scale and its shape are unknown, and it begins no denser than the group before. Each cell gets its
-posterior mean.
+The noise of many empty cells adds up. Without correction it puts records far from all others, more of them
+the wider the bounds are. An empty tail is far likelier than scattered single records. So the counts beyond
+the outermost group that stands out are modelled as a generalised Pareto tail (Pickands, Annals of Statistics
+1975). Its mass, scale and shape are unknown; at its start it is no denser than the group before. Each cell
+gets its posterior mean.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats, Integers, Mask
 
 STANDS_OUT = 4.0
-"""Standard deviations of noise: of 30,000 empty groups one stands out by chance."""
+"""Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""
 
-BEYOND = 2.0  # standard deviations of the energy of noise, by which a tail that is none shows
-AT_BOUND = 3.0  # of the outermost group: values beyond the bounds are clipped to it, so it is often a spike
-TOGETHER = 4.0  # standard deviations of all groups from one on
-SHAPES = (0.0, 0.5, 1.0)  # of the tail: exponential, and ever heavier
-SCALES, MASSES = 24, 32  # of the grid
-LEAST_MASS = 0.05  # standard deviations of a group's noise, or records if these are less
-MOST_MASS = 4.0  # standard deviations of the tail's count, or the count of the group before
-SHORTEST, LONGEST = 1 / 8, 4.0  # least and largest scale: of the group before, and of the tail
-WHISKER = 1.5  # distances between the quartiles (Tukey, Exploratory Data Analysis, 1977)
-UNUSUAL = 1.0  # standard deviation of ln(scale) about that of the quartiles' distance
+BEYOND = 2.0  # standard deviations of the noise's energy, beyond which counts do not fit any tail
+AT_BOUND = 3.0  # as STANDS_OUT, for the outermost group: clipping at the bounds often makes it a spike
+TOGETHER = 4.0  # as STANDS_OUT, for the sum of a group and all beyond
+SHAPES = (0.0, 0.5, 1.0)  # of the tail: exponential, then heavier
+SCALES, MASSES = 24, 32  # grid sizes
+LEAST_MASS = 0.05  # times the smaller of one record and a group's noise standard deviation
+MOST_MASS = 4.0  # standard deviations of the tail's count, or the count of the group before if larger
+SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before; largest over the tail's
+WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
+UNUSUAL = 1.0  # prior standard deviation of ln(scale) about that of the interquartile range
 
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """What is public about the cells of the ordered attributes, and how they were merged.
+    """Layout and merging of the cells of the ordered attributes; finds and fits their tails.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Tails:
     axes: Mapping[str, Axis]
 
     def settle(self, heard: Measurement, total: float) -> Marginal:
-        """Return the counts of one attribute, non-negative and with the total; tails by their posterior."""
+        """Return the counts of one attribute, non-negative and with the total; tails by posterior means."""
         found, tail = np.array(heard.marginal.counts), np.zeros(len(heard.marginal.counts), np.bool_)
         for groups, cells in self._of(heard):
             merged = self._groups(heard)[groups]
@@ -67,7 +67,7 @@ class Tails:
         return Marginal(heard.marginal.domain, found * (total / max(found.sum(), 1e-9)))
 
     def share(self, heard: tuple[Measurement, ...]) -> Merging:
-        """Return the merging in which the cells of tails are drawn by their posterior."""
+        """Return the merging in which cells of tails are drawn in proportion to their posterior means."""
         shares = [np.array(share) for share in self.merging.shares]
         for one_way, share in zip(heard, shares, strict=True):
             group = self._groups(one_way)
@@ -80,7 +80,7 @@ class Tails:
         return self.merging.groups_of(heard.attributes)[0]
 
     def _of(self, heard: Measurement) -> list[tuple[Mask, Floats]]:
-        """Return for each tail its original codes, and how many records each is expected to have."""
+        """Return for each tail its original codes, and the expected number of records of each."""
         axis = self.axes.get(heard.attributes[0])
         ordered = heard.marginal.domain.ordered[0]
         if axis is None or ordered < 2:
@@ -113,11 +113,10 @@ class Tails:
 
 
 def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple[float, float] | None]:
-    """Return the last group before the tail; count and width of what ends there.
+    """Return the last group before the tail, and a (count, width) next to it.
 
-    It stands out, alone or with all beyond, or lies within Tukey's whiskers.
-
-    These are of as many groups, inwards, as stand out together.
+    The last group stands out alone or together with all beyond, or lies within Tukey's whiskers. Count and
+    width are those of the fewest groups, going inwards from it, that stand out together.
     """
     needed = np.append(np.full(len(counts) - 1, STANDS_OUT), AT_BOUND)
     alone = np.flatnonzero(counts > needed * np.sqrt(variances))
@@ -134,7 +133,7 @@ def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple
 
 
 def _quartiles(counts: Floats, widths: Floats) -> tuple[float, float]:
-    """Return where the quartiles of noisy counts lie, from the first group on."""
+    """Return the first and third quartile of noisy counts, as distances from the start of the first group."""
     below = np.cumsum(np.concatenate([[0.0], norm_sub(counts, max(float(counts.sum()), 1.0))]))
     first, third = np.interp([0.25, 0.75], below / below[-1], np.cumsum([0.0, *widths]))
     return float(first), float(max(third, first + widths.min()))
@@ -149,23 +148,23 @@ def expected_tail(
     before: tuple[float, float],
     usual: float,
 ) -> Floats:
-    """Return how many records each cell of a tail is expected to have.
+    """Return the expected number of records in each cell of a tail.
 
     Parameters
     ----------
     counts, variances : arrays of shape (groups,)
-        Noisy counts of the tail's groups, outwards.
+        Noisy counts of the tail's groups, going outwards, and their noise variances.
     widths : array of shape (cells,)
     first : integer array of shape (groups,)
-        The first cell of each group.
+        First cell of each group.
     before : tuple of float
-        Count and width of the last group that stands out.
+        Count and width of the groups before the tail; see `_edge`.
     usual : float
-        The usual scale of a tail.
+        Prior scale of a tail, in units of `widths`.
 
     Examples
     --------
-    Groups without records, beside one of 1,000:
+    Empty groups next to one of 1,000 records:
 
     >>> counts, noise = np.array([3.0, -9, 12, 1]), np.full(4, 100.0)
     >>> tail = expected_tail(counts, noise, np.ones(4), np.arange(4), before=(1e3, 1.0), usual=1.0)
@@ -201,7 +200,7 @@ def expected_tail(
 
 
 def _kept(residuals: Floats, variances: Floats) -> Floats:
-    """Return what is kept of the counts that no tail explains: nothing, unless there is more than noise."""
+    """Return the part to keep of counts that no tail explains: 0, unless their energy exceeds the noise's."""
     freedom = len(residuals)
     energy = float(np.mean(residuals**2 / variances))
     excess = max(energy - 1 - BEYOND * np.sqrt(2 / freedom), 0.0)

@@ -1,1 +1,1 @@
-"""Domains, tables of counts, and counting: the vocabulary that all other folders share."""
+"""Domains, tables of counts and counting: the types that all other folders share."""

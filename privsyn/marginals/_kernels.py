@@ -1,7 +1,4 @@
-"""The compiled loop that counts rows: arrays in, arrays out; what is counted is told in `counting`.
-
-Its slow and obvious twin is in tests/reference.py.
-"""
+"""Compiled loop that counts rows; `counting` calls it. Its slow twin is in tests/reference.py."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from numba import njit
 from privsyn.marginals.types import Integers, Ints
 
 STRETCH = 8192
-"""Rows looked at for one table after the other: two columns of them stay in the cache nearest to the core."""
+"""Rows counted in one table before the next: two columns of them stay in the first-level cache."""
 
 
 @njit(cache=True, nogil=True)
@@ -23,16 +20,16 @@ def add_counts(
     starts: Ints,
     counts: Ints,
 ) -> None:
-    """Count every row in every table, in one pass over the rows; adds to `counts`.
+    """Count every row in every table in one pass over the rows, and add to `counts` in place.
 
     Parameters
     ----------
-    codes : of shape (d, n): column by column
+    codes : of shape (d, n), column by column
     firsts : of shape (tables + 1,)
         Table t is over the attributes ``columns[firsts[t]:firsts[t + 1]]``.
     columns, strides : of shape (attributes of all tables,)
     starts : of shape (tables,)
-        Where the cells of each table begin; a row's cell is that plus the sum of its codes by their strides.
+        First cell of each table. A row's cell is the start plus the sum of its codes times their strides.
     counts : of shape (cells of all tables,)
     """
     n = codes.shape[1]
@@ -41,7 +38,7 @@ def add_counts(
         end = min(begin + STRETCH, n)
         for t in range(len(starts)):
             start, first, last = starts[t], firsts[t], firsts[t + 1]
-            if last - first == 2:  # by far the most: all in one expression
+            if last - first == 2:  # the most frequent case: one expression, no buffer
                 a, b, step_a, step_b = (
                     codes[columns[first]],
                     codes[columns[first + 1]],

@@ -1,7 +1,7 @@
-"""Tables at a coarse resolution: the ordered codes of an attribute joined to few groups of about equal mass.
+"""Coarse tables: the ordered codes of an attribute joined to a few groups of about equal mass.
 
-A dependence between numbers is as a rule smooth, so the sums over many cells say most of it. Their noise is
-that of one cell. `LEVELS` are nested: the groups of each level are halves of the groups of the level before.
+Dependence between numbers is usually smooth, so sums over many cells show most of it. A sum has the noise of
+only one cell. `LEVELS` are nested: each level halves the groups of the level before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, keep
 
 LEVELS = (2, 4, 8, 16, 32)
-"""Groups of an attribute with ordered codes. The next level has all codes."""
+"""Number of groups of an attribute with ordered codes. The finest level keeps all codes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,8 @@ class Coarse:
     Parameters
     ----------
     marginal : Marginal
-        Over the groups.
-    groups : tuple of integer arrays, one an attribute, of shape (codes,)
+        Counts over the groups.
+    groups : tuple of integer arrays of shape (codes,), one per attribute
         The group of each code.
     """
 
@@ -43,7 +43,7 @@ class Coarse:
 
     @property
     def domain(self) -> Domain:
-        """Of the groups."""
+        """Domain of the groups."""
         return self.marginal.domain
 
     @property
@@ -53,7 +53,7 @@ class Coarse:
 
     @property
     def counts(self) -> npt.NDArray[np.float64]:
-        """In records."""
+        """Counts, in records."""
         return self.marginal.counts
 
     @property
@@ -63,14 +63,14 @@ class Coarse:
 
 
 def groups_at(one_way: Marginal, level: int) -> Codes:
-    """Return the group of each code at a level; a code without an order is a group by itself.
+    """Return the group of each code at a level; each code without an order keeps its own group.
 
     Parameters
     ----------
     one_way : Marginal
         Non-negative counts.
     level : int
-        Number of groups, each of about as many records.
+        Number of groups, with about equally many records.
 
     Examples
     --------
@@ -84,13 +84,13 @@ def groups_at(one_way: Marginal, level: int) -> Codes:
         return np.arange(len(one_way.counts), dtype=np.int32)
     middles = (np.cumsum(counts) - counts / 2) / counts.sum()
     groups = np.minimum((level * middles).astype(np.int64), level - 1)
-    places = np.cumsum(np.diff(groups, prepend=groups[0]) > 0)  # a group without a code is none
+    places = np.cumsum(np.diff(groups, prepend=groups[0]) > 0)  # skip groups that hold no code
     others = places[-1] + 1 + np.arange(len(one_way.counts) - ordered)
     return np.concatenate([places, others]).astype(np.int32)
 
 
 def join(cells: npt.NDArray[Any], groups: Sequence[Codes]) -> npt.NDArray[Any]:
-    """Sum the cells of a table over the codes that are joined, along every axis."""
+    """Return the cells of a table, summed over joined codes along every axis."""
     for axis, group in enumerate(groups):
         if not np.array_equal(group, np.arange(len(group))):
             order = np.argsort(group, kind="stable")
@@ -109,6 +109,6 @@ def joined_domain(domain: Domain, groups: Sequence[Codes]) -> Domain:
 
 
 def coarsen(table: Marginal, groups: tuple[Codes, ...]) -> Coarse:
-    """Return the table over joined codes."""
+    """Return a table over joined codes."""
     domain = joined_domain(table.domain, groups)
     return Coarse(Marginal(domain, join(table.counts, groups)), groups)

@@ -1,7 +1,7 @@
-"""Counting rows in many tables at once: exact, so for released or synthetic rows, or with noise to follow.
+"""Count rows in many tables at once. Counts are exact: for synthetic rows, or before noise is added.
 
-Counts add up: those of two blocks of rows together are the sum of each's. So rows may come block by block, or
-lie on many machines, and only counts are kept.
+The counts of two blocks of rows add up. So rows may come in blocks or lie on many machines. Only the counts
+are kept.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.types import Integers, Ints
 
 Block = tuple[npt.NDArray[np.unsignedinteger], ...]
-"""Rows in codes, a column an array: each of the smallest type that holds the codes of its attribute."""
+"""Coded rows, one array per column, each of the smallest type that holds the attribute's codes."""
 
 Ask = Callable[[Iterable[Block]], list[Ints]]
-"""A question that counts answer: those of several blocks are the sums of each's."""
+"""A counting query. Answers for several blocks add up."""
 
 Walk = Callable[[Ask], list[Ints]]
-"""A way over all rows, as often as need be: what a question says of all of them, wherever they lie."""
+"""Runs a counting query over all rows, wherever they are stored. It can be called repeatedly."""
 
-FEW = 2**20  # cells to be found: not worth a second thread
+FEW = 2**20  # cell lookups: below this, a second thread does not pay
 
 
 def count(records: Records, attributes: Attributes) -> Ints:
-    """Counts over `attributes`, in the shape of their domain.
+    """Return the counts over `attributes`, in the shape of their domain.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def count(records: Records, attributes: Attributes) -> Ints:
 
 
 def code_type(size: int) -> np.dtype[np.unsignedinteger]:
-    """The smallest type that holds the codes of an attribute of so many values.
+    """Return the smallest unsigned type that holds the codes of an attribute of `size` values.
 
     >>> code_type(256), code_type(257)
     (dtype('uint8'), dtype('uint16'))
@@ -55,23 +55,22 @@ def code_type(size: int) -> np.dtype[np.unsignedinteger]:
 
 
 def block_of(records: Records) -> Block:
-    """Records as a block."""
+    """Return records as a block."""
     columns = zip(records.codes.T, records.domain.sizes, strict=True)
     return tuple(column.astype(code_type(size)) for column, size in columns)
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Some tables of counts, to be filled in one pass over rows.
+    """Tables of counts that one pass over the rows fills.
 
     Parameters
     ----------
     domain : Domain
-        Of the codes as they are counted.
-    sets : sequence of attributes, one a table
+        Domain of the codes that are counted.
+    sets : sequence of attributes, one per table
     groups : tuple of integer arrays, optional
-        Where the blocks are in finer codes: ``groups[j][v]`` is what code ``v`` of attribute ``j`` is counted
-        as.
+        Needed if the blocks hold finer codes: code ``v`` of attribute ``j`` is counted as ``groups[j][v]``.
 
     Examples
     --------
@@ -92,7 +91,7 @@ class Tables:
         return [tuple(sizes[name] for name in attributes) for attributes in self.sets]
 
     def count(self, blocks: Iterable[Block]) -> list[Ints]:
-        """The counts of all rows of all blocks, each table in its shape."""
+        """Return the counts of all rows of all blocks, each table in its shape."""
         sizes = [int(np.prod(shape)) for shape in self.shapes]
         counts = np.zeros(sum(sizes), np.int64)
         parts = self._parts(sizes)
@@ -102,7 +101,7 @@ class Tables:
                 if len(parts) == 1 or codes.shape[1] * len(self.sets) < FEW:
                     for part in parts:
                         add_counts(codes, *part, counts)
-                else:  # no two count in the same cells
+                else:  # no two threads write to the same cells
                     for begun in [pool.submit(add_counts, codes, *part, counts) for part in parts]:
                         begun.result()
         ends = accumulate(sizes)
@@ -113,12 +112,12 @@ class Tables:
 
     @cached_property
     def _used(self) -> list[int]:
-        """Places of the attributes that any table needs."""
+        """Positions of the attributes that any table needs."""
         names = {name for attributes in self.sets for name in attributes}
         return [place for place, name in enumerate(self.domain.names) if name in names]
 
     def _codes(self, block: Block) -> npt.NDArray[np.unsignedinteger]:
-        """The columns that are needed, in the codes that are counted, all of one type."""
+        """Return the needed columns in the counted codes, all of one type."""
         kind = code_type(max((self.domain.sizes[place] for place in self._used), default=1))
         codes = np.empty((len(self._used), len(block[0]) if block else 0), kind)
         for row, place in enumerate(self._used):
@@ -127,7 +126,7 @@ class Tables:
         return codes
 
     def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints]]:
-        """The tables as the kernel wants them, an equal part for each core."""
+        """Return the arguments of the kernel, with equally many tables for each core."""
         rows = {self.domain.names[place]: row for row, place in enumerate(self._used)}
         starts = [0, *accumulate(sizes)]
         each = max(1, ceil(len(self.sets) / (cpu_count() or 1)))

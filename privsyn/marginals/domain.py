@@ -21,12 +21,12 @@ class Domain:
     Parameters
     ----------
     names : tuple of str
-        Attribute names, no two alike.
+        Attribute names, all different.
     sizes : tuple of int
         ``sizes[j]`` is the number of codes of attribute ``j``: ``0 .. sizes[j] - 1``.
     ordered : tuple of int, optional
-        ``ordered[j]`` says how many leading codes of attribute ``j`` lie in a meaningful order
-        (bins of a number); 0, the default, for a nominal attribute.
+        ``ordered[j]`` is how many leading codes of attribute ``j`` have a meaningful order, such as bins
+        of a number. Default: 0, a nominal attribute.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Domain:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """By how much the flat place of a cell moves when an attribute grows by 1.
+        """Change of a cell's flat index when the code of an attribute grows by 1.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class Domain:
         return tuple(prod(self.sizes[axis + 1 :]) for axis in range(len(self.sizes)))
 
     def axes(self, attributes: Attributes) -> tuple[int, ...]:
-        """Positions of `attributes`; ``KeyError`` names one that is not there."""
+        """Return the positions of `attributes`; raise ``KeyError`` for an unknown one."""
         return tuple(self._places[name] for name in attributes)
 
     @cached_property
@@ -90,7 +90,7 @@ class Domain:
         return {name: place for place, name in enumerate(self.names)}
 
     def project(self, attributes: Attributes) -> Domain:
-        """The domain of `attributes` alone, in the order given."""
+        """Return the domain of `attributes` alone, in the order given."""
         axes = self.axes(attributes)
         return Domain(
             attributes, tuple(self.sizes[axis] for axis in axes), tuple(self.ordered[axis] for axis in axes)
@@ -123,7 +123,7 @@ class Records:
         if codes.size and codes.dtype.kind not in "iu":
             raise ValueError(f"codes are integers, not {codes.dtype}")
         if codes.size and ((codes.min(axis=0) < 0) | (codes.max(axis=0) >= self.domain.sizes)).any():
-            raise ValueError("a code lies outside its domain")  # which one, and where, is private
+            raise ValueError("a code lies outside its domain")  # which code and which row is private
         codes = np.array(codes, dtype=np.int32, order="F")
         codes.setflags(write=False)
         object.__setattr__(self, "codes", codes)
@@ -132,5 +132,5 @@ class Records:
         return len(self.codes)
 
     def project(self, attributes: Attributes) -> Records:
-        """The columns of `attributes`, in the order given."""
+        """Return the columns of `attributes`, in the order given."""
         return Records(self.domain.project(attributes), self.codes[:, self.domain.axes(attributes)])

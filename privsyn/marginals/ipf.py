@@ -10,20 +10,20 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, lift
 from privsyn.marginals.types import Floats, Mask
 
-FITTINGS = 30  # rounds over the margins of proportional fitting, at most
-FITTED = 1e-12  # of the total: a margin that is missed by less is met
-SAME = 1e-9  # of the total: a difference that is rounding
-STALLED = 1e-5  # of what is missed: less gained in a round is nothing gained
+FITTINGS = 30  # most rounds over the margins
+FITTED = 1e-12  # share of the total: a margin counts as met if its largest gap is below
+SAME = 1e-9  # relative difference that is only rounding
+STALLED = 1e-5  # stop when a round reduces the largest gap by less than this share
 
 
 def fit_margins(
     table: Marginal, margins: tuple[Marginal, ...], *, rounds: int = FITTINGS, enough: float = FITTED
 ) -> Marginal:
-    """Iterative proportional fitting (Deming and Stephan, 1940): the margins imposed by scaling.
+    """Scale a table to the given margins by iterative proportional fitting (Deming and Stephan, 1940).
 
-    It ends after so many `rounds`, when no margin is missed by more than a part `enough` of the total, or
-    when it gets no nearer: margins that contradict each other, or the table's zeros, cannot all be met. Their
-    total always is: what is left is scaled to it, or lies evenly beside the zeros where nothing is left.
+    Fitting stops after `rounds`, when every gap is at most `enough` times the total, or when it no longer
+    improves. Margins that contradict each other or the table's zeros cannot all be met. The total is always
+    met: the table is scaled to it. An empty table is filled evenly, outside its zeros where possible.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def fit_margins(
 
 
 def _with_total(counts: Floats, room: Mask, total: float) -> Floats:
-    """The counts with a total that was missed; where there are none, as many in every cell that has room."""
+    """Return the counts scaled to `total`; if all are 0, equal counts in every cell of `room`."""
     if not counts.sum() > 0:
         counts = (room if room.any() else ~room).astype(np.float64)
     found = float(counts.sum())
@@ -58,7 +58,7 @@ def _with_total(counts: Floats, room: Mask, total: float) -> Floats:
 
 
 def _sides(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[tuple[int, ...], Floats]]:
-    """For each margin the axes that it sums out, and its counts in the table's shape."""
+    """Return for each margin the axes that it sums out, and its counts in the table's shape."""
     return [
         (
             tuple(axis for axis, name in enumerate(domain.names) if name not in margin.attributes),

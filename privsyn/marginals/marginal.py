@@ -1,4 +1,4 @@
-"""Marginal: a table of counts over a few attributes. Measurement: one that was released with noise."""
+"""Marginal: a table of counts over a few attributes. Measurement: a marginal with noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Marginal:
     ----------
     domain : Domain
     counts : array of shape ``domain.shape``
-        In records. Read-only; may be fractional or negative where noise made it so.
+        In records. Read-only. Noise can make them fractional or negative.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Marginal:
         return float(self.counts.sum())
 
     def project(self, attributes: Attributes) -> Marginal:
-        """Counts over `attributes` alone, in the order given, all others summed out."""
+        """Return the counts over `attributes`, in the order given, with all others summed out."""
         if attributes == self.attributes:
             return self
         axes = self.domain.axes(attributes)
@@ -60,7 +60,7 @@ class Marginal:
     def spread(self, delta: Marginal) -> Marginal:
         """Add a correction over some of the attributes, evenly over the cells that share them.
 
-        The mirror of `project`: ``m.spread(delta).project(delta.attributes)`` is
+        This is the counterpart of `project`: ``m.spread(delta).project(delta.attributes)`` is
         ``m.project(delta.attributes) + delta``.
 
         Examples
@@ -74,7 +74,7 @@ class Marginal:
 
 
 def lift(table: Marginal, domain: Domain) -> Counts:
-    """The counts of `table`, shaped to broadcast over the bigger `domain`.
+    """Return the counts of `table`, in a shape that broadcasts over the larger `domain`.
 
     Examples
     --------
@@ -97,9 +97,9 @@ class Measurement:
     marginal : Marginal
         Noisy counts.
     variance : float or array that broadcasts to the counts
-        Variance of the noise in each cell, in records squared; 0 for a count that is exact.
+        Noise variance of each cell, in records squared; 0 for an exact count.
     groups : tuple of integer arrays, optional
-        For each attribute the group of each code, where codes were joined before they were counted.
+        For each attribute the group of each code, if codes were joined before counting.
     """
 
     marginal: Marginal
@@ -118,7 +118,7 @@ class Measurement:
         return self.marginal.attributes
 
     def project(self, attributes: Attributes) -> Measurement:
-        """The sum over the other attributes: counts add up, and so do their variances."""
+        """Return the sum over the other attributes; counts and variances both add up."""
         variance = Marginal(self.marginal.domain, self.variance).project(attributes).counts
         groups = None
         if self.groups is not None:

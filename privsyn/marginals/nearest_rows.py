@@ -1,4 +1,4 @@
-"""Rows that are alike: the same where that can be had, else the same in as many first columns as can be."""
+"""Nearest rows: equal rows if there are any, else rows that agree in as many leading columns as possible."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from privsyn.marginals.types import Array, Floats
 def nearest_rows(
     listed: Sequence[Array], weights: Floats, wanted: Sequence[Array], rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:
-    """For each wanted row a listed one that is alike, drawn by weight; else one that begins most alike.
+    """Return for each wanted row the index of a listed one that agrees in the most leading columns.
 
-    Both are given column by column.
+    Among equally near rows one is drawn by weight. Both tables are given column by column.
 
     Examples
     --------
-    Of the two ones only the second has weight:
+    Two listed rows hold a 1; only the second has weight:
 
     >>> columns, weights = [np.array([1.0, 1.0, 5.0])], np.array([0.0, 1.0, 1.0])
     >>> nearest_rows(columns, weights, [np.array([1.0, 5.0])], np.random.default_rng(0)).tolist()
     [1, 2]
     """
     n = len(weights)
-    prefixes = np.zeros((len(listed) + 1, n + len(wanted[0])), np.int64)  # of each length, numbered in order
+    prefixes = np.zeros((len(listed) + 1, n + len(wanted[0])), np.int64)  # ranks of the first j columns
     for j, (known, sought) in enumerate(zip(listed, wanted, strict=True)):
         ranks = np.unique(np.concatenate([known, sought]), return_inverse=True)[1]
         prefixes[j + 1] = np.unique(prefixes[j] * len(ranks) + ranks, return_inverse=True)[1]
     order = np.argsort(prefixes[-1, :n], kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(weights[order])])
     picked = np.zeros(len(wanted[0]), np.intp)
-    for prefix in prefixes:  # the longest prefix that any has comes last
+    for prefix in prefixes:  # longer prefixes come later and overwrite
         keys, aims = prefix[:n][order], prefix[n:]
         first, end = np.searchsorted(keys, aims), np.searchsorted(keys, aims, side="right")
         aimed = sums[first] + rng.random(len(first)) * (sums[end] - sums[first])

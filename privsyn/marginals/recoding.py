@@ -1,9 +1,8 @@
-"""Stage 1: values too rare to tell from noise are pooled, and shared out again at the end.
+"""Stage 1: pool values that are too rare to tell from noise, and restore them at the end.
 
-A value whose noisy count lies under three standard deviations says nothing by itself, yet would cost
-a row of cells in every later table. Categorical values are pooled into one; bins of a number are
-joined with their neighbours, so that fine bins become as wide as the noise demands. Everything here
-looks at released counts only and costs no privacy.
+A value whose noisy count is under three standard deviations carries almost no information, yet costs a row
+of cells in every later table. Rare categorical values are pooled into one. Bins of a number are joined with
+their neighbours, so that their width suits the noise. This reads released counts only and costs no privacy.
 """
 
 from __future__ import annotations
@@ -22,17 +21,16 @@ from privsyn.marginals.types import Codes, Floats, keep
 
 @dataclass(frozen=True, eq=False)
 class Merging:
-    """Which merged code each original code goes to, and how a merged code is shared out.
+    """The merged code of each original code, and how to draw original codes again.
 
     Parameters
     ----------
     original, merged : Domain
-        The same attributes before and after.
-    groups : tuple of integer arrays, one an attribute, of shape (original size,)
+        The same attributes before and after merging.
+    groups : tuple of integer arrays of shape (original size,), one per attribute
         ``groups[j][v]`` is the merged code of the original code ``v``.
     shares : tuple of float arrays of the same shapes
-        Relative weight of an original code within its merged code; the weights of each merged
-        code sum to 1.
+        Probability of an original code within its merged code. They sum to 1 for each merged code.
     """
 
     original: Domain
@@ -55,12 +53,12 @@ class Merging:
                 raise ValueError(f"attribute {name!r}: the shares of a merged value do not sum to 1")
 
     def merge(self, records: Records) -> Records:
-        """The records in merged codes, each row by itself: neighbouring tables stay neighbours."""
+        """Return records in merged codes, row by row: neighbouring tables stay neighbours."""
         columns = [group[records.codes[:, j]] for j, group in enumerate(self.groups)]
         return Records(self.merged, np.stack(columns, axis=1) if columns else records.codes)
 
     def then(self, other: Merging) -> Merging:
-        """Both mergings in one: the other is of what this one leaves."""
+        """Return this merging followed by `other`, which merges this one's merged codes."""
         groups = tuple(second[first] for first, second in zip(self.groups, other.groups, strict=True))
         shares = tuple(
             share * further[group]
@@ -69,26 +67,26 @@ class Merging:
         return Merging(self.original, other.merged, groups, shares)
 
     def merge_counts(self, table: Measurement) -> Measurement:
-        """A measured table in merged codes; counts of joined values add up, and so do their variances."""
+        """Return a measured table in merged codes; counts and variances of joined values add up."""
         return Measurement(self.merge_table(table.marginal), self.join(table.attributes, table.variance))
 
     def merge_table(self, table: Marginal) -> Marginal:
-        """A table in merged codes; counts of joined values add up."""
+        """Return a table in merged codes; counts of joined values add up."""
         return Marginal(self.merged.project(table.attributes), self.join(table.attributes, table.counts))
 
     def join(self, attributes: Attributes, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What stands in the cells of a table over `attributes`, summed over those that are joined."""
+        """Return the cells of a table over `attributes`, summed over joined codes."""
         return join(cells, self.groups_of(attributes))
 
     def groups_of(self, attributes: Attributes) -> list[Codes]:
-        """For each of `attributes` the merged code of each original one."""
+        """Return for each of `attributes` the merged code of each original code."""
         return [self.groups[axis] for axis in self.original.axes(attributes)]
 
     def restore(self, records: Records, rng: np.random.Generator) -> Records:
-        """The records in original codes, each pooled value drawn by its share."""
+        """Return records in original codes, each drawn by its share of the merged code."""
         columns = np.empty((len(records), len(self.original)), np.int32)
         for j, (group, share) in enumerate(zip(self.groups, self.shares, strict=True)):
-            # Original codes laid out group by group, each group a stretch of length 1 of cumulated shares.
+            # Sort original codes by group. Each group spans a length of 1 of the cumulated shares.
             order = np.argsort(group, kind="stable")
             edges = np.cumsum(share[order])
             places = np.searchsorted(edges, records.codes[:, j] + rng.random(len(records)), side="right")
@@ -97,15 +95,15 @@ class Merging:
 
 
 def joined(domain: Domain, one_ways: tuple[Marginal, ...], level: int) -> Merging:
-    """Return the merging of the ordered codes of each attribute to groups of about equal mass.
+    """Return the merging of each attribute's ordered codes to groups of about equal mass.
 
     Parameters
     ----------
     domain : Domain
-    one_ways : tuple of Marginal, one an attribute
+    one_ways : tuple of Marginal, one per attribute
         Non-negative counts.
     level : int
-        Number of groups of an attribute.
+        Number of groups per attribute.
     """
     groups = tuple(groups_at(one_way, level) for one_way in one_ways)
     shares = tuple(1 / np.bincount(group)[group] for group in groups)
@@ -115,7 +113,7 @@ def joined(domain: Domain, one_ways: tuple[Marginal, ...], level: int) -> Mergin
 def _nearest_in_group(
     order: npt.NDArray[np.intp], group: Codes, places: npt.NDArray[np.intp], wanted: Codes
 ) -> Codes:
-    """The drawn original codes; a draw that rounding pushed over its group's edge comes back in."""
+    """Return the drawn original codes; clip draws that rounding moved outside their group."""
     sizes = np.bincount(group)
     first = np.cumsum(sizes) - sizes
     return order[np.clip(places, first[wanted], first[wanted] + sizes[wanted] - 1)].astype(np.int32)

@@ -1,4 +1,4 @@
-"""How much the two attributes of a table tell of each other."""
+"""Measures of dependence between the two attributes of a table, and of distance between tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privsyn.marginals.types import Floats
 
 
 def mutual_information(pair: Marginal) -> float:
-    """In nats, of a table of two attributes with non-negative counts.
+    """Return the mutual information, in nats, of a table of two attributes with non-negative counts.
 
     Examples
     --------
@@ -28,9 +28,9 @@ def mutual_information(pair: Marginal) -> float:
 
 
 def coupling(pair: Marginal) -> float:
-    """Share, from 0 to 1, of what there is to know of one attribute that the other tells of it.
+    """Return mutual information over the smaller of the two entropies, from 0 to 1.
 
-    Of the attribute of which it tells the greater share: 1 if that is a function of the other.
+    It is 1 if one attribute is a function of the other.
 
     Examples
     --------
@@ -44,18 +44,18 @@ def coupling(pair: Marginal) -> float:
 
 
 def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
-    """Every pair of attributes that lies in a table, with its counts; of several tables the last."""
+    """Return the counts of every pair of attributes that a table holds; the last table wins."""
     return {pair: table.project(pair) for table in tables for pair in combinations(table.attributes, 2)}
 
 
 def _entropy(counts: Floats) -> float:
-    """In nats."""
+    """Return the entropy in nats."""
     shares = counts[counts > 0] / counts.sum()
     return -float(np.sum(shares * np.log(shares)))
 
 
 def total_variation(one: Floats, other: Floats) -> float:
-    """Half the summed difference of the shares: the share of rows that would have to move.
+    """Return half the sum of absolute differences: the share of rows that would have to move.
 
     Examples
     --------

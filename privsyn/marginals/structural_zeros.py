@@ -1,7 +1,7 @@
-"""Public zeros: cells of tables that no record can lie in, by constraints that everybody may know.
+"""Structural zeros: cells of tables that public constraints rule out.
 
-They cost no privacy and take noise away: what was measured in such a cell is noise, or a row that breaks the
-constraint, and is set to exactly 0. Tables are then fitted among the cells that are left.
+They cost no privacy and remove noise. A count measured in such a cell is noise, or a row that breaks the
+constraint, so it is set to exactly 0. Tables are then fitted over the remaining cells.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.types import Mask
 
-ROUNDS = 10  # of bringing margins and public zeros together, at most
-MET = 1e-3  # of the total: a margin that is missed by less can be had with the zeros
-FITTED = 1e-6  # of the total: a margin that is missed by less is met
-FITTINGS = 2**21  # cells that are scaled in fitting one table: with many zeros it takes many rounds,
-LEAST, MOST = 30, 1000  # but so many at least and at most
+ROUNDS = 10  # most rounds of reconciling one-way tables with the zeros
+MET = 1e-3  # of the total: a smaller gap counts as compatible with the zeros
+FITTED = 1e-6  # of the total: a margin with a smaller gap counts as met
+FITTINGS = 2**21  # cells scaled in fitting one table: with many zeros, fitting needs many rounds
+LEAST, MOST = 30, 1000  # bounds on these rounds
 
 
 @dataclass(frozen=True, eq=False)
 class StructuralZeros:
-    """Which cells of some tables can hold a record.
+    """The cells of some tables that can hold a record.
 
     Parameters
     ----------
     masks : tuple of (Domain, boolean array of its shape)
+        True where a cell is possible.
 
     Examples
     --------
-    A man is not pregnant; of sex and age together nothing is known:
+    A man is not pregnant. There is no constraint on age:
 
     >>> pair = Domain(("sex", "pregnant"), (2, 2))
     >>> known = StructuralZeros(((pair, np.array([[True, True], [True, False]])),))
@@ -53,7 +54,7 @@ class StructuralZeros:
                 raise ValueError(f"a mask {mask.shape} over a domain of {domain.shape}")
 
     def of(self, domain: Domain) -> Mask:
-        """Which cells of a table over `domain` are possible, as far as that shows in them."""
+        """Return which cells of a table over `domain` are possible, by the masks that share attributes."""
         possible = np.ones(domain.shape, np.bool_)
         for of, mask in self.masks:
             if set(of.names) & set(domain.names):
@@ -61,17 +62,17 @@ class StructuralZeros:
         return possible
 
     def clean(self, measured: Measurement) -> Measurement:
-        """A measurement with exact zeros where there can be nothing."""
-        if not self.masks or measured.groups is not None:  # groups are seldom impossible as a whole
+        """Return a measurement with exact zeros in impossible cells."""
+        if not self.masks or measured.groups is not None:  # a whole group is rarely impossible
             return measured
         mask = self.of(measured.marginal.domain)
         counts = Marginal(measured.marginal.domain, measured.marginal.counts * mask)
         return Measurement(counts, measured.variance * mask)
 
     def fit(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
-        """A table with its public zeros, the margins' total and, as far as those allow, the margins.
+        """Return a table with its structural zeros, the margins' total and, as far as possible, the margins.
 
-        Where all that is in it lies in zeros it begins anew, with as much in each cell that is none.
+        If all its counts lie in structural zeros, fitting starts from equal counts in the other cells.
         """
         if not self.masks or (mask := self.of(table.domain)).all() or not mask.any():
             return table
@@ -81,10 +82,10 @@ class StructuralZeros:
         return fit_margins(start, margins, rounds=rounds, enough=FITTED)
 
     def settle(self, one_ways: tuple[Marginal, ...]) -> tuple[Marginal, ...]:
-        """One-ways that tables with the public zeros can have.
+        """Return one-way tables that are compatible with the structural zeros.
 
-        Where noise, or rows that break a constraint, made margins that no such table has, each is moved half
-        way to those of the table that comes nearest, until one has them. Totals stay.
+        Noise, or rows that break a constraint, can make margins that no such table has. Each is then moved
+        half way to the margins of the nearest table, until they are compatible. Totals do not change.
         """
         found = {table.attributes[0]: table for table in one_ways}
         for _ in range(ROUNDS if self.masks else 0):
@@ -105,7 +106,7 @@ class StructuralZeros:
     def missing_from(
         self, tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
     ) -> tuple[Marginal, ...]:
-        """For each set of attributes with zeros that no table holds: a table with them, else independent."""
+        """Return a table with zeros, else independent, for each constrained set that no table holds."""
         one_way = {table.attributes[0]: table for table in one_ways}
         found: dict[Attributes, Marginal] = {}
         for domain, _ in self.masks:
@@ -122,6 +123,6 @@ NO_ZEROS = StructuralZeros()
 
 
 def product(domain: Domain, sides: tuple[Marginal, ...]) -> Marginal:
-    """The table of independent attributes."""
+    """Return the table of independent attributes with the given one-way counts."""
     shares = [side.counts / side.total for side in sides]
     return Marginal(domain, sides[0].total * reduce(np.multiply.outer, shares))

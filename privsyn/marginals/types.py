@@ -1,4 +1,4 @@
-"""What arrays are called here, by what they hold, and how value objects keep them."""
+"""Names of array types by content, and read-only copies for value objects."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-"""Of whatever can be compared."""
+"""Array of any comparable values."""
 
 Floats = npt.NDArray[np.float64]
 
 Counts = Floats
-"""Of records: whole, unless noise or arithmetic made them otherwise."""
+"""Counts of records: whole numbers, unless noise or arithmetic changed them."""
 
 Ints = npt.NDArray[np.int64]
 
 Integers = npt.NDArray[np.integer]
-"""Of any width."""
+"""Integers of any width."""
 
 Codes = npt.NDArray[np.int32]
-"""The values of attributes, from 0 up."""
+"""Codes of attributes, from 0 up."""
 
 Mask = npt.NDArray[np.bool_]
-"""Which of some things are meant."""
+"""True for the selected elements."""
 
 
 def keep(owner: object, *fields: str, dtype: npt.DTypeLike | None = None) -> None:
-    """Have a frozen value object keep copies of its arrays, or tuples of arrays, that nobody can write to.
+    """Replace the arrays, or tuples of arrays, of a frozen value object by read-only copies.
 
-    Called while it is made, before its arrays are checked.
+    Call it first in ``__post_init__``.
     """
     for field in fields:
         value = getattr(owner, field)

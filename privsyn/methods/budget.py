@@ -1,4 +1,4 @@
-"""The default's budget, split once."""
+"""The split of the default's budget."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from privsyn.marginals.domain import Domain
 
-# Of the whole. experiments/ablations.py says what each is worth on the tables of the bench, epsilon 0.2 to 5,
-# experiments/robustness.py what the one-ways want where there is little to be known.
+# Shares of the whole. experiments/ablations.py shows the effect of each on the benchmark tables, epsilon 0.2
+# to 5. experiments/robustness.py shows what the one-ways need if the table carries little information.
 FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values are rare
 LEAST = 0.1  # share of the one-ways
 USUAL_NOISE = 0.002  # at which they get the least
-GROWTH = 0.3  # of their share with the noise, in logarithms
+GROWTH = 0.3  # exponent of their share in the noise
 HOPELESS = 0.5  # noise at which they get all
-MOST_BESIDE_TARGET = 0.5
+MOST_BESIDE_TARGET = 0.5  # share of the one-ways if a column is to be predicted
 
-# Of what the one-ways leave; the pairs get the rest.
+# Shares of what the one-ways leave; the pairs get the rest.
 DEPARTURES = 0.025  # of pairs from independence
 SCORES = 0.02  # of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
@@ -26,7 +26,7 @@ SECOND_LOOK = 0.15  # at pairs and bigger tables
 
 @dataclass(frozen=True)
 class Split:
-    """The parts of the budget, in rho, in the order in which they are spent.
+    """The parts of the budget, in zCDP rho, in the order in which they are spent.
 
     Examples
     --------
@@ -46,15 +46,15 @@ class Split:
 
     @classmethod
     def of(cls, rho: float, *, one_ways: float, attributes: int = 3) -> Split:
-        """Split `rho`.
+        """Return the split of `rho`.
 
         Parameters
         ----------
         rho : float
         one_ways : float
-            Share of the one-ways, the first look at them included; 1 where no pairs are asked.
+            Share of the one-ways, including the first look; 1 if no pairs are measured.
         attributes : int
-            Of one there is nothing else to ask: the first look is the only one.
+            Number of attributes. With one there is nothing else to measure: the first look gets all.
         """
         first = rho if attributes < 2 else FIRST_LOOK * rho
         if one_ways >= 1:
@@ -67,12 +67,12 @@ class Split:
 
     @classmethod
     def for_domain(cls, rho: float, domain: Domain, total: float, *, predict: bool = False) -> Split:
-        """The split for about `total` records over `domain`, by how noisy its one-ways would be."""
+        """Return the split for about `total` records over `domain`, by the noise of its one-ways."""
         share = one_way_share(one_way_noise(domain, rho, total), predict=predict)
         return cls.of(rho, one_ways=share if len(domain) > 1 else 1.0, attributes=len(domain))
 
     def without_scores(self) -> Split:
-        """The same where there are no sets to score: the pairs get what that would cost.
+        """Return the split without sets to score: the pairs get their share.
 
         >>> Split.of(1.0, one_ways=0.5).without_scores().total
         1.0
@@ -86,7 +86,7 @@ class Split:
 
 
 def one_way_noise(domain: Domain, rho: float, total: float) -> float:
-    """Standard deviation of a one-way count, had they the whole budget, in parts of the mean count.
+    """Return the standard deviation of a one-way count over the mean count, at the whole budget.
 
     >>> one_way_noise(Domain(("a", "b"), (4, 6)), 0.01, 500.0)
     0.1
@@ -95,18 +95,18 @@ def one_way_noise(domain: Domain, rho: float, total: float) -> float:
 
 
 def one_way_share(noise: float, *, predict: bool = False) -> float:
-    """Share of the budget for the one-ways.
+    """Return the share of the budget for the one-ways.
 
-    The noisier the counts, the more of what can be known of the table at all lies in its one-ways: first
-    by a power, chosen for the errors of pairs and of models over five tables, epsilon 0.2 to 5; in the end
-    in proportion, up to the noise at which pairs would only tell of the noise.
+    The noisier the counts, the more of the learnable information is in the one-ways. The share first grows as
+    a power of the noise, chosen for the errors of pairs and models over five tables, epsilon 0.2 to 5. Then
+    it grows in proportion, up to the noise at which pairs would only show noise.
 
     Parameters
     ----------
     noise : float
-        Standard deviation of a one-way count, had they the whole budget, in parts of the mean count.
+        Standard deviation of a one-way count over the mean count, if the one-ways had the whole budget.
     predict : bool
-        Whether one column is to be predicted from the others: then pairs get half of the budget at least.
+        Whether one column is to be predicted from the others. If so, pairs get at least half of the budget.
 
     Examples
     --------

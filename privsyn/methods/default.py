@@ -1,8 +1,8 @@
-"""The default: PrivSyn's stages, each in the form that errs least.
+"""The default: PrivSyn's stages, each in the variant with the least error.
 
-Pairs are scored against the released one-ways (a quarter of InDif's noise), selected and given their
-budget in one convex step, and drawn towards what a latent-class model of all pairs expects. A second look
-goes to bigger tables that the pairs do not explain, or to the pairs once more.
+Pairs are scored against the released one-ways, with a quarter of InDif's noise. One convex step selects them
+and allocates their budget. They are then shrunk towards a latent class model of all pairs. A second look
+measures bigger tables that the pairs do not explain, or pairs again.
 """
 
 from __future__ import annotations
@@ -44,19 +44,17 @@ from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
 
-ANY = 2**31  # values: none are too many
-MANY_VALUES = 500  # an attribute of more has its rare values pooled: pairs of such are too large to count
-MOST_RECORDS = 100_000  # made to see what the pairs leave unexplained
-MOST_LOOKS = (
-    2 * 10**9
-)  # at cells of tables, to make them: of very many tables there is time for fewer records
-ROUGH = 4  # sweeps over them: what is left unexplained shows long before they fit to the last
-MOST_PAIRS = 50_000  # measured: those of 300 attributes. With more no sample could be made
-SAMPLING_DISPERSION = 1.0  # an independent table already scatters so much: no pair is thought more certain
-SCORED = 4  # groups of an ordered attribute, in which a pair's departure is asked
-BIGGER = 0.2  # weight of an error in a bigger table, beside one in a pair
-TARGET = 4.0  # weight of an error in a table that holds the target, beside one in another
-SMALL_FIRST = 0.25  # power of its cells by which an error weighs less: models learn from small tables
+ANY = 2**31  # values: no attribute has more
+MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
+MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
+MOST_LOOKS = 2 * 10**9  # cell lookups to synthesise them: with very many tables, fewer records are made
+ROUGH = 4  # sweeps over them: unexplained departures show long before the fit is exact
+MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
+SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
+SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
+BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
+TARGET = 4.0  # weight of an error in a table with the target, relative to one without
+SMALL_FIRST = 0.25  # errors are weighted by cells^-SMALL_FIRST: models learn from small tables
 
 
 def learn(
@@ -66,15 +64,15 @@ def learn(
     report: Progress,
     facts: PublicFacts,
 ) -> Fitted:
-    """Ask for one-ways, for how far each pair departs from independence, and for the tables that pay.
+    """Measure one-ways, the departure of each pair from independence, and the tables worth measuring.
 
     Parameters
     ----------
     private : PrivateTable
     rho : float
-        The budget; all of it is spent.
+        Budget, in zCDP; all of it is spent.
     rng : numpy.random.Generator
-        For arithmetic on answers: it draws no noise.
+        For computations on answers; it draws no noise.
     report : callable
     facts : PublicFacts
     """
@@ -112,7 +110,7 @@ def learn(
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
     looks = (*measured, *(m for _, m in bigger))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
-    # A table with public zeros does not count rows that break a constraint: error bars hold without it.
+    # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(private.domain.project(m.marginal.attributes)).all())
     heard = combine_one_ways(private.domain, (*one_ways, *whole))
     certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
@@ -124,14 +122,14 @@ def learn(
 def _one_ways(
     private: PrivateTable, rho: float, facts: PublicFacts
 ) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split]:
-    """The one-ways in two looks, and the private table in merged codes.
+    """Return the private table in merged codes, the merging, the one-ways from two looks, and the split.
 
-    The first look tells how long the second should be, and joins fine cells: the sum of many would be far
-    noisier than a group counted as such. Rare values are told by both looks.
+    The first look determines the budget of the second, and which fine cells are joined: a sum of many cells
+    is far noisier than one count of the group. Both looks together determine the rare values.
     """
     first = private.one_ways(rho * (FIRST_LOOK if len(private.domain) > 1 else 1.0))
     total = estimate_total(first)
-    kept = merge_rare(first, total, spared=MANY_VALUES, axes=facts.axes).merged  # apart, by this look alone
+    kept = merge_rare(first, total, spared=MANY_VALUES, axes=facts.axes).merged  # from the first look alone
     split = Split.for_domain(rho, kept, total, predict=facts.target is not None)
     joined = merge_rare(first, total, spared=ANY, axes=facts.axes)
     private = private.merge(joined)
@@ -152,7 +150,7 @@ def _score(
     smoother: Smoother,
     rho: float,
 ) -> list[Floats]:
-    """What is to be known of the dispersion of each pair before any pair is measured."""
+    """Return log-likelihoods of each pair's dispersion, before any pair is measured."""
     blocks = joined(private.domain, margins, SCORED)
     merged = tuple(map(blocks.merge_table, expected))
     departures, sigma = private.departures(merged, rho, blocks)
@@ -167,7 +165,7 @@ def _first_look(
     target: str | None,
     resolutions: Resolutions,
 ) -> tuple[tuple[Measurement, ...], list[Floats]]:
-    """The pairs that pay, measured at the resolution that pays; and their scores."""
+    """Return the pairs worth measuring, measured at their best resolution, and their scores."""
     dispersions = np.maximum(pooled_dispersions(scores, expected[0].total, hopeful=True), SAMPLING_DISPERSION)
     attributes = tuple(pair.attributes for pair in expected)
     smooth = np.array([is_smooth(pair.domain) for pair in expected])
@@ -197,7 +195,7 @@ def _first_look(
 
 
 def _most(gains: Floats, rho: float, weights: Floats) -> Floats:
-    """The budget of each pair, of which at most `MOST_PAIRS` get any: those whose errors fall fastest."""
+    """Return the budget of each pair; at most `MOST_PAIRS`, whose errors fall fastest, get any."""
     rhos = allocate(gains, rho, weights=weights)
     if np.count_nonzero(rhos) <= MOST_PAIRS:
         return rhos
@@ -215,7 +213,7 @@ def _unexplained(
     rng: np.random.Generator,
     possible: StructuralZeros,
 ) -> tuple[Unexplained, ...]:
-    """The sets of attributes of which records made from the pairs tell least."""
+    """Return the sets of attributes that records made from the pairs explain least."""
     if not sets:
         return ()
     tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
@@ -235,17 +233,17 @@ def _second_look(
     rho: float,
     target: str | None,
 ) -> tuple[tuple[Measurement, ...], tuple[tuple[Unexplained, Measurement], ...]]:
-    """What is left of the budget, where it takes off most error: on pairs once more, or on bigger tables.
+    """Spend the rest of the budget where it reduces the error most: on pairs again, or on bigger tables.
 
     Parameters
     ----------
-    measured : what was measured of the pairs
-    pairs : what was made of it
-    sets : the bigger tables that might be measured
+    measured : the measured pairs
+    pairs : estimates from these
+    sets : candidate bigger tables
 
     Returns
     -------
-    The pairs, with what was seen of them the second time; the bigger tables that were measured.
+    The pairs, combined with their second measurements; the bigger tables that were measured.
     """
     attributes = (*(m.attributes for m in measured), *(s.expected.attributes for s in sets))
     kind = np.repeat([1.0, BIGGER], [len(measured), len(sets)])
@@ -273,7 +271,7 @@ def _second_look(
 
 
 def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:
-    """How much an error in each table matters."""
+    """Return the weight of an error in each table."""
     sizes = {
         name: min(ordered, SCORED) + size - ordered
         for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True)

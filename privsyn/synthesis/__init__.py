@@ -1,1 +1,1 @@
-"""Consistent tables to records."""
+"""From consistent tables to records."""

@@ -1,8 +1,7 @@
-"""Compiled loops over rows and cells: arrays in, arrays out; the algorithms are told in their callers.
+"""Compiled loops over rows and cells; their callers explain the algorithms.
 
-Each has a slow and obvious twin in tests/reference.py. Codes are int32 of shape (n, d): stored column by
-column, but for `anneal`, which reads whole rows. `columns` and `strides` say which attributes make up a table
-and where its cells lie: cell = sum of codes[:, columns[t]] * strides[t].
+Each has a slow twin in tests/reference.py. Codes have shape (n, d), and are row by row for `anneal`. `Layout`
+gives the cell of a row in each table.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 
 @njit(cache=True)
 def round_with_offset(values: Floats, offset: float) -> Ints:
-    """Round each value up or down so that the sum is floor(sum + offset); unbiased for a uniform offset."""
+    """Round values up or down so that they sum to floor(sum + offset); unbiased for a uniform offset."""
     rounded = np.empty(len(values), np.int64)
     total, before = offset, 0
     for v in range(len(values)):
         total += values[v]
-        # Where the running total is rounded over a whole number, a value must not gain a row too many:
-        # no cell can give up more rows than it has.
+        # If the running total rounds over an integer, a value must not gain an extra row: a cell cannot give
+        # up more rows than it has.
         rounded[v] = min(int(np.floor(total)) - before, int(np.ceil(values[v])))
         before += rounded[v]
     return rounded
@@ -43,19 +42,19 @@ def anneal(
     temperature: float,
     rng: np.random.Generator,
 ) -> None:
-    """Move values, one or two of a row, while the weighted squared gaps of all tables fall, in place.
+    """Move one or two values of a row at a time to reduce the weighted squared gaps of all tables, in place.
 
     Parameters
     ----------
-    codes : of shape (n, d), row by row, of a signed type: the smaller, the faster
+    codes : of shape (n, d), row by row, of a signed type; smaller types are faster
     layout : `privsyn.synthesis.layout.Layout`, of the tables and of the moves
-    gaps, weights : of shape (cells of all tables,); count less target, and 1 / (target + 1)
-    sweeps : each proposes every move once to every row
-    temperature : of the first proposals; falls evenly to 0
+    gaps, weights : of shape (cells of all tables,); count minus target, and 1 / (target + 1)
+    sweeps : number of times that every move is proposed to every row
+    temperature : of the first proposals; falls linearly to 0
     """
     n, places = codes.shape[0], layout.places
     cells, there = np.empty((2, len(layout.starts)), np.int64)
-    states = np.empty((len(gaps), 2))  # gap and weight of a cell side by side: one look into memory for both
+    states = np.empty((len(gaps), 2))  # gap and weight of a cell side by side: one memory access for both
     states[:, 0], states[:, 1] = gaps, weights
     for turn in range(sweeps * n):
         row = turn % n
@@ -93,7 +92,7 @@ def anneal(
 
 @njit(cache=True, nogil=True)
 def count_layout(codes: npt.NDArray[np.signedinteger], layout: Layout, counts: Ints) -> None:
-    """Count every row of `codes`, of shape (n, d), in every table of the layout; adds to `counts`."""
+    """Count every row of `codes`, of shape (n, d), in every table of the layout; add to `counts`."""
     for t in range(len(layout.starts)):
         for row in range(codes.shape[0]):
             cell = layout.starts[t]

@@ -1,11 +1,10 @@
-"""Stage 4, the end: values moved one by one until the records fit all tables at once.
+"""Stage 4, the end: move single values until the records fit all tables at once.
 
-A start along a tree fits the pairs on the tree only, and GUM leaves duplicates and rounding behind. Here
-each row in turn is offered, for one attribute, the value of another, random row. Taken if the tables fit
-better by it, or sometimes though they fit a little worse, ever more rarely (simulated annealing:
-Kirkpatrick et al., Science 1983). The offer keeps rare values rare, and a look-up of two cells a table
-decides it. Where one attribute all but determines another, neither can move alone: such are offered
-together.
+Starting along a tree fits only the pairs on the tree, and GUM leaves duplicates and rounding errors. Here
+each row is offered, for one attribute, the value of a random other row. A move is accepted if the tables fit
+better. A worse fit is accepted with a probability that falls to 0 (simulated annealing: Kirkpatrick et al.,
+Science 1983). Such offers keep rare values rare, and need only two cells per table. If one attribute all but
+determines another, neither can move alone. Such pairs also move together.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import _kernels
 from privsyn.synthesis.layout import lay_out
 
-LOOKUPS = 2500  # a row: the time that is given to it, in tables that a proposal looks at
-FEWEST, MOST = 10, 20  # sweeps, however many tables there are: with fewer, wide tables are left half fitted
-TEMPERATURE = 0.3  # in units of the objective; most of the fit is found far below it
-NEVER = 1e6  # weight of a record in a public zero: no table gains as much by a move
-COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, beside a cell of a table
+LOOKUPS = 2500  # cell lookups per row; determines the number of sweeps
+FEWEST, MOST = 10, 20  # bounds on the sweeps: with fewer, wide tables are poorly fitted
+TEMPERATURE = 0.3  # in units of the objective; most of the improvement happens far below it
+NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
+COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
 COARSE = 4  # groups of an attribute in a coarse sum
-TOGETHER = 0.5  # of the coupling of two attributes, from which on they are also moved together
+TOGETHER = 0.5  # least coupling of two attributes that are also moved together
 
 
 def finish(
@@ -39,28 +38,28 @@ def finish(
     possible: StructuralZeros = NO_ZEROS,
     still: Attributes = (),
 ) -> Records:
-    """Records with the smallest sum over cells of (count - target)^2 / (target + 1) that annealing finds.
+    """Return records annealed towards the least sum over cells of (count - target)^2 / (target + 1).
 
-    Never a larger one than at the start: where tables form a tree, the start may be exact.
+    The sum is never larger than at the start. If the tables form a tree, the start may be exact.
 
     Parameters
     ----------
     start : Records
-        Where to begin; its number of rows is kept.
+        Starting point; the number of rows is kept.
     tables : tuple of Marginal
         Non-negative, agreeing counts with a positive total; scaled to the number of rows. Attributes
-        that are in no table stay as they are.
+        in no table do not change.
     rng : numpy.random.Generator
     one_ways : tuple of Marginal, optional
-        The counts of each attribute. With them the records are also held to the columns and to coarse sums of
-        pairs. In a cell whose target is under one half the objective is least at a count of 0, so sparse
-        tables alone would move records from thin regions into dense ones.
+        The counts of each attribute. If given, records are also fitted to the columns and to coarse sums of
+        pairs. A cell with a target under one half is fitted best by a count of 0. So sparse tables alone
+        would move records from thin regions into dense ones.
     sweeps : int, optional
-        How often every row is offered a value for each attribute; the more tables, the fewer, if left out.
-    possible : Possible
-        Public zeros: no row is moved into one, and rows leave them at any price.
+        Number of times that every row is offered a value for each attribute. Default: fewer, the more tables.
+    possible : StructuralZeros
+        No row is moved into a structural zero, and rows leave them at any price.
     still : tuple of str
-        Attributes that no row is offered a value for.
+        Attributes that do not change.
 
     Examples
     --------
@@ -91,13 +90,13 @@ def finish(
         weights[: len(masks)][~masks] = NEVER
     misfit = float(weights @ gaps**2)
     small = max(start.domain.sizes) <= np.iinfo(np.int16).max
-    codes = start.codes.astype("int16" if small else "int32", order="C")  # row by row, as they are proposed
+    codes = start.codes.astype("int16" if small else "int32", order="C")  # the kernel reads whole rows
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
 
 
 def _coarse_sums(tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Coarse, ...]:
-    """Return the pairs of ordered attributes once more, in few groups of codes."""
+    """Return the pairs of ordered attributes, summed over few groups of codes."""
     groups = {one_way.attributes[0]: groups_at(one_way, COARSE) for one_way in one_ways}
     pairs = [table for table in tables if len(table.attributes) == 2 and min(table.domain.ordered) > COARSE]
     return tuple(
@@ -108,12 +107,12 @@ def _coarse_sums(tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -
 
 
 def _affordable(tables: tuple[Marginal, ...]) -> int:
-    """How many sweeps take about the same time, whether few tables are to be fitted or many."""
+    """Return the number of sweeps for which run time hardly depends on the number of tables."""
     return int(np.clip(round(LOOKUPS / sum(len(table.attributes) for table in tables)), FEWEST, MOST))
 
 
 def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:
-    """Each attribute with the one it is most tightly coupled to, where that is tight; no pair twice."""
+    """Return each attribute's most tightly coupled pair, if above `TOGETHER`; no pair twice."""
     strongest: dict[str, tuple[float, Attributes]] = {}
     for pair, table in pairs_within(tables).items():
         for name in pair:

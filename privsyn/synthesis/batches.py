@@ -1,15 +1,13 @@
-"""Many records in blocks that are quick to make, which together have the counts of one great sample.
+"""Many records, made in blocks, that together have the counts of one large sample.
 
-A cell that should hold 30 of ten million records should hold 0.3 of each hundred thousand, and would be
-rounded away in every block; and what the making of a block leaves undone, it leaves undone in the next in the
-same way. So blocks are made in rounds of a few. What a round should hold is what all records up to its end
-should hold less what those before it do hold: every fault is mended in the next round, and over the whole
-sample only those of the last are left. Within a round a cell's count is dealt out to the blocks in whole
-records.
+A cell with 30 of ten million records has 0.3 per hundred thousand, which every block would round away. Blocks
+would also repeat the same errors. So blocks are made in rounds of a few. The target of a round is the target
+of all records up to its end, minus the counts of the rounds before. Each round corrects earlier errors; only
+those of the last remain. Within a round, a cell's count is divided among the blocks in whole records.
 
-Blocks of a round are made without each other, by as many threads as there are cores; how many these are
-changes nothing. A block follows from the seed and those of the rounds before it, so whoever kept some of an
-earlier run may give them back, and all goes on from there.
+Threads make the blocks of a round independently; the number of threads does not change the result. A block
+depends only on the seed and the blocks of earlier rounds. So a caller can return stored blocks to resume an
+interrupted run.
 """
 
 from __future__ import annotations
@@ -29,21 +27,21 @@ from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 
 Make = Callable[[tuple[Marginal, ...], int, np.random.Generator], Records]
-"""Records of so many rows that have the tables' counts, as nearly as may be."""
+"""Returns the given number of records with counts as close as possible to the tables'."""
 
 Keep = Callable[[int, int, Callable[[], Records]], Records]
-"""The block of this place and number of rows: what the function makes, or made in an earlier run."""
+"""Returns the block with this index and number of rows: from the function, or stored by an earlier run."""
 
 
 def make_block(_place: int, _rows: int, block: Callable[[], Records]) -> Records:
-    """Nothing is kept."""
+    """Return a new block; store nothing."""
     return block()
 
 
 MOST_ROWS, LEAST_ROWS, CELLS = 100_000, 20_000, 2**22
-"""Of a block: enough for all tables to be fitted, few enough for the cache."""
+"""Bounds on a block's rows, and its rows times columns: enough to fit all tables, but small for the cache."""
 
-ROUND = 8  # blocks: more threads than that are of no use
+ROUND = 8  # most blocks per round, and so of useful threads
 
 
 def in_blocks(
@@ -53,17 +51,17 @@ def in_blocks(
     seeds: np.random.SeedSequence,
     keep: Keep = make_block,
 ) -> Iterator[Records]:
-    """Records in blocks.
+    """Yield records in blocks.
 
     Parameters
     ----------
     tables : tuple of Marginal
-        Counts that agree, not negative, of a positive total; scaled to the number of records.
+        Non-negative, agreeing counts with a positive total; scaled to the number of records.
     ends : sequence of int
-        Where each block ends, in records; see `block_ends`.
+        End of each block, in records; see `block_ends`.
     make : callable
     seeds : numpy.random.SeedSequence
-        Each block has its own part.
+        Each block gets its own child.
     keep : callable, optional
         Called from several threads.
     """
@@ -76,7 +74,7 @@ def in_blocks(
             sizes = np.diff(own)
             parts = zip(_deal(wanted, sizes, dealing), sizes.tolist(), rngs, strict=True)
             begun = [pool.submit(keep, next(places), part[1], partial(make, *part)) for part in parts]
-            yield from made  # those of the round before, while these are being made
+            yield from made  # the round before, while this one is being made
             made = [block.result() for block in begun]
             counted = Tables(made[0].domain, [t.attributes for t in tables]).count(map(block_of, made))
             held = [h + c for h, c in zip(held, counted, strict=True)]
@@ -86,7 +84,7 @@ def in_blocks(
 
 
 def _rounds(places: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The bounds of each round's blocks: ever fewer at the end, so that the last mends what all others left.
+    """Yield the ends of each round's blocks; rounds shrink, so that the last corrects all earlier errors.
 
     >>> [len(bounds) - 1 for bounds in _rounds(range(26))]
     [8, 8, 5, 2, 1, 1]
@@ -98,7 +96,7 @@ def _rounds(places: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def block_ends(n: int, columns: int) -> list[int]:
-    """Where the blocks of `n` records end, which are as equal as may be; at least one.
+    """Return where the blocks of `n` records end; at least one block, of about equal size.
 
     >>> block_ends(250_000, 15)
     [125000, 250000]
@@ -108,9 +106,9 @@ def block_ends(n: int, columns: int) -> list[int]:
 
 
 def _wanted(table: Marginal, held: npt.NDArray[np.float64], start: int, end: int) -> Marginal:
-    """What the records from `start` to `end` should hold, by what those before them do hold.
+    """Return the target counts of records `start` to `end`, given the counts `held` by those before.
 
-    At most twice their share and a record: where tables cannot all be met, no fault grows without end.
+    At most twice their share plus one record: errors stay bounded even if tables cannot all be met.
     """
     share = table.counts / table.total
     return Marginal(table.domain, np.clip(share * end - held, 0, 2 * share * (end - start) + 1))
@@ -119,10 +117,10 @@ def _wanted(table: Marginal, held: npt.NDArray[np.float64], start: int, end: int
 def _deal(
     tables: Sequence[Marginal], sizes: npt.NDArray[np.int64], rng: np.random.Generator
 ) -> list[tuple[Marginal, ...]]:
-    """For each block of a round what it should hold of each table: whole records that add up.
+    """Return for each block of a round its target counts of each table: whole records that add up.
 
-    Up to the end of a block a cell is to hold its part of the round's count, plus an offset drawn once a
-    round, rounded down; a block gets the difference of two such numbers.
+    The cumulated target of a cell is its share of the round's count plus one random offset per round, rounded
+    down. A block gets the difference of two such numbers.
     """
     ends = np.cumsum(sizes) / np.sum(sizes)
     blocks: list[list[Marginal]] = [[] for _ in sizes]

@@ -1,8 +1,8 @@
-"""Records of which some attributes are given: the rest as the tables have it in such records.
+"""Conditional sampling: records with some attributes given, the rest as in the tables.
 
-They begin as records made of the tables that have what is given, or come nearest. Then the other attributes
-are moved by annealing until every table that holds all that is given has its own counts beside it; the other
-tables stay as they were. Nothing private is asked: this is arithmetic on what was released.
+The start is the nearest records of a pool made from the tables. Annealing then moves the other attributes.
+Each table that holds all given attributes is fitted to its conditional counts. Other tables keep their
+counts. This reads only released counts and costs no privacy.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ def complete(
     rng: np.random.Generator,
     possible: StructuralZeros = NO_ZEROS,
 ) -> Records:
-    """One record for each row of `given`, which it keeps.
+    """Return one record for each row of `given`, with the given values.
 
     Parameters
     ----------
     given : Records over some attributes of the pool
-    pool : Records made of the tables
+    pool : Records made from the tables
     tables : tuple of Marginal, non-negative and agreeing
     rng : numpy.random.Generator
-    possible : Possible
+    possible : StructuralZeros
 
     Examples
     --------
-    In the table half of the women smoke and no man does; of ten women that are asked for, five do:
+    In the table half of the women smoke and no man does. Of ten women, five then smoke:
 
     >>> from privsyn.marginals.domain import Domain
     >>> domain = Domain(("sex", "smokes"), (2, 2))
@@ -57,7 +57,7 @@ def complete(
 
 
 def _beside(table: Marginal, given: Records, start: Records) -> Marginal:
-    """What a table is to hold: its own counts beside what is given; without that, those at the start."""
+    """Return a table's target: its counts conditional on `given` if it holds them, else those of `start`."""
     names: Attributes = given.domain.names
     now = Marginal(table.domain, count(start, table.attributes).astype(np.float64))
     if not set(names) <= set(table.attributes):

@@ -1,4 +1,4 @@
-"""Where the cells of all tables lie when they are laid end to end, and which of them a move touches."""
+"""Layout: the cells of all tables in one array, and the tables that each move changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privsyn.synthesis import _kernels
 
 
 class Layout(NamedTuple):
-    """Tables and moves as the arrays of `_kernels.anneal`; a move changes one attribute of a row, or two.
+    """Tables and moves as arrays for `_kernels.anneal`; a move changes one or two attributes of a row.
 
     The cell of a row in table t is ``starts[t] + sum over q < widths[t] of
     places[bases[t, q] + codes[row, columns[t, q]]]``. Move m touches the tables
@@ -26,14 +26,14 @@ class Layout(NamedTuple):
         First cell of each table, and its number of attributes.
     columns, bases : of shape (tables, most attributes of one table)
     places : flat array
-        By how much each code of an attribute moves the cell; equal for codes that a table joins.
-        It begins with zeros, for an attribute that a table does not hold.
+        Offset of the cell for each code of an attribute; equal for codes that a table joins. It begins
+        with zeros, for an attribute that a table does not hold.
     moved : of shape (moves, 2)
-        The columns that a move changes, twice the same if it is one.
+        The columns that a move changes; equal if it is one.
     firsts : of shape (moves + 1,)
     held : of shape (all tables of all moves,)
     steps : of shape (all tables of all moves, 2)
-        Where the places of the moved columns begin for that table.
+        Start in `places` of the moved columns, for that table.
     """
 
     starts: Ints
@@ -60,7 +60,7 @@ def lay_out(
     together: tuple[Attributes, ...] = (),
     still: Attributes = (),
 ) -> Layout:
-    """Lay out `tables`: a move for each attribute and each pair `together`, but none of `still`."""
+    """Return the layout of `tables`: a move per attribute and per pair `together`, none of `still`."""
     widths = [len(table.domain) for table in tables]
     columns, bases = np.zeros((2, len(tables), max(widths)), np.int64)
     places = _Places(max(domain.sizes))
@@ -100,7 +100,7 @@ def lay_out(
 
 
 class _Places:
-    """Arrays laid end to end, equal ones once: few enough to stay in the cache."""
+    """Concatenated arrays, equal ones stored once, so that they fit the cache."""
 
     def __init__(self, longest: int) -> None:
         self.parts = [np.zeros(longest, np.int64)]
@@ -108,7 +108,7 @@ class _Places:
         self._known: dict[bytes, int] = {}
 
     def find(self, part: Integers) -> int:
-        """Return where `part` begins."""
+        """Return where `part` starts; append it if it is new."""
         key = part.astype(np.int64).tobytes()
         if key not in self._known:
             self._known[key] = self._length

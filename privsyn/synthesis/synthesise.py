@@ -1,4 +1,4 @@
-"""Stage 4 as a whole: from agreeing tables to records, in two ways."""
+"""Stage 4 as a whole: from agreeing tables to records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.tree import tree_start
 
 ENOUGH = 10_000
-"""Records that are made together at least: few cannot hold many tables."""
+"""Least number of records made together: fewer cannot represent many tables."""
 
 
 def synthesise(
@@ -26,18 +26,18 @@ def synthesise(
     progress: Progress | None = None,
     zeros: StructuralZeros = NO_ZEROS,
 ) -> Records:
-    """`n` records that have the tables' counts, scaled to `n`, as nearly as may be.
+    """Return `n` records whose counts are as close as possible to the tables', scaled to `n`.
 
     Parameters
     ----------
     domain : Domain
-    one_ways : tuple of Marginal, one for each attribute, in the domain's order
+    one_ways : tuple of Marginal, one per attribute, in the domain's order
     tables : tuple of Marginal
         Non-negative and agreeing with each other and with the one-ways.
     n : int
     rng : numpy.random.Generator
     sweeps : int, optional
-        Of annealed moves; as many as fit in a usual time, if left out.
+        Number of annealing sweeps. Default: as many as fit the usual run time.
     progress : callable, optional
     zeros : StructuralZeros
     """

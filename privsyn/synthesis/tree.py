@@ -1,4 +1,4 @@
-"""Stage 4, the start: records drawn attribute by attribute along a tree of strong pairs."""
+"""Stage 4, the start: draw records attribute by attribute along a tree of strong pairs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def tree_start(
     n: int,
     rng: np.random.Generator,
 ) -> Records:
-    """`n` records along a maximum spanning tree of the pairs that the tables hold.
+    """Return `n` records drawn along a maximum spanning tree of the pairs that the tables hold.
 
-    Every attribute keeps its one-way counts and every pair on the tree its pair counts, to within
-    rounding, so only the other pairs are left to mend. An attribute in no table is drawn alone.
+    One-way counts and the counts of pairs on the tree are met to within rounding. Only the other pairs
+    remain to be fitted. An attribute in no table is drawn independently.
 
     Parameters
     ----------
     domain : Domain
-    one_ways : tuple of Marginal, one for each attribute of the domain, in its order
+    one_ways : tuple of Marginal, one per attribute, in the domain's order
     tables : tuple of Marginal
         Non-negative, agreeing counts.
     """
@@ -51,13 +51,13 @@ def tree_start(
 def independent_start(
     domain: Domain, one_ways: tuple[Marginal, ...], n: int, rng: np.random.Generator
 ) -> Records:
-    """`n` records, each attribute by its own counts and in random order: the published start."""
+    """Return `n` records with independent attributes, each with its own counts: the published start."""
     columns = {name: draw_by_quota(m.counts, n, rng) for name, m in zip(domain.names, one_ways, strict=True)}
     return stack(domain, columns, n)
 
 
 def stack(domain: Domain, columns: dict[str, Codes], n: int) -> Records:
-    """The columns side by side in the domain's order; `n` rows even where there is no column."""
+    """Return records from columns, in the domain's order; `n` rows even if there is no column."""
     codes = np.empty((n, len(domain)), np.int32, order="F")
     for place, name in enumerate(domain.names):
         codes[:, place] = columns[name]
@@ -65,7 +65,7 @@ def stack(domain: Domain, columns: dict[str, Codes], n: int) -> Records:
 
 
 def _walk(tree: nx.Graph[str], names: Attributes) -> Iterator[tuple[str | None, str]]:
-    """(parent, child) along the tree, parents first; a root of each component comes as (None, root)."""
+    """Yield (parent, child) along the tree, parents first; the root of each component as (None, root)."""
     seen: set[str] = set()
     for root in names:
         if root not in seen:
@@ -77,12 +77,12 @@ def _walk(tree: nx.Graph[str], names: Attributes) -> Iterator[tuple[str | None, 
 
 
 def draw_by_quota(weights: Floats, n: int, rng: np.random.Generator) -> Codes:
-    """`n` codes in random order, each as often as its weight says, to within one.
+    """Return `n` codes in random order, each as often as its weight implies, to within one.
 
     Parameters
     ----------
     weights : array of shape (size,)
-        Not negative; equal ones if all are 0.
+        Non-negative, in any unit; equal weights are used if all are 0.
 
     Examples
     --------
@@ -93,19 +93,19 @@ def draw_by_quota(weights: Floats, n: int, rng: np.random.Generator) -> Codes:
     weights = weights if weights.sum() > 0 else np.ones(len(weights))
     quota = round_with_offset(weights * (n / weights.sum()), rng.random())
     codes = np.repeat(np.arange(len(weights), dtype=np.int32), quota)
-    # In floating point the quotas can miss n by one row.
+    # Floating-point rounding can make the quotas miss n by one row.
     codes = np.resize(codes, n) if len(codes) else np.full(n, int(np.argmax(weights)), np.int32)
     rng.shuffle(codes)
     return codes
 
 
 def draw_given(table: Marginal, given: Codes, rng: np.random.Generator) -> Codes:
-    """A second attribute for rows whose first is known, by quota within each value of the first.
+    """Return a second attribute for rows whose first is known, by quota within each value of the first.
 
     Parameters
     ----------
     table : Marginal over two attributes, the known one first
-        Counts, not negative.
+        Non-negative counts.
     given : array of shape (n,)
         Codes of the known attribute.
 
