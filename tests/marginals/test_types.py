@@ -54,10 +54,7 @@ GIVEN = {
     "Axis": lambda array: (Axis(array, 1), "widths"),
     "Possible": lambda array: (StructuralZeros(((SQUARE.project(("a",)), array > 0),)), "masks"),
     "Unexplained": lambda array: (Unexplained(TABLE, 1.0, np.resize(array, 36)), "likelihood"),
-    "Pairs": lambda array: (
-        Pairs(4.0, (), (TABLE,), (np.resize(array, (2, 2)),), np.ones(1), Smoother(())),
-        "left",
-    ),
+    "Pairs": lambda array: (pairs(np.resize(array, (2, 2))), "left"),
     "Span": lambda array: (Span(array, array, missing=False), "lows"),
     "Levels": lambda array: (Levels(("x", "y"), array.astype(int) % 2), "of_code"),
     "Queries": lambda array: (Queries(*[np.resize(array, (2, 3)).astype(int)] * 3), "first"),

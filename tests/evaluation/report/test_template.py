@@ -40,9 +40,8 @@ def examples(page: Path) -> list[tuple[str, str]]:
     return found
 
 
-WITH_EXAMPLES = [
-    page for page in PAGES if examples(page) and page.name != "extending.md"
-]  # test_extending.py
+# The examples of extending.md run in test_extending.py, which takes away again what they register.
+WITH_EXAMPLES = [page for page in PAGES if examples(page) and page.name != "extending.md"]
 
 
 @pytest.fixture
