@@ -7,6 +7,7 @@ other answers (one-ways, other pairs, latent classes). It is as good as the mode
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -16,9 +17,10 @@ from scipy.special import ndtr
 
 from privsyn.inference.consistency import EXACT
 from privsyn.inference.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.marginals.coarse import coarsen, join
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement, lift
-from privsyn.marginals.types import Floats
+from privsyn.marginals.types import Codes, Floats
 
 FURTHEST = 6.0
 """Standard deviations below zero: answers further off are clipped here, for numerical accuracy."""
@@ -147,10 +149,17 @@ def table_certainty(
         The released counts.
     one_ways : tuple of Measurement
         Mean of all measurements of each attribute. Their noise adds to the error of the table.
+
+    A table that was measured over joined codes has the expected error of its groups.
     """
+    if measured.groups is not None:
+        groups = dict(zip(table.attributes, measured.groups, strict=True))
+        # Errors inside a group may all have one sign. Their sum varies no more than the noise of the group.
+        left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
+        table = coarsen(table, measured.groups).marginal
+        one_ways = tuple(_joined(one_way, groups) for one_way in one_ways)
     variance = _centred(left)
-    if measured.groups is None:
-        variance = variance * _misfit(measured, variance, table)
+    variance = variance * _misfit(measured, variance, table)
     for one_way in one_ways:
         if one_way.attributes[0] in table.attributes:
             margin = lift(table.project(one_way.attributes), table.domain)
@@ -158,6 +167,17 @@ def table_certainty(
             noise = lift(Marginal(one_way.marginal.domain, one_way.variance), table.domain)
             variance = variance + noise * share**2
     return Certainty(measured, _expected_variation(variance, table.total))
+
+
+def _joined(one_way: Measurement, groups: Mapping[str, Codes]) -> Measurement:
+    """Return the measurement of an attribute over joined codes."""
+    name, marginal = one_way.attributes[0], one_way.marginal
+    if name not in groups:
+        return one_way
+    counts = coarsen(marginal, (groups[name],)).marginal
+    return Measurement(
+        counts, join(np.broadcast_to(one_way.variance, marginal.domain.shape), (groups[name],))
+    )
 
 
 def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:

@@ -13,10 +13,11 @@ import numpy as np
 
 from privsyn.evaluation.scores import Origin
 from privsyn.inference.consistency import norm_sub
+from privsyn.marginals.coarse import join
 from privsyn.marginals.counting import count
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.statistics import total_variation
-from privsyn.marginals.types import Floats
+from privsyn.marginals.types import Codes, Floats
 from privsyn.release.release import Release
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
     Returns
     -------
     tuple of Origin
-        Errors are total variation, in the values and bins that were counted. Empty without pairs.
+        Errors are total variation, in the groups in which a pair was counted. Empty without pairs.
     """
     merging = release.learnt.merging
     codec = release.codec
@@ -55,7 +56,9 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
     for pair in pairs:
         true, synthetic_shares = (_shares(records, pair) for records in tables)
         if pair in asked:
-            for found, answer in zip((noisy, consistent), asked[pair], strict=True):
+            groups, *answers = asked[pair]
+            true, synthetic_shares = join(true, groups), join(synthetic_shares, groups)
+            for found, answer in zip((noisy, consistent), answers, strict=True):
                 found.append(total_variation(answer, true))
         (sampled if pair in asked else others).append(total_variation(synthetic_shares, true))
     return tuple(Origin(title, len(found), float(np.mean(found))) for title, found in errors.items() if found)
@@ -63,16 +66,20 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
 
 def _asked(
     release: Release, pairs: Iterable[Attributes]
-) -> Iterator[tuple[Attributes, tuple[Floats, Floats]]]:
-    """Yield for each pair in a measured table its noisy shares and its released shares."""
+) -> Iterator[tuple[Attributes, tuple[tuple[Codes, ...], Floats, Floats]]]:
+    """Yield each pair in a measured table, with its groups of codes, its noisy and its released shares."""
     learnt = release.learnt
     measured = list(zip(learnt.certainties[len(learnt.one_ways) :], learnt.marginals, strict=True))
     for pair in pairs:
         for certainty, table in measured:
-            if set(pair) <= set(table.attributes) and certainty.heard.groups is None:
+            if set(pair) <= set(table.attributes):
+                axes = table.domain.axes(pair)
+                of_table = certainty.heard.groups or tuple(map(np.arange, table.domain.shape))
+                groups = tuple(of_table[axis] for axis in axes)
                 noisy = certainty.heard.marginal.project(pair).counts
                 positive = norm_sub(noisy.ravel(), learnt.total).reshape(noisy.shape)
-                yield pair, (positive / learnt.total, table.project(pair).counts / learnt.total)
+                released = join(table.project(pair).counts, groups)
+                yield pair, (groups, positive / learnt.total, released / learnt.total)
                 break
 
 
