@@ -1,4 +1,4 @@
-"""Release: what `fit` leaves. All of it may be published."""
+"""Release: the result of `fit`. All of it may be published."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POOL = 50_000
-"""Most records among which `sample` searches for those with the given values."""
+"""Most records in which `sample` searches for the given values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
