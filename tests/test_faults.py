@@ -134,7 +134,7 @@ def test_a_sample_that_is_to_be_resumed_goes_on_after_any_end(word, ending, fold
         time.sleep(0.1)
         begun.send_signal(word)
         _, err = begun.communicate(timeout=30)
-    said = f"what is done is kept in more.{ending}.unfinished: the same command goes on with it"
+    said = f"finished blocks are kept in more.{ending}.unfinished: the same command resumes"
     expected = (-9, "") if word == signal.SIGKILL else (130, f"privsyn: interrupted; {said}\n")
     assert (begun.returncode, err) == expected
     assert len(list(Path(f"more.{ending}.unfinished").glob("block-*"))) >= 4
@@ -153,7 +153,7 @@ def test_ctrl_c_tells_of_what_is_kept_whenever_it_comes_and_of_nothing_else(fold
         assert (nothing.code, nothing.err) == (130, "privsyn: interrupted; no file is left half written\n")
         killed(signal.SIGKILL, *command)
         begun = run(capsys, *command)
-        said = "what is done is kept in more.csv.unfinished: the same command goes on with it"
+        said = "finished blocks are kept in more.csv.unfinished: the same command resumes"
         assert (begun.code, begun.err) == (130, f"privsyn: interrupted; {said}\n")
         assert "interrupted; no file" in run(capsys, *command[:-1]).err
     assert folder_kept(Path("more.csv")) == folder_of("more.csv")
@@ -166,7 +166,7 @@ def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):
     done = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5)
     assert (
         done.err
-        == "privsyn: 'more.csv.unfinished': was begun and is left as it is: --resume goes on with it\n"
+        == "privsyn: 'more.csv.unfinished': an unfinished sample, left unchanged; --resume resumes it\n"
     )
     assert files(folder / "more.csv.unfinished") == kept
     refused = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5, "--resume")
@@ -179,7 +179,7 @@ def test_rows_with_something_given_are_not_resumed(option, folder, capsys):
     before = files(folder)
     refused = run(capsys, "sample", "m.privsyn", "more.csv", *option, "--resume")
     assert refused.code == 2
-    assert refused.err.startswith("privsyn: --resume: is not for rows that have something given")
+    assert refused.err.startswith("privsyn: --resume: does not work with conditional samples")
     assert files(folder) == before
 
 

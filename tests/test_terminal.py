@@ -261,7 +261,7 @@ def test_what_the_terminal_cannot_show_makes_no_run_fail(encoding, monkeypatch):
     screen.show_dropped(["é", "年齢", "\ud800"])
     stream.flush()
     said = stream.buffer.getvalue().decode(encoding)
-    assert said.replace("\\xe9", "é") == "left out, being free text: é, \\u5e74\\u9f62, \\ud800\n"
+    assert said.replace("\\xe9", "é") == "left out, because they are free text: é, \\u5e74\\u9f62, \\ud800\n"
 
 
 @given(st.text())

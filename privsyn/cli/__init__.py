@@ -1,4 +1,4 @@
-"""The command line: one file a command. `main` turns whatever goes wrong into one line and an exit code."""
+"""The command line: one file per command. `main` turns every failure into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 UsageError: Any = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
-    help="A private table in, a differentially private synthetic table out.",
+    help="Make a differentially private synthetic table from a private one.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -44,20 +44,20 @@ for command in (synth, sample, report, schema, evaluate, attack, plan, sweep, de
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command of the command line.
+    """Run one command, and return its exit code.
 
-    Nothing that Python or a library has to say about a failure is shown as it stands: a traceback, a warning
-    or an exception's text can quote a cell of the private table.
+    Messages of Python and of libraries are never shown: a traceback, a warning or the text of an exception
+    can quote a cell of the private table.
 
     Parameters
     ----------
     arguments : list of str, optional
-        What follows ``privsyn``; by default what this process was started with.
+        The arguments after ``privsyn``. Default: those of this process.
 
     Returns
     -------
     int
-        0 for done, 2 for a mistake of the user's, 130 for Ctrl-C, 1 for a defect of the program.
+        0 for success, 1 for a defect of the program, 2 for an error of the user, 130 for Ctrl-C.
     """
     try:
         with warnings.catch_warnings(), _ended_as_by_ctrl_c():
@@ -73,17 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = INTERRUPTED
     except OSError as error:
         return _complain(_with_notes(_failed_call(error), error), MISTAKE if error.errno else FAILED)
-    except Exception as error:  # whatever it is, its text stays here
+    except Exception as error:  # the text may quote a cell: never show it
         return _complain(_with_notes(_defect(error), error), FAILED)
-    if code == INTERRUPTED:  # the word of newer versions of Typer for Ctrl-C
+    if code == INTERRUPTED:  # newer versions of Typer return this code for Ctrl-C
         return _complain("interrupted; no file is left half written", INTERRUPTED)
     return code or DONE
 
 
 @contextmanager
 def _ended_as_by_ctrl_c() -> Iterator[None]:
-    """A polite signal to end, as a machine sends that is shut down, leaves nothing half written either."""
-    if current_thread() is not main_thread():  # where no signal arrives
+    """Handle SIGTERM, sent when a machine shuts down, like Ctrl-C: no file is left half written."""
+    if current_thread() is not main_thread():  # other threads receive no signals
         yield
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -99,7 +99,7 @@ def _complain(text: str, code: int) -> int:
 
 
 def _with_notes(text: str, error: Exception) -> str:
-    """The text, and what our own notes on the error add; a library's might quote a cell."""
+    """Return the text and our own notes on the error. Notes of libraries might quote a cell."""
     return "; ".join([text, *(note for note in getattr(error, "__notes__", ()) if isinstance(note, Note))])
 
 
@@ -109,7 +109,7 @@ def _usage(error: Any) -> str:
 
 
 def _failed_call(error: OSError) -> str:
-    """What the operating system refused; without its number the text is a library's, and stays unseen."""
+    """Describe a failed system call. An error without a number comes from a library: do not show its text."""
     if not error.errno:
         return _defect(error)
     name = error.filename if isinstance(error.filename, str | os.PathLike) else "a file"
@@ -121,7 +121,7 @@ def _defect(error: Exception) -> str:
 
 
 def _place(traceback: TracebackType | None) -> str:
-    """The innermost line of this package on the way to an exception."""
+    """Return the innermost line of this package in a traceback."""
     place = "an unknown line"
     while traceback is not None:
         module = traceback.tb_frame.f_globals.get("__name__", "")
@@ -136,7 +136,7 @@ def privsyn(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Say the version, or what there is to say."""
+    """Print the version, or the help if there is no command."""
     if version:
         say(f"privsyn {installed_version('privsyn')}")
         raise typer.Exit

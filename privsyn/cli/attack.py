@@ -11,20 +11,20 @@ from privsyn.cli.terminal import say_text
 
 
 def attack(
-    real: Annotated[Path, typer.Argument(metavar="REAL", help="The rows SYNTHETIC was made from.")],
+    real: Annotated[Path, typer.Argument(metavar="REAL", help="The rows from which SYNTHETIC was made.")],
     synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table.")],
     control: Annotated[
-        Path, typer.Argument(metavar="CONTROL", help="Rows of the same kind that it was not made from.")
+        Path, typer.Argument(metavar="CONTROL", help="Similar rows that were not used to make it.")
     ],
-    schema: Annotated[Path | None, typer.Option(help="The schema it was made with.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="The schema of SYNTHETIC.")] = None,
     secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="COL", help="A column to infer, any number of times; else all."),
+        typer.Option(metavar="COL", help="A column to infer; may be repeated. Default: all."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Keep all the numbers here.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
 ) -> None:
-    """Attack rows of REAL, and rows that SYNTHETIC never saw. It READS REAL: what it says is not private."""
+    """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
     from privsyn.cli.console import show_numbers
     from privsyn.cli.outputs import check_outputs, check_table, staged, write_text

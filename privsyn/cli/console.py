@@ -1,4 +1,4 @@
-"""What a person sees: progress while the work goes on, and in the end a few lines on what was done."""
+"""Print progress, and a summary of the results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 
 MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
-"""Beyond either, a promise is one by its form alone."""
+"""Above either, the guarantee is practically meaningless."""
 
 COUNTED = "{task.completed:.0f} of {task.total:.0f} {task.description}"
 
 
 @contextmanager
 def progress() -> Iterator[Progress | None]:
-    """A bar for each stage on a terminal's standard error, gone when all is done; None in a pipe."""
+    """Yield a function that shows a progress bar for each stage on a terminal; None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -50,7 +50,7 @@ def progress() -> Iterator[Progress | None]:
 
 @contextmanager
 def countdown() -> Iterator[Progress]:
-    """How much is done and how long the rest will take: a bar on a terminal, in a pipe a line a step."""
+    """Yield a function that shows progress and remaining time: as a bar on a terminal, as lines in a pipe."""
     if sys.stderr.isatty():
         columns = (
             rich_progress.TextColumn(COUNTED, markup=False),
@@ -88,7 +88,7 @@ def show_files(
     model: Path | None = None,
     ledger: Path | None = None,
 ) -> None:
-    """Say what was written, and where."""
+    """Print which files were written."""
     rows, columns = shape
     number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
     note = f" (a private estimate of {number})" if estimated else ""
@@ -96,39 +96,42 @@ def show_files(
     if model is not None:
         say(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
     if ledger is not None:
-        say(f"{ledger}: what was asked of the table, with which noise, and what it cost")
+        say(f"{ledger}: all queries of the table, with their noise and cost")
 
 
 def show_public_report(path: Path | None) -> None:
-    """Say where the public report is, if there is one."""
+    """Print where the public report is, if there is one."""
     if path is not None:
-        say(f"{path}: what was released, and how sure it is")
+        say(f"{path}: the released counts, with error bars")
 
 
 def show_report(path: Path) -> None:
-    """Say where the comparison is."""
+    """Print where the comparison is."""
     say(f"{path}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
 
 
 def show_numbers(path: Path) -> None:
-    """Say where the numbers of a comparison are."""
+    """Print where the numbers of a comparison are."""
     say(f"{path}: all the numbers. They are of the real table: not private either")
 
 
 def show_dropped(names: Sequence[str]) -> None:
-    """Say which columns were left out."""
+    """Print which columns were left out."""
     if names:
-        say(f"left out, being free text: {', '.join(names)}")
+        say(f"left out, because they are free text: {', '.join(names)}")
 
 
 def show_identifiers(names: Sequence[str]) -> None:
-    """Say which columns were taken for identifiers by their names alone."""
+    """Print which columns were treated as identifiers because of their names alone."""
     if names:
-        say(f"made anew, being called like identifiers: {', '.join(names)}; a schema can say otherwise")
+        say(
+            f"replaced by generated IDs, because the names look like identifiers: {', '.join(names)};"
+            " a schema can change this"
+        )
 
 
 def show_nothing_found(asked: Schema | None, released: Schema) -> None:
-    """Say in which columns no value was found; the release says so too, in which all values are one."""
+    """Print the columns in which no value was found. This is public: the release lists only `other` there."""
     names = [
         name
         for name, column in released.coded.items()
@@ -141,7 +144,7 @@ def show_nothing_found(asked: Schema | None, released: Schema) -> None:
 
 
 def show_privacy(ledger: Ledger) -> None:
-    """Say what is promised, or what spoils the promise, and what was taken as public beyond the usual."""
+    """Print the privacy guarantee, or that there is none, and unusual facts that were taken as public."""
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"

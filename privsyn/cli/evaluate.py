@@ -21,7 +21,7 @@ def evaluate(
     ] = None,
     target: Target = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a web page here, in one file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a web page to this file.")] = None,
 ) -> None:
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn

@@ -1,4 +1,4 @@
-"""What --given says on the command line."""
+"""Parse the option --given."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from privsyn.table.schema.columns import Categorical, Coded, Numerical
 from privsyn.table.schema.schema import Schema
 
 RANGE = ".."
-"""Stands between the ends of a range."""
+"""Separates the ends of a range."""
 
 
 def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
-    """Read ``column=value`` or ``column=low..high`` each, the value as the column has it.
+    """Parse texts such as ``column=value`` or ``column=low..high``, with values of the column's type.
 
-    Either end of a range may be left out. Text that is a listed value is that value, dots and all.
+    Either end of a range may be left out. A listed value that contains dots is a value, not a range.
 
     >>> schema = Schema({"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)})
     >>> parse_given(schema, ["zip=01", "age=7"])
@@ -29,7 +29,7 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, said = text.partition("=")
         if not equals:
-            raise InputError(f"--given wants a column and a value, as in sex=Female; got {safe_repr(text)}")
+            raise InputError(f"--given needs a column and a value, as in sex=Female; got {safe_repr(text)}")
         low, dots, high = said.partition(RANGE)
         column = schema.coded[name]
         if dots and not (isinstance(column, Categorical) and said in map(str, column.values or ())):
@@ -40,7 +40,7 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _value(name: str, column: Coded, said: str) -> Any:
-    """A value as the column has it."""
+    """Return a value of the column's type."""
     if isinstance(column, Categorical):
         values = column.values or ()
         listed = next((value for value in values if str(value) == said), None)
@@ -55,7 +55,7 @@ def _value(name: str, column: Coded, said: str) -> Any:
 
 
 def _check_names(names: Collection[str], given: Sequence[str]) -> None:
-    """Refuse a column that is not there, and one that is to have two values."""
+    """Refuse a column that does not exist or is given twice."""
     said = [text.partition("=")[0] for text in given if "=" in text]
     for name in said:
         if name not in names:
@@ -64,5 +64,5 @@ def _check_names(names: Collection[str], given: Sequence[str]) -> None:
             )
         if said.count(name) > 1:
             raise InputError(
-                f"--given {safe_repr(name)}: is said twice, and a row has one value: give it once"
+                f"--given {safe_repr(name)}: is given twice, and a row has one value: give it once"
             )

@@ -1,4 +1,4 @@
-"""Nothing paid for is lost: the model is written before the rest, and a failure says where it is."""
+"""Save the model first, so that no spent budget is lost. If a later step fails, errors name the model."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 class StoppedError(Exception):
-    """Ctrl-C, where there is more to say than that."""
+    """Ctrl-C, with a message about the files that were written."""
 
 
 class Note(str):
-    """What a failed run leaves: the one kind of note on an exception that is shown, being our own words."""
+    """Lists the files of a failed run. Only notes of this class are shown, because their text is our own."""
 
     __slots__ = ()
 
 
 def rescue_of(out: Path) -> Path:
-    """Return where the model is until all is written, if nobody asked for it."""
+    """Return the temporary place of the model, used if `--model` is not given."""
     return out.with_name(f"{out.name}.rescue.privsyn")
 
 
 def check_rescue(out: Path, *, force: bool) -> None:
-    """Refuse to overwrite the model of a run that failed: it is paid for."""
+    """Refuse to overwrite the model of a failed run: budget was spent on it."""
     from privsyn.errors import InputError
 
     if (place := rescue_of(out)).exists() and not force:
@@ -43,15 +43,15 @@ def check_rescue(out: Path, *, force: bool) -> None:
 
 @contextmanager
 def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None) -> Iterator[list[Path]]:
-    """Write the model and the ledger, then let the caller write the rest; a failure says what there is.
+    """Write the model and the ledger, then let the caller write the other files. Errors list what exists.
 
-    Without `model` the model is kept beside `out` until the block is done. Where it cannot be written, the
-    rest is, and then the block fails.
+    Without `model`, the model is kept beside `out` until the block ends. If the model cannot be written, the
+    other files are written first, and then the block fails.
 
     Yields
     ------
     list of Path
-        What is written. The caller appends to it.
+        The files written so far. The caller appends to it.
     """
     written: list[Path] = []
     place: Path | None = None
@@ -78,13 +78,13 @@ def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None)
 
 
 def _keep(fitted: PrivSyn, wanted: Path, out: Path) -> tuple[Path | None, Exception | None]:
-    """Save the model where it is wanted, or else wherever it can be; what went wrong comes second."""
+    """Save the model in the wanted place, or else in any place that works. Return the place and the error."""
     failure: Exception | None = None
     for choose in _places(wanted, out):
         try:
             place = choose()
             fitted.save(place)
-        except Exception as error:  # a model that cannot be saved is no reason to lose the table
+        except Exception as error:  # write the table even if the model cannot be saved
             failure = failure or error
         else:
             return place, failure
@@ -105,7 +105,7 @@ def _write_ledger(fitted: PrivSyn, ledger: Path, written: list[Path]) -> Excepti
 
     try:
         write_text(ledger, fitted.ledger_.to_json())
-    except Exception as error:  # it is in the model too
+    except Exception as error:  # the model contains the ledger too
         return error
     written.append(ledger)
     return None
@@ -120,8 +120,8 @@ def _left(place: Path | None, written: list[Path]) -> str:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back until the block is done, which takes moments."""
-    if current_thread() is not main_thread():  # where no signal arrives
+    """Delay Ctrl-C and SIGTERM until the block ends, which takes moments."""
+    if current_thread() is not main_thread():  # other threads receive no signals
         yield
         return
     held: list[int] = []

@@ -1,4 +1,4 @@
-"""What several commands are told: their common arguments and options."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ Data = Annotated[
     ),
 ]
 
-Epsilon = Annotated[float, typer.Option(help="The privacy promised: the smaller, the more private.")]
+Epsilon = Annotated[float, typer.Option(help="The privacy budget: smaller is more private.")]
 
-Delta = Annotated[float, typer.Option(help="The chance that the promise leaves open.")]
+Delta = Annotated[float, typer.Option(help="The delta of (epsilon, delta)-differential privacy.")]
 
-Target = Annotated[
-    str | None, typer.Option(metavar="COL", help="A column that models are to learn and predict.")
-]
+Target = Annotated[str | None, typer.Option(metavar="COL", help="A column that models predict.")]
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="The synthetic table: .csv, .csv.gz or .parquet.")]
 
 Rows = Annotated[
-    int | None, typer.Option(min=0, help="How many; the private estimate of the table's own if left out.")
+    int | None,
+    typer.Option(min=0, help="Number of rows. Default: the private estimate of the table's row count."),
 ]
 
 Unit = Annotated[
-    str | None, typer.Option(help="The column that names the person, where a person may have many rows.")
+    str | None, typer.Option(help="The column that identifies persons. Protects all rows of a person.")
 ]
 
 RowsPerUnit = Annotated[
-    int | None, typer.Option(min=1, help="With --unit, the most rows kept of a person: publicly known.")
+    int | None, typer.Option(min=1, help="With --unit, the most rows kept for each person. Public.")
 ]
 
 ExcelSafe = Annotated[
@@ -44,4 +43,4 @@ ExcelSafe = Annotated[
     ),
 ]
 
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what may not be made again.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing models and schemas.")]

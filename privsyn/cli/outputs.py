@@ -1,4 +1,4 @@
-"""Paths to write to: what can be told of them before any work, and a way to write all files or none."""
+"""Check output paths before any work, and write all files or none."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read import ending_of
 
 Outputs = Mapping[str, Path | None]
-"""Where to write, by the name of the argument; None where it was not given."""
+"""Output paths by the name of the argument; None if it was not given."""
 
 
 def check_table(path: Path) -> None:
-    """Refuse what is no table by its name; say which files of a folder are no part of it."""
+    """Refuse a name that is not that of a table; print which files of a folder are not read."""
     ending_of(path)
     if others := left_out(path):
         what = f"{others[0].name!r} is" if len(others) == 1 else f"{plural(len(others), 'file')} are"
@@ -27,7 +27,7 @@ def check_table(path: Path) -> None:
 
 
 def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
-    """Refuse a path that cannot be written, and one file in two roles."""
+    """Refuse a path that cannot be written, and a file in two roles."""
     taken = {path.resolve(): "an input" for path in inputs if path is not None}
     for name, path in outputs.items():
         if path is None:
@@ -47,7 +47,7 @@ def _check_output(name: str, path: Path) -> None:
     if not path.parent.is_dir():
         raise InputError(f"{name} {path}: there is no folder {path.parent}: create it first")
     try:
-        with tempfile.TemporaryFile(dir=path.parent):  # permissions, mounts, quotas: only a try can tell
+        with tempfile.TemporaryFile(dir=path.parent):  # only an attempt shows permissions, mounts and quotas
             pass
     except OSError as error:
         raise InputError(
@@ -56,14 +56,14 @@ def _check_output(name: str, path: Path) -> None:
 
 
 def _tell_of_leftovers(outputs: Iterable[Path]) -> None:
-    """Name what a run that was killed outright was writing: it may be large, and a dot hides it.
+    """Print the hidden temporary files of killed runs: they may be large.
 
-    It is not deleted, for another run may be at work on it.
+    They are not deleted, because another run may still be writing them.
     """
     for path in outputs:
         place = path.resolve()
         pattern = r"(\.[0-9a-f]{8}-)+" + re.escape(place.name)
-        with suppress(OSError):  # a folder that may be written to and not looked into
+        with suppress(OSError):  # a folder may be writable but not readable
             for name in sorted(file.name for file in place.parent.iterdir()):
                 if re.fullmatch(pattern, name):
                     say(
@@ -74,27 +74,27 @@ def _tell_of_leftovers(outputs: Iterable[Path]) -> None:
 
 
 def check_page(name: str, path: Path | None) -> None:
-    """Refuse a web page that no browser would open."""
+    """Refuse the name of a web page that does not end in .html or .htm."""
     if path is not None and path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{name} {path}: is a web page: let its name end in .html")
 
 
 def check_new(name: str, path: Path | None, *, force: bool) -> None:
-    """Refuse to overwrite what cannot be made again: a person's review, or what privacy was spent on."""
+    """Refuse to overwrite files that cannot be remade: reviewed schemas, and models that cost privacy."""
     if path is not None and path.exists() and not force:
-        raise InputError(f"{name} {path}: is there already: give another name, or --force to overwrite it")
+        raise InputError(f"{name} {path}: exists already: give another name, or --force to overwrite it")
 
 
 @contextmanager
 def staged(outputs: Outputs) -> Iterator[dict[str, Path]]:
-    """A temporary place for each output; they get their names together when all is well, and else vanish."""
+    """Yield a temporary path for each output. On success all files are renamed, on failure all deleted."""
     with ExitStack() as stack:
         places = {
             name: stack.enter_context(atomic_path(path)) for name, path in outputs.items() if path is not None
         }
         try:
             yield places
-        except InputError as error:  # names the temporary place, which nobody has heard of
+        except InputError as error:  # it names the temporary path, which the user does not know
             text = str(error)
             for name, place in places.items():
                 text = text.replace(str(place), str(outputs[name]))
@@ -102,6 +102,6 @@ def staged(outputs: Outputs) -> Iterator[dict[str, Path]]:
 
 
 def write_text(place: Path, text: str) -> None:
-    """Write a text; where that fails it is this file that is named, and not another that is staged."""
+    """Write a text file. Errors name this file, not another staged one."""
     with atomic_path(place) as part:
         part.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`privsyn plan`: what to expect of a run, without reading a row."""
+"""`privsyn plan`: estimate the error and cost of a run, without reading a row."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from privsyn.cli.terminal import say_text
 def plan(
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="The table, of which no row is read, or a schema (.yaml) alone."),
+        typer.Argument(metavar="DATA", help="The table (no row is read), or a schema (.yaml) alone."),
     ],
     epsilon: Epsilon,
     delta: Delta = 1e-9,
-    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Public facts about the columns, as YAML.")] = None,
     rows: Annotated[
         int | None,
-        typer.Option(min=1, help="A rough number of rows, publicly known: do not count them for this."),
+        typer.Option(min=1, help="A rough, public number of rows: do not count the private ones."),
     ] = None,
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = None,
-    target: Annotated[str | None, typer.Option(help="A column to be predicted from the others.")] = None,
+    target: Annotated[str | None, typer.Option(help="A column that models predict from the others.")] = None,
 ) -> None:
-    """Say what error, time and memory to expect, before anything is spent. It reads no row of DATA."""
+    """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA."""
     import privsyn
     from privsyn.cli.outputs import check_table
     from privsyn.errors import InputError
@@ -37,7 +37,7 @@ def plan(
     if not alone:
         check_table(data)
     if alone and schema is not None:
-        raise InputError(f"{data}: is a schema by itself: leave out --schema, or give the table")
+        raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
     path = data if alone else schema
     found = privsyn.plan(
         None if alone else data,

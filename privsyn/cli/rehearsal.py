@@ -1,4 +1,4 @@
-"""A rehearsal of what comes after the private table has been asked, on public facts alone: no row is read."""
+"""Test on public facts alone that results can be written, before any budget is spent. No row is read."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from privsyn.table.schema.schema import Schema
 def rehearse(
     data: Path, out: Path, schema: Schema | None, *, unit: str | None, rows: int | None, report: bool
 ) -> None:
-    """Refuse what could not be written or loaded after epsilon is spent.
+    """Refuse a run whose results could not be written or loaded after epsilon is spent.
 
-    A schema that a model file does not hold, a listed value that `out` cannot hold, identifiers of a dtype
-    that ends before `rows`, a report without its libraries. What is wrong with the table, `fit` says.
+    It refuses a schema that a model file cannot hold, a listed value that `out` cannot hold, a dtype too
+    small for the identifiers of `rows` rows, and a report without its libraries. `fit` checks the table.
     """
     if report:
         import privsyn.evaluation.models
         import privsyn.evaluation.report  # noqa: F401
     codec = None
-    with suppress(Exception):  # of a file that cannot be read, too
+    with suppress(Exception):  # `fit` reports files that cannot be read
         head, form = _columns(data, schema, unit)
         codec = Codec.for_table(OpenSchema.of(schema, head).fill({}, {}), head, fine=True)
     if codec is None:
@@ -46,7 +46,7 @@ def rehearse(
 
 
 def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, FrameType]:
-    """Names and dtypes of the columns, without that of the identifiers of persons."""
+    """Return a table with the names and dtypes of the columns, without the unit column, and its type."""
     if ending_of(data) == ".parquet":
         table = open_table(data)
         head, form = table.head, table.form
@@ -56,10 +56,12 @@ def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.Da
 
 
 def _write(codec: Codec, form: FrameType, out: Path, rows: int | None) -> None:
-    """Write a few rows as `out` will be written, and throw them away."""
+    """Write a few rows in the format of `out` to a temporary file."""
     specimen = codec.specimen(np.random.default_rng(0))
     if rows is not None:
-        codec.specimen(np.random.default_rng(0), max(rows - len(specimen), 0))  # counts identifiers so far
+        codec.specimen(
+            np.random.default_rng(0), max(rows - len(specimen), 0)
+        )  # are there enough identifiers?
     complaint = ""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, f"rehearsal{ending_of(out)}")

@@ -9,10 +9,10 @@ import typer
 
 
 def report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `privsyn synth --model` kept.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The web page, in one file.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The web page, one file.")],
 ) -> None:
-    """Write what was released, its error bars and its cost on a web page: as public as MODEL is."""
+    """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
     import privsyn
     from privsyn.cli.console import show_privacy, show_public_report
     from privsyn.cli.outputs import check_outputs, check_page

@@ -16,48 +16,48 @@ from privsyn.cli.terminal import say
 
 
 def sample(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `privsyn synth --model` kept.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
     out: Out,
     rows: Rows = None,
     given: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COL=VALUE",
-            help="What all rows are to have: a value, or a range such as age=30..40, 30.. or ..40.",
+            help="A value or range for all rows, such as sex=Female, age=30..40, age=30.. or age=..40.",
         ),
     ] = None,
     balance: Annotated[
-        str | None, typer.Option(metavar="COL", help="A column whose values are to come equally often.")
+        str | None, typer.Option(metavar="COL", help="A column whose values occur equally often.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Makes the drawing repeatable; costs no privacy.")
+        int | None, typer.Option(min=0, help="Makes the sample repeatable; costs no privacy.")
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="If it is broken off, the same command goes on from OUT.unfinished."),
+        typer.Option("--resume", help="If interrupted, the same command resumes from OUT.unfinished."),
     ] = False,
     excel_safe: ExcelSafe = False,
 ) -> None:
-    """Draw a synthetic table from a model, at no further cost in privacy."""
+    """Draw a synthetic table from a model, at no further privacy cost."""
     with _stopped(out) if resume else nullcontext():
         _sample(model, out, rows, given, balance, seed, resume=resume, excel_safe=excel_safe)
 
 
 def folder_kept(out: Path) -> Path:
-    """The folder of `privsyn.release.checkpoint.folder_of`, which takes a second to load: time for Ctrl-C."""
+    """Return `privsyn.release.checkpoint.folder_of(out)` without its import, which takes a second."""
     return Path(f"{os.path.realpath(out)}.unfinished")
 
 
 @contextmanager
 def _stopped(out: Path) -> Iterator[None]:
-    """Say on Ctrl-C, whenever it comes, that what is kept of a sample is kept, if anything is."""
+    """On Ctrl-C, print where the finished blocks are, if there are any."""
     try:
         yield
     except KeyboardInterrupt:
         if not (kept := folder_kept(out)).is_dir():
             raise
         raise StoppedError(
-            f"interrupted; what is done is kept in {kept.name}: the same command goes on with it"
+            f"interrupted; finished blocks are kept in {kept.name}: the same command resumes"
         ) from None
 
 
@@ -85,11 +85,9 @@ def _sample(
     check_excel_safe(out, excel_safe=excel_safe)
     check_outputs({"OUT": out}, inputs=(model,))
     if resume and not plain:
-        raise InputError(
-            "--resume: is not for rows that have something given: leave out --given and --balance"
-        )
+        raise InputError("--resume: does not work with conditional samples: leave out --given and --balance")
     if not resume and (begun := folder_kept(out)).is_dir():
-        say(f"privsyn: {begun.name!r}: was begun and is left as it is: --resume goes on with it", err=True)
+        say(f"privsyn: {begun.name!r}: an unfinished sample, left unchanged; --resume resumes it", err=True)
     release = load(model)
     asked = parse_given(release.codec.schema, given) if given else None
     with progress() as report:

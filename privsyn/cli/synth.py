@@ -1,4 +1,4 @@
-"""`privsyn synth`: a private table in, a synthetic table and its ledger out."""
+"""`privsyn synth`: make a synthetic table and its ledger from a private table."""
 
 from __future__ import annotations
 
@@ -21,33 +21,38 @@ def synth(
     epsilon: Epsilon,
     delta: Delta = 1e-9,
     schema: Annotated[
-        Path | None, typer.Option(help="What is public about the columns; `privsyn schema` drafts one.")
+        Path | None, typer.Option(help="Public facts about the columns, as YAML; `privsyn schema` drafts it.")
     ] = None,
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = None,
     target: Annotated[
         str | None,
-        typer.Option(help="A column to be predicted from the others: what tells of it matters more."),
+        typer.Option(help="A column that models predict; its dependences get more weight."),
     ] = None,
     rows: Rows = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the run repeatable, noise included: NOT PRIVATE.")
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="Keep the model here, for `privsyn sample`.")] = None,
-    ledger: Annotated[Path | None, typer.Option(help="Keep the ledger here, as JSON.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Write the model to this file, for `privsyn sample`.")
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Compare both tables on a web page here. It READS DATA: not private.")
+        Path | None,
+        typer.Option(help="Write a web page that compares both tables. It READS DATA: not private."),
     ] = None,
     public_report: Annotated[
         Path | None,
         typer.Option(
-            help="What was released, its error bars and its cost, on a web page here: may be published."
+            help="Write a web page with released counts, error bars and privacy cost: may be published."
         ),
     ] = None,
     memory: Annotated[
-        str, typer.Option(help="For rows and counts; a table that takes more is read several times.")
+        str, typer.Option(help="For rows and counts. A table that needs more is read several times.")
     ] = "2GB",
-    paper: Annotated[bool, typer.Option("--paper", help="The published algorithm, step for step.")] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Use the published algorithm, step by step.")
+    ] = False,
     excel_safe: ExcelSafe = False,
     force: Force = False,
 ) -> None:
@@ -91,9 +96,7 @@ def synth(
         )
         rehearse(data, out, public, unit=unit, rows=rows, report=report is not None)
         fitted = settings.fit(data)
-    with kept(
-        fitted, out=out, model=model, ledger=ledger
-    ) as written:  # epsilon is spent: nothing may be lost
+    with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
         with progress() as bars:
             synthetic = None if report is None else fitted.sample(rows, progress=bars)  # compared as a whole
             blocks = fitted.sample_blocks(rows, progress=bars) if synthetic is None else iter([synthetic])
@@ -117,7 +120,7 @@ def _show(
     *,
     estimated: bool,
 ) -> None:
-    """Say what was written, by the name of its option, and what it cost."""
+    """Print the files written, by the name of their option, and the privacy cost."""
     from privsyn.cli.console import (
         show_dropped,
         show_files,
@@ -154,7 +157,7 @@ def _compare(
     target: str | None,
     report: Path,
 ) -> None:
-    """Write the comparison of both tables, and say so."""
+    """Write the comparison of both tables, and print its path."""
     import privsyn
     from privsyn.cli.console import show_report
     from privsyn.studies.error_trace import trace

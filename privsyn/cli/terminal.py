@@ -1,4 +1,4 @@
-"""The one way to the screen: what names, paths and models hold is shown there and never obeyed."""
+"""Print to the terminal. Control characters in names, paths and models are escaped, never executed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from privsyn.errors import printable
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines, with every control character in them escaped: line ends, too.
+    """Print lines, with every control character escaped, including line ends.
 
-    A character that the terminal's encoding lacks is escaped as well, and a reader that has gone away is no
-    error: neither is a reason for a run to fail.
+    Characters that the terminal's encoding lacks are escaped too. A closed pipe is no error. Neither makes a
+    run fail.
     """
     stream = sys.stderr if err else sys.stdout
     text = "".join(f"{printable(line)}\n" for line in lines)
@@ -23,7 +23,7 @@ def say(*lines: str, err: bool = False) -> None:
         typer.echo(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, nl=False)
     except BrokenPipeError:
         nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, stream.fileno())  # or Python would try again at its end, and complain
+        os.dup2(nothing, stream.fileno())  # or Python would fail when it flushes at exit
         os.close(nothing)
 
 

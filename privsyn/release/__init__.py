@@ -1,1 +1,1 @@
-"""What `fit` leaves and may be published: sample, save, load, error bars."""
+"""Sample, save and load the result of `fit`, with its error bars. All of it may be published."""

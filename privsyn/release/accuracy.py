@@ -1,4 +1,4 @@
-"""Accuracy: error bars of a release, as tables. They follow from released answers and cost no privacy."""
+"""Accuracy: error bars of a release, as tables. They follow from released counts and cost no privacy."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Accuracy:
     def tables(self) -> pd.DataFrame:
         """One row for each table of counts, with its columns, number of columns, cells and errors.
 
-        ``sigma`` is the standard deviation of the noise in a cell, in rows. ``expected_error`` is the total
-        variation that is expected between the estimate and the private table: the share of rows that would
-        have to move. It includes what the constraints changed in the estimate, but not what they or the
-        drawing of rows change in a sample. `privsyn.report` draws rows: its errors of columns include both.
+        ``sigma`` is the standard deviation of the noise in a cell, in rows. ``expected_error`` is the
+        expected total variation between the estimate and the private table: the share of rows that would
+        have to move. It includes the effect of constraints on the estimate. It excludes the effects of
+        constraints and of sampling on a synthetic table; `privsyn.report` includes both.
         """
         certainties = self.learnt.certainties
         return pd.DataFrame(
@@ -67,18 +67,18 @@ class Accuracy:
     def counts(self, *columns: str) -> pd.DataFrame:
         """Return one row for each cell of a table: its values, the estimated count, and a 95 % interval.
 
-        The interval, from ``low`` to ``high``, holds the true count with probability 0.95. It comes from the
-        noisy answers about this table alone; ``estimate`` draws on all other answers and on the constraints.
-        It errs less as a rule, and may lie outside. The interval of one column holds whether or not the
-        private rows keep the constraints. Tables of more columns do not count rows that break one on them.
+        The interval, from ``low`` to ``high``, contains the true count with probability 0.95. It comes from
+        the noisy counts of this table alone. ``estimate`` also uses all other counts and the constraints. It
+        is usually more accurate, and may lie outside the interval. The interval of one column is valid even
+        if private rows break constraints. Tables of more columns omit rows that break a constraint on them.
 
-        A label of several values that were counted together says so first, with their number.
+        The label of several values that were counted together begins with their number.
 
         Parameters
         ----------
         *columns : str
-            Of one table, in any order; `tables` lists them all. Numbers stand in the groups in which they
-            were counted: those of a pair are often fewer than those of a column.
+            The columns of one table, in any order; `tables` lists all tables. Numbers are in the groups in
+            which they were counted; a pair often has fewer groups than a single column.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Accuracy:
 
     @cached_property
     def _labels(self) -> dict[str, tuple[str, ...]]:
-        """Labels of the values as they were counted: rare values and neighbours may be counted together."""
+        """Labels of the counted values; rare values and neighbouring bins may be counted together."""
         merging = self.learnt.merging
         words = labels(self.codec, merging.groups, merging.shares)
         return dict(zip(self.codec.domain.names, words, strict=True))

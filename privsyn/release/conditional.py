@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 LEAST = 0.5
-"""Rows: of a value that the release counts less of, a sample of its size has none as a rule."""
+"""Rows. A sample as large as the private table usually contains no value with a smaller released count."""
 
 
 def balanced(codec: Codec, learnt: Fitted, name: str, n: int, rng: np.random.Generator) -> Floats:
-    """The values of a column that the release has, each equally often in `n` rows, to within one."""
+    """Return `n` values of a column in random order, each released value equally often, to within one."""
     return rng.permutation(np.resize(np.flatnonzero(_is_released(codec, learnt, name)).astype(np.float64), n))
 
 
 def absent(codec: Codec, learnt: Fitted, name: str) -> tuple[Any, ...]:
-    """The listed values of a column that the release counts no row of, so that none can be made."""
+    """Return the listed values of a column with no row in the release, which no sample can have."""
     values = cast(Categorical, codec.schema.coded[name]).values or ()
     return tuple(
         value
@@ -46,10 +46,10 @@ def absent(codec: Codec, learnt: Fitted, name: str) -> tuple[Any, ...]:
 
 
 def _is_released(codec: Codec, learnt: Fitted, name: str) -> Mask:
-    """Which listed values the release has; the commonest at least."""
+    """Return which listed values have rows in the release; the most frequent value always does."""
     weights = np.nan_to_num(_weights(codec, learnt, name))
     if not len(weights):
-        raise InputError(f"balance {name!r} wants a column of listed values")
+        raise InputError(f"balance {name!r} needs a column of listed values")
     return weights >= min(LEAST, weights.max())
 
 
@@ -63,21 +63,21 @@ def completed(
     n: int,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """A table of `n` rows with the given numbers, the rest as the release has it in such rows.
+    """Return a table of `n` rows with the given numbers; other columns follow the release, given these.
 
     Parameters
     ----------
     codec : Codec
     learnt : Fitted
     tables : tuple of Marginal
-        That records are made from.
+        The marginals from which records are made.
     pool : Records of the release, in merged codes
-    given : of each column a number a row, NaN where it is to be filled in
-    spans : of some other columns a span in which the numbers of all rows are to lie
+    given : mapping of a column to a number for each row, NaN where it is to be filled in
+    spans : mapping of other columns to the span of their numbers in all rows
     n : int
     rng : numpy.random.Generator
     """
-    if spans:  # not beside partial rows: a column is given in all rows, or in none
+    if spans:  # given as a mapping, so a column is given in all rows or in none
         known = {name: numbers for name, numbers in given.items() if not np.isnan(numbers).any()}
         spans = _with_keys(codec, known, spans)
         looked_up = {maker.column for maker in codec.computed if set(maker.by) & set(spans)}
@@ -121,7 +121,7 @@ def _complete(
 
 
 def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[str, Span]:
-    """The spans, and of a column by which a value is looked up that all rows are to have, the keys to it."""
+    """Add a span for each look-up column: the keys that lead to the value given for all rows."""
     found = dict(spans)
     for maker in codec.computed:
         (by, *others), wanted = maker.by, given.get(maker.column)
@@ -137,7 +137,7 @@ def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[
 
 
 def _coded(codec: Codec, learnt: Fitted, given: Numbers, rng: np.random.Generator) -> dict[str, Floats]:
-    """Return what is given in encoded columns; a given value of a look-up becomes a key that leads to it."""
+    """Return the given numbers of encoded columns; replace a look-up value by a key that leads to it."""
     encoded = {name: numbers for name, numbers in given.items() if name in codec.domain.names}
     for maker in reversed(codec.computed):
         if maker.column not in given:
@@ -162,7 +162,7 @@ def _coded(codec: Codec, learnt: Fitted, given: Numbers, rng: np.random.Generato
 
 
 def _weights(codec: Codec, learnt: Fitted, name: str) -> Floats:
-    """How many rows the release counts of each listed value of a column; nothing if it is no such column."""
+    """Return the released count of each listed value of a column; empty if the column lists none."""
     size = codec.listed(name)
     if name in codec.domain.names:
         (place,) = codec.domain.axes((name,))

@@ -6,9 +6,10 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from math import isclose, prod
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -22,8 +23,14 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Array
 from privsyn.methods.methods import METHODS, Method
 from privsyn.private.ledger import Ledger
+from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.dtypes import family, parse_dtype
+from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.frame_type import FrameType
+from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.yaml_file import from_plain
 
 FORMAT = 3  # increased when an older reader would misread the file
 READABLE = (2, FORMAT)
@@ -31,7 +38,7 @@ SAME_TOTAL = 1e-6  # largest relative difference between the totals of consisten
 
 LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file
 MOST_RATIO = 100  # most memory for each byte of packed arrays; releases of real tables take 1 to 5
-A_CODE = 100  # bytes of a codec for each code of a number or a time
+A_CODE = 100  # bytes that a codec needs for each code of a number or a time
 
 
 class Parts(NamedTuple):
@@ -127,7 +134,21 @@ def _most(packed: int) -> int:
 
 def _memory(arrays: int, codec: Mapping[str, Any]) -> int:
     """Estimate the memory of a release, in bytes: its arrays, and the codes of its columns."""
-    return arrays + A_CODE * Codec.most_codes(codec)
+    return arrays + A_CODE * _most_codes(codec)
+
+
+def _most_codes(codec: Mapping[str, Any]) -> int:
+    """Return the largest number of codes of numbers and times, without making them.
+
+    Bins of equal width are not counted: no list is made of them.
+    """
+    schema, codes = from_plain(codec["schema"]), 0
+    for name, column in schema.coded.items():
+        dtype = parse_dtype(codec["dtypes"][name])
+        if isinstance(column, Ordinal) and name not in schema.computed and family(dtype) != "nothing":
+            points = cast(OrderedEncoder, choose_encoder(column, dtype)).grid.points
+            codes += min(points, max(FINE, column.bins) if codec["fine"] else 0)
+    return codes
 
 
 def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Parts:
@@ -198,8 +219,18 @@ def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Array:
         return np.frombuffer(member.read(), dtype).reshape(shape, order="F" if by_columns else "C")
 
 
+def check_loads(part: str | PathLike[str], path: str | PathLike[str]) -> None:
+    """Refuse to keep a file `part`, meant for `path`, that `read_parts` would refuse."""
+    with suppress(InputError):
+        read_parts(part)
+        return
+    raise InputError(
+        f"{path}: the model was not saved, because it could not be read back: please report this"
+    )
+
+
 def _check_tables(learnt: Fitted) -> None:
-    """Refuse tables from which no records can be made."""
+    """Raise if tables have negative counts or different totals: no records can be made from them."""
     for table in (*learnt.one_ways, *learnt.marginals):
         if not ((table.counts >= 0).all() and isclose(table.total, learnt.total, rel_tol=SAME_TOTAL)):
             raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")

@@ -1,4 +1,4 @@
-"""What a sample is to have: values of some columns, for all rows, or row by row."""
+"""Read the values that a conditional sample must have, for all rows or row by row."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from privsyn.table.schema.time_columns import Datetime
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the rows of a sample are to have.
+    """The numbers and ranges that the rows of a sample must have.
 
     Parameters
     ----------
     numbers : mapping of a column to a number for each row, NaN where none is given
-    spans : mapping of a column to the span that its numbers are to lie in, in all rows
+    spans : mapping of a column to the span of its numbers in all rows
     """
 
     numbers: Mapping[str, Floats] = field(default_factory=dict)
@@ -33,18 +33,18 @@ class Given:
 
 
 def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
-    """Read what a sample is to have.
+    """Return the numbers and ranges that a sample must have.
 
     Parameters
     ----------
     codec : Codec
     given : mapping of a column to a value or a range, or pandas.DataFrame
-        A range is ``(low, high)`` or ``{"low": low, "high": high}``, both ends included, either of them None.
-        A cell of a data frame that is missing is to be filled in.
+        A range is ``(low, high)`` or ``{"low": low, "high": high}``, both ends included; either may be None.
+        Missing cells of a data frame are filled in.
     n : int, optional
-        The number of rows that the caller asks for; a data frame has its own.
+        The number of rows that the caller asks for. It must be that of a data frame.
     rows : int
-        How many rows a mapping is for.
+        Number of rows if `given` is a mapping.
 
     Examples
     --------
@@ -82,12 +82,12 @@ def _known(codec: Codec, name: Any) -> str:
 
 
 def _span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any]) -> Span:
-    """Read a range; refused where no value of the column lies in it."""
+    """Return a range as a span; refuse a range without any value of the column."""
     try:
         return _read_span(codec, name, said)
     except InputError as error:
         complaint = str(error)
-    except Exception:  # an object may raise what it likes
+    except Exception:  # an object may raise any exception
         complaint = "its range cannot be read"
     raise InputError(f"given: column {name!r}: {complaint}")
 
@@ -112,22 +112,23 @@ def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any
 
 
 def _plain(value: Any) -> Any:
-    """A value of Python's own types; of NumPy's times, which are read as they are, the value itself."""
+    """Convert a NumPy scalar to a Python value; NumPy times are kept."""
     times = isinstance(value, np.datetime64 | np.timedelta64)
     return value.item() if isinstance(value, np.generic) and not times else value
 
 
 def _end_of_day(high: Any) -> Any:
-    """The last second of a day that is given without a time, as the end of a range."""
+    """Return the end of a range; a day without a time becomes its last second."""
     if isinstance(high, str) and len(high.strip()) == len("2020-12-31"):
         return f"{high.strip()} 23:59:59"
     return datetime.combine(high, time(23, 59, 59)) if type(high) is date else high
 
 
 class _Numbers(dict[Any, float]):
-    """The number of each value of a column, worked out when it is first asked for.
+    """Caches the number of each value of a column.
 
-    A complaint quotes the value of a mapping, which somebody wrote; rows of a data frame may be of people.
+    Errors quote a value of a mapping, which the caller wrote. They quote no cell of a data frame, whose rows
+    may describe people.
     """
 
     def __init__(self, codec: Codec, name: str, *, quoting: bool) -> None:
@@ -136,12 +137,12 @@ class _Numbers(dict[Any, float]):
 
     def __getitem__(self, value: Any) -> float:
         if not pd.api.types.is_scalar(value):
-            raise InputError(f"given: column {self.name!r} wants one value a row")
+            raise InputError(f"given: column {self.name!r} needs one value per row")
         try:
             return np.nan if pd.isna(value) else super().__getitem__(value)
         except InputError as error:
             complaint = str(error)
-        except Exception:  # an object may raise what it likes
+        except Exception:  # an object may raise any exception
             complaint = f"{safe_repr(value)} cannot be read"
         complaint = complaint if self.quoting else "it has a value that cannot be there"
         raise InputError(f"given: column {self.name!r}: {complaint}")
@@ -157,13 +158,13 @@ class _Numbers(dict[Any, float]):
             if np.isnan(snapped):
                 raise InputError(f"{safe_repr(value)} is not one of its numbers")
             is_real = cells.grid is not None and cells.grid.decimals is None
-            number = number if is_real else snapped  # what is given stays as it is said
+            number = number if is_real else snapped  # keep a given real number exactly
         self[value] = number
         return number
 
 
 def patterns(given: Mapping[str, Floats]) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """The sets of columns that are given together, each with its rows."""
+    """Yield each set of columns that are given together, with its rows."""
     names = tuple(given)
     known = np.stack([~np.isnan(given[name]) for name in names], axis=1)
     which, rows = np.unique(known, axis=0, return_inverse=True)

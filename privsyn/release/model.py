@@ -1,4 +1,4 @@
-"""ReleasedModel: what a fitted model offers. All of it comes from its release."""
+"""ReleasedModel: methods of a fitted model, all of which use only its release."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _of_release(
 
 
 class ReleasedModel:
-    """A model whose `fit` leaves a release; base of `PrivSyn`."""
+    """A model whose `fit` makes a release; base of `PrivSyn`."""
 
     release_: Release
     seed: int | None
@@ -49,17 +49,17 @@ class ReleasedModel:
     """Write the same table to a file; see `Release.sample_to`."""
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write what was learnt to one file; see `Release.save`."""
+        """Write the release to one file; see `Release.save`."""
         self._fitted.save(path)
 
     @property
     def ledger_(self) -> Ledger:
-        """The questions, and what they cost."""
+        """The ledger: all private queries and their cost."""
         return self._fitted.ledger
 
     @property
     def accuracy_(self) -> Accuracy:
-        """Error bars of what was learnt; see `Accuracy`."""
+        """Error bars of the release; see `Accuracy`."""
         return self._fitted.accuracy
 
     @property

@@ -1,4 +1,4 @@
-"""Numbers within given ranges, drawn as the release has them there beside all else that is given."""
+"""Draw numbers within given ranges, from the released distribution given all other given values."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Numbers
 
 EACH = 1000
-"""Records that are made for each combination of given values, to see which numbers go with it."""
+"""Records made for each combination of given values, to estimate the numbers that occur with it."""
 
 TRIES = 50
-"""Times that a row is drawn again if its numbers break a constraint among themselves."""
+"""Most times that a row is drawn again because its numbers break a constraint on these columns alone."""
 
 
 def part_inside(cells: Cells, span: Span) -> Floats:
-    """Return which part of the points of each code lies in a span; a missing cell never does.
+    """Return the share of each code's points that lie in a span; 0 for missing.
 
     Examples
     --------
@@ -55,17 +55,17 @@ def within(
     n: int,
     rng: np.random.Generator,
 ) -> dict[str, Floats]:
-    """Draw numbers that lie in spans, for rows of which other columns are given.
+    """Draw numbers that lie in spans, for rows in which other columns are given.
 
-    A record is drawn among those that have what is given, by the part of it that lies in all spans: so
-    ranges of several columns go together as the release has them. Within its groups of codes the numbers
-    are drawn as in any sample. Where no record lies in the spans, each column is drawn alone.
+    For each row, draw a record among those with the given values. Its weight is the part of it that lies in
+    all spans, so the dependence between columns is kept. Within its groups of codes, numbers are drawn as in
+    any sample. If no record lies in the spans, each column is drawn alone.
 
     Parameters
     ----------
     codec, learnt, tables, pool : as for `privsyn.release.conditional.completed`
-    held : of each given column a number for each of the `n` rows
-    spans : of each other column the span that its numbers are to lie in
+    held : mapping of each given column to a number for each of the `n` rows
+    spans : mapping of each other column to the span of its numbers
     """
     records, kinds, kind = _records_with(codec, learnt, tables, pool, held, n, rng)
     columns = {name: _Column.of(codec, learnt, name, span) for name, span in spans.items()}
@@ -101,7 +101,7 @@ def _records_with(
     n: int,
     rng: np.random.Generator,
 ) -> tuple[Records, Array, Array]:
-    """Records that have what is given, which of its combinations each has, and which each row is to have."""
+    """Return records with the given values, the combination of each record, and that of each row."""
     merging = learnt.merging
     if not held:
         return pool, np.zeros(len(pool), np.int64), np.zeros(n, np.int64)
@@ -118,19 +118,19 @@ def _records_with(
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A column whose numbers are to lie in a span.
+    """A column whose numbers must lie in a span.
 
     Parameters
     ----------
     place : int
-        In the domain.
+        Place in the domain.
     cells : Cells
-        With the groups of codes that the release has.
+        The codes, with their groups in the release.
     span : Span
-    inside : of shape (codes,)
-        Weight of each code within its group, times the part of it that lies in the span.
-    alone : of shape (groups,)
-        Chance of each group where nothing else is looked at.
+    inside : array of shape (codes,)
+        Weight of each code within its group, times the share of it that lies in the span.
+    alone : array of shape (groups,)
+        Probability of each group if the column is drawn alone.
     """
 
     place: int
@@ -141,7 +141,7 @@ class _Column:
 
     @classmethod
     def of(cls, codec: Codec, learnt: Fitted, name: str, span: Span) -> _Column:
-        """The column by what was released of it; uniform where the release has no row in the span."""
+        """Return the column with its released distribution, or uniform if no row lies in the span."""
         cells = codec.cells(learnt.merging)[name]
         (place,) = learnt.merging.original.axes((name,))
         part = part_inside(cells, span)
@@ -153,15 +153,15 @@ class _Column:
 
     @property
     def chances(self) -> Floats:
-        """The part of each group that lies in the span."""
+        """The share of each group that lies in the span."""
         return _by_group(self.cells, self.inside)
 
     def groups_alone(self, n: int, rng: np.random.Generator) -> Integers:
-        """Groups drawn by the one-way table."""
+        """Draw groups from the one-way table."""
         return rng.choice(len(self.alone), n, p=self.alone)
 
     def draw(self, groups: Integers, rng: np.random.Generator) -> Floats:
-        """A number of each group that lies in the span."""
+        """Draw a number of each group that lies in the span."""
         codes = nearest_rows([self.cells.groups], self.inside, [groups], rng)
         lows, highs = self.cells.lows[codes], self.cells.highs[codes]
         if self.cells.grid is None:
@@ -172,12 +172,12 @@ class _Column:
 
 
 def _by_group(cells: Cells, weights: Floats) -> Floats:
-    """The sum over the codes of each group."""
+    """Return the sum of weights over the codes of each group."""
     return np.bincount(cells.groups, weights, minlength=cells.merged).astype(np.float64)
 
 
 def _keeps(codec: Codec, numbers: dict[str, Floats]) -> Mask:
-    """Which rows keep the constraints that speak of these columns alone."""
+    """Return which rows keep the constraints on these columns alone."""
     repair = Repair.of(codec.schema.coded, codec.schema.constraints)
     for maker in repair.computations:
         if set(maker.by) <= set(numbers):

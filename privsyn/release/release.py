@@ -1,14 +1,12 @@
-"""Release: what `fit` leaves. All of it may be published."""
+"""Release: the result of `fit`. All of it may be published."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +25,7 @@ from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
-from privsyn.release.file_format import Parts, pack, read_parts
+from privsyn.release.file_format import Parts, check_loads, pack, read_parts
 from privsyn.release.given import Given, read_given
 from privsyn.synthesis.batches import Keep, block_ends, in_blocks, make_block
 from privsyn.synthesis.synthesise import ENOUGH
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POOL = 50_000
-"""Most records among which `sample` searches for those with the given values."""
+"""Most records in which `sample` searches for the given values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,16 +84,16 @@ class Release:
         Parameters
         ----------
         n : int, optional
-            Number of rows, from 0 up; the private estimate of the table's own if left out.
+            Number of rows, from 0 up. Default: the private estimate of the table's row count.
         given : mapping of a column to a value or a range, or pandas.DataFrame, optional
-            What all rows are to have, such as ``{"sex": "Female", "age": (30, 40)}``; or partial rows to be
-            completed, where empty cells are filled in. A range includes its ends, either of which may be
-            None; values within it are as frequent as the release has them there.
+            Values of all rows, such as ``{"sex": "Female", "age": (30, 40)}``, or partial rows whose empty
+            cells are filled in. A range includes its ends; either may be None. Values in a range are as
+            frequent as in the release.
         balance : str, optional
-            A column of listed values, each of which is to come equally often. Values that the release counts
-            no row of are left out; an `AbsentWarning` names them.
+            A column of listed values, each drawn equally often. Values with no row in the release are left
+            out; an `AbsentWarning` names them.
         seed : int, optional
-            Makes the sample repeatable. It draws no noise, so the privacy is the same.
+            Makes the sample repeatable. Sampling adds no noise, so privacy is the same.
         progress : callable, optional
             Called as ``progress(stage, done, total)``.
 
@@ -115,9 +113,9 @@ class Release:
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
     ) -> Iterator[Any]:
-        """Yield the table of `sample` in blocks of about 100,000 rows, so that memory never holds all of it.
+        """Yield the table of `sample` in blocks of about 100,000 rows, to save memory.
 
-        The counts over all blocks together are about as accurate as those of a table made at once.
+        The counts over all blocks are about as accurate as those of one table.
         """
         return (self.form.cast(block, self.codec.schema) for block in self._blocks(n, seed, progress))
 
@@ -140,17 +138,15 @@ class Release:
         n, seed, progress : optional
             See `sample`.
         resume : bool, optional
-            Keep finished blocks in a folder beside the file, ``path`` with ``.unfinished``, until the file is
-            complete. If interrupted, the same call resumes and writes the identical file. Without a `seed`,
-            it uses the seed that the first call drew.
+            Keep finished blocks in the folder ``path.unfinished`` until the file is complete. If interrupted,
+            the same call resumes and writes the identical file, by default with the same seed.
         excel_safe : bool, optional
-            In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula. Such a
-            text begins with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line. Off by default, because
-            it changes values.
+            In a CSV, put an apostrophe before text that a spreadsheet would run as a formula: text that
+            begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end. This changes values.
 
         Returns
         -------
-        The numbers of rows and of columns.
+        rows, columns : int
 
         Raises
         ------
@@ -215,7 +211,7 @@ class Release:
         return completed(self.codec, self.learnt, self._tables, pool, numbers, spans, rows, rng)
 
     def absent(self, column: str) -> tuple[Any, ...]:
-        """The listed values of a column that the release counts no row of: no sample has them."""
+        """Return the listed values of a column with no row in the release: no sample has them."""
         check_column("absent", column, self.codec.schema.coded)
         return absent(self.codec, self.learnt, column)
 
@@ -251,9 +247,7 @@ class Release:
         return self.codec.decode(restored, rng, self.learnt.merging, start)
 
     def drawn_counts(self, n: int, seed: int) -> dict[str, Ints]:
-        """Draw rows and count each column in them, in merged codes: constraints and drawing change counts.
-
-        The rows are drawn from the release, so it costs no privacy.
+        """Count each column of rows drawn from the release, in merged codes. This costs no privacy.
 
         Parameters
         ----------
@@ -274,34 +268,24 @@ class Release:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """Expected errors of all that was measured, and intervals for counts. They cost no privacy."""
+        """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         return Accuracy(self.codec, self.learnt)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the release to one file, whole or not at all, once it has been read back; see `packing`.
+        """Write the release to one file, whole or not at all, after reading it back; see `file_format`.
 
         Raises
         ------
         InputError
-            If the file cannot be written, or a listed value is of a type that no file holds.
+            If the file cannot be written, or cannot hold the type of a listed value.
         """
         packed = self._packed()
         with atomic_path(path) as part:
             part.write_bytes(packed)
-            _check_loads(part, path)
+            check_loads(part, path)
 
     def _packed(self) -> bytes:
         return pack(Parts(self.codec, self.learnt, self.ledger, self.method, self.form))
-
-
-def _check_loads(part: Path, path: str | PathLike[str]) -> None:
-    """Refuse to leave a file that `load` would refuse."""
-    with suppress(InputError):
-        read_parts(part)
-        return
-    raise InputError(
-        f"{path}: the model was not saved, because it could not be read back: please report this"
-    )
 
 
 def load(path: str | PathLike[str]) -> Release:
@@ -310,6 +294,6 @@ def load(path: str | PathLike[str]) -> Release:
     Raises
     ------
     InputError
-        If there is no such file, or it is not a complete release of a version that this reader knows.
+        If there is no such file, or it is not a complete release of a supported version.
     """
     return Release(*read_parts(path))

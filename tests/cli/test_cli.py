@@ -315,12 +315,12 @@ def test_without_a_schema_what_is_called_like_an_identifier_is_made_anew_and_sai
     frame.to_csv("people.csv", index=False)
     done = run(capsys, "synth", "people.csv", "out.csv", "--epsilon", 1)
     assert (done.code, done.err) == (0, "")
-    assert "made anew, being called like identifiers: email; a schema" in done.out
+    assert "replaced by generated IDs, because the names look like identifiers: email; a schema" in done.out
     assert "email" not in done.out.split("found under privacy")[1].split("taken as public")[0]
     assert pd.read_csv("out.csv")["email"].is_unique
     taken = [said for said in done.out.splitlines() if said.startswith("taken as public")]
     assert len(taken) == 6  # well-formed; whole numbers, text, real numbers, dates; marks
-    assert "made anew" not in run(capsys, *SYNTH).out
+    assert "generated IDs" not in run(capsys, *SYNTH).out
 
 
 # All files or none, and one line
@@ -331,7 +331,7 @@ def test_a_model_and_a_reviewed_schema_are_overwritten_by_force_alone(folder, ca
     draft = ("schema", "data.csv", "-o", "mine.yaml")
     for command, kept in ((synth, "m.privsyn"), (draft, "mine.yaml")):
         Path(kept).write_text("kept")
-        assert "is there already" in line(run(capsys, *command), 2)
+        assert "exists already" in line(run(capsys, *command), 2)
         assert Path(kept).read_text() == "kept"
         assert run(capsys, *command, "--force").code == 0
         assert Path(kept).read_bytes() != b"kept"
@@ -354,7 +354,7 @@ def test_a_web_page_is_called_one(command, name, folder, capsys):
     ("given", "words"),
     [
         (("gender=Female",), "--given 'gender': there is no such column"),
-        (("job=baker", "job=clerk"), "--given 'job': is said twice"),
+        (("job=baker", "job=clerk"), "--given 'job': is given twice"),
     ],
 )
 def test_what_is_given_is_said_once_of_a_column_that_is_there(given, words, folder, capsys):

@@ -202,7 +202,7 @@ def test_few_rows(model, rows):
         ({"given": {"town": (1, 2)}}, "there is no column 'town'"),
         ({"given": {"from": ("2022-06-01", None), "to": (None, "2022-01-01")}}, "keeps the constraints on"),
         ({"balance": "pay", "given": {"pay": (20, 30)}}, "this column is given"),
-        ({"balance": "pay"}, "wants a column of listed values"),
+        ({"balance": "pay"}, "needs a column of listed values"),
         ({"balance": "town"}, "is not one of the columns"),
         ({"balance": ["job"]}, "a list is not one of the columns"),
         ({"balance": 3, "given": {"city": "Rome"}}, "balance 3 is not one of the columns"),

@@ -1,1 +1,1 @@
-"""What the schema leaves open, and what the noisy answers say about it."""
+"""Find values and bounds that a schema leaves out, from noisy counts."""

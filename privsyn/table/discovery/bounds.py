@@ -1,4 +1,4 @@
-"""Rulers: fixed public cells over all numbers, or all dates, to find bounds that a schema does not give."""
+"""Find bounds that a schema leaves out, from noisy counts in fixed public cells over all numbers or dates."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from privsyn.table.schema.time_columns import FIRST_YEAR, LAST_YEAR
 from privsyn.table.schema.validation import GUARD
 
 PARTS = 2
-"""Cells between a power of two and the next: more make tighter bounds, but noisier octaves. Of 1, 2, 4 and 8
-parts, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the small one."""
+"""Cells between a power of two and the next. More cells make tighter bounds, but noisier octaves. Of 1, 2, 4
+and 8, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the smallest table."""
 
 LEAST, MOST = -30, 62
-"""Powers of two where a ruler of real numbers begins and ends."""
+"""Powers of two where a grid of real numbers begins and ends."""
 
 CLOSER = 64
-"""Cells of a ruler for a second look, between bounds that a first one found."""
+"""Cells of the second grid, between the bounds that the first grid found."""
 
 Extent = tuple[int, int] | None
-"""First and last cell, both included; None where nothing stands out."""
+"""First and last cell, both included; None if no cell is significant."""
 
 STANDS_OUT = 4.5
-"""Standard deviations. By noise alone some cell or block exceeds it in one ruler of dates in 110, in one of
-numbers in 500; then the bounds are too wide, which costs accuracy and no more."""
+"""Standard deviations at which a cell or block is significant. Noise alone exceeds it in 1 of 110 grids of
+dates, and in 1 of 500 grids of numbers. Then the bounds are too wide, which costs only accuracy."""
 
 CONTINUES = 2.5
-"""Standard deviations by which a block goes on from its neighbour. To be wrong here makes the bounds too wide
-by a block; to miss one clips some rows."""
+"""Standard deviations at which a block next to a significant one is included. A false block makes the bounds
+too wide by one block; a missed block clips some rows."""
 
 CLEAR = 4.0
-"""Standard deviations by which a cell shows that rows lie in it."""
+"""Standard deviations at which a cell of the second grid is significant."""
 
 GOES_ON = 1.5
-"""Standard deviations of a cell next to those: it is taken for one of them."""
+"""Standard deviations at which a cell next to a significant one is included."""
 
 LEFT_OUT = 1.5
-"""Standard deviations: with more rows outside these cells the bounds stay as they are. So they do by noise
-alone in one column of 15, and in the others a tail of so many rows may be clipped."""
+"""Standard deviations. If more rows lie outside the cells found, the bounds stay unchanged. By noise alone
+they do in 1 of 15 columns. In the others, a tail of up to that number of rows may be clipped."""
 
 NARROW = 1 / 2
-"""Of the cells: bounds are drawn closer where the rows lie in fewer. Else little is to be gained, and a thin
-tail to be lost."""
+"""Share of the cells. Bounds are narrowed only if the rows lie in fewer cells. Otherwise there is little to
+gain, and a thin tail may be lost."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoundsGrid:
-    """Cells that cover all numbers, each number in one of them.
+    """Cells that cover all numbers; each number is in one cell.
 
     Parameters
     ----------
     lows, highs : float arrays of shape (cells,)
-        The least and the greatest number of each cell; a real cell's greatest is the next one's least.
+        The smallest and the largest number of each cell. Cells of reals share their ends.
     blocks : integer array of shape (cells,)
-        Neighbouring cells that are looked at together: an octave, a year.
+        The group of each cell, which is tested as a whole: an octave, or a year.
     """
 
     lows: Floats
@@ -68,16 +68,16 @@ class BoundsGrid:
     def numbers(
         cls, *, decimals: int | None, dtype: np.dtype, limits: tuple[float, float] = (-inf, inf)
     ) -> BoundsGrid:
-        """Zero, and cells that double in width with every power of two, of either sign.
+        """Return zero, and cells on both sides that double in width with every power of two.
 
         Parameters
         ----------
         decimals : int or None
-            Of every number, 0 for whole ones; None for reals.
+            Number of decimals, 0 for whole numbers; None for reals.
         dtype : numpy floating-point type
-            In which the numbers are coded: the ruler ends where it could not tell them apart.
+            Type of the encoded numbers. The grid ends where the type cannot resolve them.
         limits : pair of float
-            The least and the greatest that there can be.
+            The smallest and the largest possible number.
 
         Examples
         --------
@@ -103,7 +103,7 @@ class BoundsGrid:
 
     @classmethod
     def dates(cls, unit: str) -> BoundsGrid:
-        """The months of two centuries, in days or seconds since 1970.
+        """Return the months of two centuries, in days or seconds since 1970.
 
         >>> days = BoundsGrid.dates("D")
         >>> len(days.lows), days.lows[[840, 841]].tolist()  # from January 1970
@@ -115,13 +115,13 @@ class BoundsGrid:
         return cls(starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1, years[:-1])
 
     def between(self, first: int, last: int, *, step: float | None) -> BoundsGrid:
-        """Up to `CLOSER` cells of equal width from a cell to another.
+        """Return up to `CLOSER` cells of equal width, from the first cell to the last.
 
         Parameters
         ----------
         first, last : int
         step : float or None
-            The cells begin at multiples of it; None for real numbers.
+            Each cell begins at a multiple of the step; None for reals.
 
         Examples
         --------
@@ -141,16 +141,16 @@ class BoundsGrid:
         return BoundsGrid(np.round(lows, decimals), np.round(highs, decimals), np.arange(len(lows)))
 
     def span(self, first: int, last: int) -> tuple[float, float]:
-        """The least number of one cell and the greatest of another."""
+        """Return the smallest number of one cell and the largest of another."""
         return float(self.lows[first]), float(self.highs[last])
 
     def find(self, numbers: Floats) -> Ints:
-        """The cell of each number; what lies beyond all cells belongs to the last one."""
+        """Return the cell of each number; the outermost cell for numbers beyond all cells."""
         cells = np.searchsorted(self.lows, numbers, side="right") - 1
         return np.clip(cells, 0, len(self.lows) - 1)
 
     def count(self, numbers: Floats) -> Ints:
-        """How many numbers lie in each cell; NaN in none. Private."""
+        """Return the count of numbers in each cell; NaN is in none. Private."""
         return np.bincount(self.find(numbers[~np.isnan(numbers)]), minlength=len(self.lows)).astype(np.int64)
 
 
@@ -159,17 +159,17 @@ def _tidy(numbers: Floats, decimals: int | None) -> Floats:
 
 
 def extent(noisy: Ints, blocks: Ints, sigma: float) -> Extent:
-    """First and last cell that matter.
+    """Return the first and the last cell of the bounds.
 
-    The rows end with the outermost block that stands out, by all its cells together or by one of them, or
-    with those that continue it; within the last the outermost cells are left out as long as they do not
-    amount to anything together. So a few rows far from all others do not count: what is beyond is clipped.
+    The bounds end with the outermost significant block, or with blocks next to it that exceed `CONTINUES`.
+    A block is significant as a whole or by one cell. Within the last block, outer cells are left out until
+    their sum is significant. So a few rows far from all others are clipped.
 
     Parameters
     ----------
     noisy : integer array of shape (cells,)
     blocks : integer array of shape (cells,)
-        The block of each cell, rising.
+        The block of each cell, in increasing order.
     sigma : float
         Standard deviation of the noise in each cell.
 
@@ -197,13 +197,15 @@ def extent(noisy: Ints, blocks: Ints, sigma: float) -> Extent:
 
 
 def _edge(noisy: Ints, cells: npt.NDArray[np.intp], sigma: float) -> int:
-    """The first of these cells with which those passed amount to something, or that does so alone."""
+    """Return the first cell that is significant alone or summed with the cells before it."""
     sums = np.cumsum(noisy[cells]) > CONTINUES * sigma * np.sqrt(np.arange(1, len(cells) + 1))
     return int(cells[np.argmax(sums | (noisy[cells] > CONTINUES * sigma))])
 
 
 def cluster(noisy: Ints, sigma: float) -> Extent:
-    """First and last cell of a few that hold all rows, and one more on either side; None if they are many.
+    """Return the first and the last of a few cells that hold all rows, with one more cell on either side.
+
+    Return None if no cell is significant, or if narrowing gains little (`NARROW`) or loses rows (`LEFT_OUT`).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a schema leaves open: which columns, what their private cells hold, the schema once it is found."""
+"""OpenSchema: which values and bounds a schema leaves out, their private counts, and the completed schema."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from privsyn.table.schema.time_columns import Datetime, Duration, Time
 from privsyn.table.schema.validation import check_names
 
 Released = Mapping[str, tuple[Ints, float]]
-"""For each column the noisy counts of cells, and the standard deviation of their noise."""
+"""For each column, the noisy counts of cells and the standard deviation of their noise."""
 
 OTHER = "other"
-"""What a value that is not found becomes where the schema gives no name for it and the dtype holds text."""
+"""Default name, in dtypes that hold text, for all values that are not found."""
 
 FAR = 3
-"""Cells of the first ruler: numbers that lie in so few, at most, lie close together and far from zero (years,
-degrees, codes), and their bounds are looked at once more."""
+"""Cells of the first grid. Numbers in at most this many cells are close together and far from zero (years,
+degrees, codes), so a second grid narrows their bounds."""
 
 
 @dataclass(frozen=True)
 class OpenSchema:
     """A schema that leaves out lists of values or bounds, for a table of given dtypes.
 
-    Made from public facts alone, and what does not fit is refused when it is made, before any budget is
-    spent. Only `hold` and `count` read rows.
+    It is made from public facts alone. Misfits are refused when it is made, before any budget is spent. Only
+    `hold` and `count` read rows.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class OpenSchema:
 
     @classmethod
     def of(cls, schema: Schema | None, table: pd.DataFrame) -> OpenSchema:
-        """What is open about a table. Without a schema only its names and dtypes are public.
+        """Return the open schema of a table. Without a schema, only names and dtypes are public.
 
         Examples
         --------
@@ -72,22 +72,22 @@ class OpenSchema:
             for name, column in schema.columns.items()
         }
         unknown = cls(replace(schema, columns=columns), dtypes)
-        Codec.for_table(unknown.fill({}, {}), table)  # complains of what does not fit
+        Codec.for_table(unknown.fill({}, {}), table)  # raises if something does not fit
         return unknown
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The columns whose values are to be found."""
+        """The columns whose values are not listed."""
         return tuple(name for name in self._open if isinstance(self.schema.columns[name], Categorical))
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """The columns whose bounds are to be found."""
+        """The columns without bounds."""
         return tuple(name for name in self._open if not isinstance(self.schema.columns[name], Categorical))
 
     @property
     def objects(self) -> tuple[str, ...]:
-        """Those of `values` whose dtype says nothing of their cells; none where text has that dtype too."""
+        """The columns of `values` with dtype object; none if text has dtype object in this pandas."""
         return tuple(name for name in self.values if self.dtypes.get(name) == OBJECT != TEXT)
 
     @property
@@ -96,10 +96,10 @@ class OpenSchema:
         return [name for name, c in columns if not c.is_public and name not in self.schema.computed]
 
     def hold(self, table: pd.DataFrame) -> dict[tuple[str, str], tuple[Sequence[Any], Integers]]:
-        """For each of `values` and each type among its cells: the values that occur, and each row's. Private.
+        """Return the distinct values, by column and type, and the place of each row's value. Private.
 
-        A row's value depends on its cell alone. A cell that is missing, or no text, number or boolean, has
-        none: its place is -1.
+        The value of a row depends on its own cell alone. The place is -1 if a cell is missing, or is not a
+        string, number or boolean.
         """
         held = {}
         for name in self.values:
@@ -112,16 +112,16 @@ class OpenSchema:
             return by_type(*distinct_cells(cells, self._marks(str(cells.name))))
 
     def _marks(self, name: str) -> set[str]:
-        """Texts that are no value. The empty text is a value, unless the schema says that it is missing."""
+        """Return the texts that mean missing. The empty text does only if the schema says so."""
         return {*self.schema.missing, *cast(Categorical, self.schema.columns[name]).missing}
 
     @property
     def rulers(self) -> dict[str, BoundsGrid]:
-        """The cells of the first look, for each of `bounds`."""
+        """The first grid of each column of `bounds`."""
         return {name: _ruler(*self._measured(name)) for name in self.bounds}
 
     def closer(self, cells: Released) -> dict[str, BoundsGrid]:
-        """The cells of the second look, by what the first released; for columns that need one."""
+        """Return the second grids, from the released counts of the first, for columns that need them."""
         closer, rulers = {}, self.rulers
         for name, (first, last) in _extents(rulers, cells).items():
             low, high = rulers[name].span(first, last)
@@ -132,7 +132,7 @@ class OpenSchema:
     def bounds_of(
         self, cells: Released, closer: Mapping[str, BoundsGrid], seen: Released
     ) -> dict[str, tuple[float, float]]:
-        """Bounds by what both looks released, the second with its rulers; none where nothing was seen."""
+        """Return bounds from the released counts of both grids, if any cell of the column is significant."""
         rulers = self.rulers
         bounds = {name: rulers[name].span(*found) for name, found in _extents(rulers, cells).items()}
         for name, (noisy, sigma) in seen.items():
@@ -141,21 +141,21 @@ class OpenSchema:
         return bounds
 
     def count(self, table: pd.DataFrame, rulers: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
-        """For each ruler, how many rows of the column lie in each of its cells. Private.
+        """Return the count of rows in each cell of each grid. Private.
 
-        Each row is in one cell, or in none where it is missing.
+        Each row is in one cell, or in none if it is missing.
         """
         return {name: self._count(name, ruler, table[name]) for name, ruler in rulers.items()}
 
     def fill(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
     ) -> Schema:
-        """The schema with what was found; a column of which nothing was found gets what its dtype allows.
+        """Return the schema with the values and bounds found; by default those that the dtype allows.
 
         Parameters
         ----------
-        values : released values of a column, those with most votes first
-        bounds : released bounds of a column's numbers, of its days or its seconds
+        values : mapping of a column to its released values, the most frequent first
+        bounds : mapping of a column to its released bounds, in numbers, days or seconds
         """
         found = self._filled(values, bounds)
         with suppress(InputError):
@@ -182,7 +182,7 @@ class OpenSchema:
         return cast(Ordinal, self.schema.columns[name]), self.dtypes[name]
 
     def _count(self, name: str, ruler: BoundsGrid, cells: pd.Series) -> Ints:
-        """How many of the numbers, days or seconds of a column lie in each cell. Private."""
+        """Return the count of a column's numbers, days or seconds in each cell. Private."""
         column, dtype = self._measured(name)
         with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
             wide = self.fill({}, {}).coded[name]
@@ -192,13 +192,13 @@ class OpenSchema:
 
 
 def _extents(rulers: Mapping[str, BoundsGrid], cells: Released) -> dict[str, tuple[int, int]]:
-    """First and last cell of each column in which something was seen."""
+    """Return the first and the last cell of each column with a significant cell."""
     found = {name: extent(noisy, rulers[name].blocks, sigma) for name, (noisy, sigma) in cells.items()}
     return {name: ends for name, ends in found.items() if ends is not None}
 
 
 def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
-    """The schema that names and dtypes speak for; of a file without dtypes, its names and `kinds`."""
+    """Return the schema that names and dtypes imply; `kinds` replaces the dtypes of a file without any."""
     check_names(table.columns)
     dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
     columns = {name: column_of(dtype) for name, dtype in dtypes.items()}
@@ -206,7 +206,7 @@ def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
 
 
 def column_of(dtype: Dtype) -> Column:
-    """The column that a dtype speaks for."""
+    """Return the column type that a dtype implies."""
     match family(dtype):
         case "integer" | "real" | "decimal":
             return Numerical()
@@ -221,21 +221,21 @@ def column_of(dtype: Dtype) -> Column:
 
 
 def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
-    """The column with what its dtype makes public: the two values of a boolean, or that all is missing."""
+    """Return the column with what its dtype makes public: two values of a boolean, or all missing."""
     if family(dtype) == "nothing":
-        return Identifier()  # of which nothing is to be found
+        return Identifier()  # all cells are missing: there are no values to find
     if not isinstance(column, Categorical) or column.is_public or column.other is not None:
         return column
     return replace(column, values=(False, True)) if family(dtype) == "boolean" else column
 
 
 def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Sequence[str]) -> Categorical:
-    """The found values, and one for all others."""
+    """Return the column with the values found, and one value for all others."""
     kind = family(dtype)
     other = column.other
     if other is None and kind in ("text", "object", "category") and OTHER not in marks:
         other = OTHER
-    values = dict.fromkeys(found)  # of values that Python calls equal, the one with most votes
+    values = dict.fromkeys(found)  # of equal values such as 1 and True, keep the most frequent
     if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
         with suppress(TypeError):
             values = dict.fromkeys(sorted(values))
@@ -247,13 +247,13 @@ def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Se
 
 
 def _step(column: Ordinal, dtype: Dtype) -> float | None:
-    """Of what the numbers of a column are multiples; None for reals."""
+    """Return the step of which a column's numbers are multiples; None for reals."""
     decimals = exact_decimals(column, dtype) if isinstance(column, Numerical) else column.fixed_decimals
     return None if decimals is None else 10.0**-decimals
 
 
 def _ruler(column: Ordinal, dtype: Dtype) -> BoundsGrid:
-    """Cells over all that the dtype can hold."""
+    """Return the grid over all numbers that the dtype can hold."""
     if isinstance(column, Datetime):
         return BoundsGrid.dates(column.unit or "D")
     doubles = np.dtype(np.float64)

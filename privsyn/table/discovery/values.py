@@ -1,6 +1,6 @@
-"""What the private cells of a column hold: values that can stand in a schema, and where each row's is.
+"""List the distinct values of a column's private cells that a schema can list, and the value of each row.
 
-A row's value follows from its own cell, whatever the other rows hold.
+The value of a row is a function of its own cell, independent of all other rows.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from privsyn.table.encoding.dtypes import OBJECT
 from privsyn.table.encoding.encoders import STRAY
 
 LARGEST = 2**63
-"""A number beyond is not found."""
+"""Numbers of this size or larger are not found."""
 
 
 def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Integers]:
-    """Distinct values and places. Values that are alike are one, whichever row came first."""
+    """Return the distinct values, and the place of each row's value. The order of rows changes no value."""
     values: list[Any]
     if cells.dtype == OBJECT:
-        # 1, 1.0 and True are equal: told apart here, or the first row would decide what the value is.
+        # 1, 1.0 and True are equal. Keep their types, or the first row would decide which one is listed.
         keys = [None if plain is None else (type(plain), plain) for plain in map(_plain, cells)]
         places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
         codes = np.fromiter((places[key] for key in keys), np.int64, len(keys))
@@ -41,7 +41,7 @@ def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], In
 
 
 def by_type(values: Sequence[Any], codes: Integers) -> dict[str, tuple[Sequence[Any], Integers]]:
-    """The values of each type, no two alike, and the place of each row's among them.
+    """Return the distinct values of each type, and the place of each row's value among them.
 
     >>> held = by_type([1, True], np.array([0, 1, 1, -1]))
     >>> {kind: (values, codes.tolist()) for kind, (values, codes) in held.items()}
@@ -60,17 +60,17 @@ def by_type(values: Sequence[Any], codes: Integers) -> dict[str, tuple[Sequence[
 
 
 def _plain(cell: Any) -> bool | int | float | str | None:
-    """A text, a number or a boolean, of NumPy's too; None for all else, and for what raises."""
+    """Return a Python string, number or boolean, also for NumPy scalars; None for other objects."""
     try:
         plain = cell.item() if issubclass(type(cell), np.generic) else cell
-    except Exception:  # a subclass may raise what it likes
+    except Exception:  # a subclass may raise any exception
         return None
-    its = type(plain)  # which may raise where it is hashed or compared
+    its = type(plain)  # a type may raise if hashed or compared, so test identity
     return plain if its is str or its is int or its is float or its is bool else None
 
 
 def _is_sound(value: Any, marks: set[str]) -> bool:
-    """Whether a value can stand in a schema and in a file: no mark for missing, and not beyond all types."""
+    """Return whether a schema and a file can hold a value: it is no mark of missing, and not too large."""
     if type(value) is str:  # half of a surrogate pair cannot be written in any file
         return value not in marks and value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
     return type(value) in (bool, int, float) and abs(value) < LARGEST and str(value) not in marks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, Numeric
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
+from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Numerical, Text
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
@@ -31,7 +32,7 @@ from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
 from privsyn.table.schema.validation import check_decimals, check_names, holds, spacing
 
 MOST_SCALE = 4
-"""More decimals are ignored: often they are a program's default, and say little about the numbers."""
+"""Further decimals are ignored: they are often a program's default, and say little about the numbers."""
 
 
 _HINTS: dict[Family, str] = {
@@ -42,7 +43,7 @@ _HINTS: dict[Family, str] = {
 
 
 def choose_encoder(column: Coded, dtype: Dtype) -> Encoder:
-    """Return the encoder of one column; raise `InputError` if the dtype cannot hold what the schema says.
+    """Return the encoder of one column; raise `InputError` if the dtype cannot hold its values.
 
     >>> choose_encoder(Numerical(0, 300), np.dtype("uint8"))
     Traceback (most recent call last):
@@ -70,7 +71,7 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
     """Return the listed values in the dtype of the column; refuse a dtype in which they are not distinct."""
     if kind in _HINTS:
         raise InputError(f"{_its(dtype)}: use {_HINTS[kind]}")
-    if kind == "real" and number_type(dtype) == np.float16:  # in which pandas finds nothing
+    if kind == "real" and number_type(dtype) == np.float16:  # pandas cannot look up values in it
         raise InputError(f"{_its(dtype)}: convert it to float32")
     for value in values:
         if not _can_hold(value, dtype, kind):
@@ -78,7 +79,7 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
     if kind == "category":
         categories = pd.Index(values, tupleize_cols=False)
         return pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered))
-    if kind in ("integer", "real"):  # or a dtype may refuse 1.0 for 1, or 2**63 for a float
+    if kind in ("integer", "real"):  # some dtypes refuse 1.0 for 1, or 2**63 for a float
         values = tuple(map(int if kind == "integer" else float, values))
     if kind == "decimal":
         values = tuple(Decimal(str(value)) for value in values)
@@ -110,7 +111,7 @@ def _within(number: float, dtype: Dtype) -> bool:
 
 
 def largest_decimal(dtype: Dtype) -> float:
-    """Return the largest number of a decimal dtype, in the decimals that are used.
+    """Return the largest number of a decimal dtype, with at most `MOST_SCALE` decimals.
 
     >>> import pyarrow
     >>> largest_decimal(pd.ArrowDtype(pyarrow.decimal128(5, 2)))
@@ -140,19 +141,19 @@ def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
         floats = number_type(dtype)
     elif kind == "decimal" and not (_within(low, dtype) and _within(high, dtype)):
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
-    if kind == "decimal" and dtype.pyarrow_dtype.scale < 0:  # its numbers are tens or hundreds
+    if kind == "decimal" and dtype.pyarrow_dtype.scale < 0:  # the dtype holds multiples of 10 or 100
         raise InputError(f"{_its(dtype)}, of a negative scale: convert it to integers")
     decimals = exact_decimals(column, dtype)
     if decimals is not None:
         return _exact_grid(column, decimals, floats, dtype)
     if np.isnan(spacing(low, high, floats)):
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
-    low, high = (float(floats.type(bound)) for bound in (low, high))  # as its cells would hold them
+    low, high = (float(floats.type(bound)) for bound in (low, high))  # rounded as in the dtype
     return Grid.real(low, high, bins=column.bins, dtype=floats)
 
 
 def exact_decimals(column: Numerical, dtype: Dtype) -> int | None:
-    """Return how many decimals all numbers have, by the schema or else by the dtype; None for reals.
+    """Return the number of decimals, from the schema or else the dtype; None for reals.
 
     >>> exact_decimals(Numerical(), np.dtype("int8")), exact_decimals(Numerical(), np.dtype("float64"))
     (0, None)
@@ -177,7 +178,7 @@ def _datetime(column: Datetime, dtype: Dtype, kind: Family) -> DatetimeEncoder:
     if kind not in ("datetime", "text", "object"):
         raise InputError(f"{_its(dtype)}, not dates: convert it with pandas.to_datetime")
     bounds = np.array([column.low, column.high], dtype="datetime64[s]")
-    ticks = {"ns": 10**9, "us": 10**6}.get(tick(dtype), 1) if kind == "datetime" else 1  # in a second
+    ticks = {"ns": 10**9, "us": 10**6}.get(tick(dtype), 1) if kind == "datetime" else 1  # ticks in a second
     if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
     low, high = bounds.astype(f"datetime64[{column.unit}]").astype(np.int64).tolist()
@@ -207,7 +208,7 @@ ENCODERS: dict[type[Column], Callable[[Any, Dtype, Family], Encoder]] = {
     Time: _time,
     Duration: _duration,
 }
-"""For each kind of column what makes its encoder; a kind without one has the encoder of its base class."""
+"""Makes the encoder of each column type; a type that is not listed uses that of its base class."""
 
 
 def register_column(
@@ -216,12 +217,12 @@ def register_column(
     make_encoder: Callable[[Any, Dtype, Family], Encoder] | None = None,
     read: Callable[[Any, Sequence[str | None], CsvFormat], pd.Series] | None = None,
 ) -> None:
-    """Add a kind of column.
+    """Register a column type.
 
     Parameters
     ----------
     kind : str
-        The name of the kind in a schema file.
+        The name of the type in a schema file.
     class_ : type
         The frozen dataclass that declares a column.
     make_encoder : callable, optional
@@ -235,6 +236,22 @@ def register_column(
         ENCODERS[class_] = make_encoder
     if read is not None:
         READERS[class_] = read
+
+
+def check_computed(
+    computations: Sequence[Computation], encoders: Mapping[str, Encoder], nullable: Mapping[str, bool]
+) -> None:
+    """Refuse a computed column that cannot hold the decimals or the missing values of its parts."""
+    for maker in computations:
+        encoder: Any = encoders[maker.column]
+        if maker.decimals != 0 and encoder.grid.decimals == 0:
+            raise InputError(f"column {maker.column!r} is whole, and not all parts of its sum are")
+        for name in maker.by:
+            if nullable[name] and not nullable[maker.column]:
+                raise InputError(
+                    f"column {maker.column!r} is computed from {name!r}, which may be missing: "
+                    f"say nullable=False of {name!r}, or choose a dtype that holds missing cells"
+                )
 
 
 def _its(dtype: Dtype) -> str:
@@ -257,8 +274,8 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
 def match_names(names: tuple[object, ...], schema: Schema) -> None:
     """Refuse a table whose columns are not those of the schema.
 
-    Names in the schema are public. The table's own names are given by place only: without a header
-    they may be a row.
+    Names in the schema are public. Messages give only the place of the table's own names: in a file without
+    a header, the first row is read as names.
     """
     check_names(names)
     strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]

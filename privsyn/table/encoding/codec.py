@@ -1,4 +1,4 @@
-"""Codec: a raw table to integer codes and back, with the columns, order and dtypes of the table."""
+"""Encode a table as integer codes, and decode codes to a table of the same columns, order and dtypes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats, Ints
-from privsyn.table.encoding.choose_encoder import choose_encoder, dtypes_of, match_names
+from privsyn.table.encoding.choose_encoder import check_computed, choose_encoder, dtypes_of, match_names
 from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.encoding.encoders import (
     STRAY,
@@ -40,20 +40,17 @@ from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 @dataclass(frozen=True)
 class Codec:
-    """Maps every cell of a table to a code, and codes to cells.
+    """Encodes every cell of a table as an integer, and decodes integers to cells.
 
-    Built from public facts alone: a schema, and the names and dtypes of the table's columns. No row is read
-    before `encode`.
+    A codec is built from public facts alone: a schema, and the names and dtypes of the columns. The code of a
+    listed value is its place in the list; that of a number or a time is its bin. If the schema and the dtype
+    allow missing cells, these have the last code. A cell that fits no code is encoded as missing, or as 0 if
+    there is no such code. Numbers out of bounds are clipped. Identifiers and free text are never read:
+    `decode` generates identifiers and leaves out text.
 
-    A listed value is coded by its place in the list, a number or a time by its bin. A column has one more
-    code, the last, for missing, if the schema says nullable and the dtype can hold a missing cell. A cell
-    that fits nothing (missing, unreadable, not listed) gets that code, or code 0 where there is none; a
-    number out of bounds is clipped. Identifiers and free text have no codes: `decode` makes the first anew
-    and leaves out the second, and neither is looked at.
-
-    Privacy: `encode` maps each row by itself, row ``i`` of the codes being a function of row ``i`` of the
-    table and of the public facts. So ``encode(concat(a, b))`` is ``encode(a)`` above ``encode(b)``, and
-    tables that differ in one record have codes that differ in one record. No row makes it fail.
+    Privacy: row ``i`` of the codes is a function of row ``i`` of the table and of the public facts. So
+    ``encode(concat(a, b))`` is ``encode(a)`` above ``encode(b)``, and tables that differ in one record have
+    codes that differ in one record. No row makes `encode` fail.
 
     Parameters
     ----------
@@ -63,8 +60,8 @@ class Codec:
     dtypes : tuple of str
         The dtype of each, as text.
     fine : bool
-        Code numbers and times in many fine cells, to be joined to at most `bins` groups by what is released
-        of them (`axes`); otherwise in `bins` equal intervals.
+        Encode numbers and times in many fine cells, which released counts later join to at most `bins` groups
+        (see `axes`). Default: `bins` equal intervals.
 
     Examples
     --------
@@ -112,7 +109,7 @@ class Codec:
         object.__setattr__(self, "_makers", makers)
         object.__setattr__(self, "_nullable", nullable)
         object.__setattr__(self, "_rules", Repair.of(self.schema.coded, self.schema.constraints))
-        self._check_computed()
+        check_computed(self._rules.computations, coders, nullable)
         coded = tuple(name for name in coders if name not in self._rules.computed)
         sizes = tuple(coders[name].size + nullable[name] for name in coded)
         ordered = tuple(coders[name].ordered for name in coded)
@@ -120,17 +117,17 @@ class Codec:
 
     @property
     def coders(self) -> tuple[Encoder, ...]:
-        """One for each column that is coded, in order."""
+        """The encoder of each encoded column, in order."""
         return tuple(self._coders[name] for name in self.domain)
 
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
-        """The codec of a table, from its column names and dtypes; its rows are not looked at."""
+        """Return the codec of a table. This reads its column names and dtypes, but no row."""
         return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine)
 
     @property
     def axes(self) -> dict[str, Axis]:
-        """How the cells of each fine column lie: public."""
+        """The widths of the cells of each fine column. Public."""
         return {
             name: Axis(
                 np.diff(coder.grid.edges).astype(np.float64), cast(Ordinal, self.schema.columns[name]).bins
@@ -145,7 +142,7 @@ class Codec:
         return self.schema.dropped
 
     def encode(self, table: pd.DataFrame) -> Records:
-        """The codes of every row, in order."""
+        """Return the codes of all rows, in order."""
         if (tuple(table.columns), dtypes_of(self.schema, table)) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
@@ -165,11 +162,10 @@ class Codec:
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
     ) -> pd.DataFrame:
-        """A table with these codes: listed values, and points drawn uniformly within each bin.
+        """Return a table with these codes: listed values, and points drawn uniformly within each bin.
 
-        ``encode(decode(records, rng))`` is `records`, but for rows that break a constraint: they are changed,
-        where that will do within the groups of codes that `merging` pooled. Identifiers go on from the
-        `start` rows made before.
+        ``encode(decode(records, rng))`` equals `records`, except in rows that break a constraint. These rows
+        are repaired, if possible within the groups of `merging`. Identifiers start after `start` rows.
         """
         return self.table(self.numbers(records, rng, merging), rng, start)
 
@@ -180,7 +176,7 @@ class Codec:
         merging: Merging | None = None,
         fixed: Mapping[str, Floats] = MappingProxyType({}),
     ) -> dict[str, Floats]:
-        """The numbers of `table` for these codes, NaN for missing; those of `fixed` columns are given."""
+        """Return each column as numbers, NaN for missing; the numbers in `fixed` are kept."""
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
@@ -196,16 +192,16 @@ class Codec:
 
     @property
     def computed(self) -> tuple[Computation, ...]:
-        """What computes columns from others, in the order in which it can."""
+        """The computations of computed columns, each after those that it needs."""
         return self._rules.computations
 
     def listed(self, name: str) -> int:
-        """How many values a column lists; 0 if it is one of numbers or times."""
+        """Return the number of listed values of a column; 0 for numbers and times."""
         coder = self._coders[name]
         return coder.size if isinstance(coder, CategoricalEncoder) else 0
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
-        """The cells of numbers by column, NaN standing for missing, and identifiers made anew."""
+        """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""
         columns = {}
         for name, coder in self._coders.items():
             missing = np.isnan(numbers[name])
@@ -217,9 +213,9 @@ class Codec:
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
     def specimen(self, rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
-        """Return rows in which every listed value occurs, and missing cells, made of public facts alone.
+        """Return rows with every listed value and with missing cells, from public facts alone.
 
-        Constraints are not kept. `start` other rows come before, as for `decode`.
+        These rows may break constraints. Identifiers start after `start` rows, as in `decode`.
         """
         rows = 1 + max((self.listed(name) for name in self._coders), default=0)
         numbers = {}
@@ -236,7 +232,7 @@ class Codec:
             return maker.make(n, rng, start)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
-        """The codes of each coded column as numbers, and how they were merged."""
+        """Return the range of numbers of each code, and how `merging` groups the codes."""
         if merging is None:
             return dict(self._unmerged)
         return {
@@ -255,26 +251,14 @@ class Codec:
         return found
 
     def possible(self, merging: Merging) -> StructuralZeros:
-        """Which cells of merged tables the constraints leave."""
+        """Return the structural zeros of merged tables that the constraints imply."""
         tables = self._rules.possible(self.cells(merging))
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
-    def _check_computed(self) -> None:
-        for maker in self._rules.computations:
-            coder: Any = self._coders[maker.column]
-            if maker.decimals != 0 and coder.grid.decimals == 0:
-                raise InputError(f"column {maker.column!r} is whole, and not all parts of its sum are")
-            for name in maker.by:
-                if self._nullable[name] and not self._nullable[maker.column]:
-                    raise InputError(
-                        f"column {maker.column!r} is computed from {name!r}, which may be missing: "
-                        f"say nullable=False of {name!r}, or choose a dtype that holds missing cells"
-                    )
-
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:
-        """How many cells of each column are clipped or turned missing. Private: for the owner's eyes only.
+        """Count the cells of each column that `encode` clips or makes missing. For the owner only: private.
 
-        A missing cell counts where nothing may be missing.
+        A missing cell counts if the column may not have missing cells.
         """
         counts = {}
         for name, coder in self._coders.items():
@@ -284,36 +268,22 @@ class Codec:
         return counts
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
-        """Return the numbers of the cells before any is clipped, NaN for one that has none. Private."""
+        """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
         return {name: coder.read(table[name]) for name, coder in self._coders.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """The codec as plain data for JSON; `from_dict` makes it again, without the table."""
+        """Return the codec as plain data for JSON, for `from_dict`."""
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
         return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
-        """The codec that `to_dict` wrote."""
+        """Return the codec that `to_dict` wrote."""
         dtypes = plain["dtypes"]
         return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]))
 
-    @staticmethod
-    def most_codes(plain: Mapping[str, Any]) -> int:
-        """Return how many codes of numbers and times `from_dict` makes at most, without making them.
-
-        Bins of equal width are not counted: no list is made of them.
-        """
-        schema, codes = from_plain(plain["schema"]), 0
-        for name, column in schema.coded.items():
-            dtype = parse_dtype(plain["dtypes"][name])
-            if isinstance(column, Ordinal) and name not in schema.computed and family(dtype) != "nothing":
-                points = cast(OrderedEncoder, choose_encoder(column, dtype)).grid.points
-                codes += min(points, max(FINE, column.bins) if plain["fine"] else 0)
-        return codes
-
     def _column(self, name: str, text: str) -> Encoder | IdentifierMaker | None:
-        """What codes a column, or makes it; None for one that is left out."""
+        """Return the encoder or identifier maker of a column; None if the column is left out."""
         column: Any = self.schema.columns[name]
         dtype = parse_dtype(text)
         if isinstance(column, Text):

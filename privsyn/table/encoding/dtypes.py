@@ -1,4 +1,4 @@
-"""What a column's dtype, which is public, says about its cells; and dtypes as text, to be saved."""
+"""Classify dtypes, which are public, and convert them to text and back."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Family = Literal[
 ]
 
 TEXT: Dtype = pd.Series(["text"]).dtype
-"""What this pandas makes of text: ``str`` from 3.0, ``object`` before."""
+"""The dtype of text in the installed pandas: ``str`` from 3.0, ``object`` before."""
 
 OBJECT = np.dtype(object)
 
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-"""In a second, by the unit of a dtype."""
+"""Ticks in a second, by the unit of a dtype."""
 
 CATEGORY, ORDERED_CATEGORY = "category", "ordered category"
 _ARROW_TEXT = "arrow string"
 
 
 def family(dtype: Dtype) -> Family | None:
-    """The kind of cells that `dtype` holds; None for one that no column of a schema fits.
+    """Return the kind of cells that `dtype` holds; None if no column type supports it.
 
     >>> family(pd.Series([1, None], dtype="Int64").dtype), family(np.dtype("m8[s]"))
     ('integer', 'duration')
@@ -60,13 +60,13 @@ def family(dtype: Dtype) -> Family | None:
         return None
     if isinstance(dtype, pd.ArrowDtype) and (found := _arrow_family(dtype.pyarrow_dtype)):
         return found
-    with suppress(NotImplementedError):  # pandas knows no type for some of Arrow's, such as string_view
+    with suppress(NotImplementedError):  # pandas does not support some Arrow types, such as string_view
         return next((name for name, test in tests if test(dtype)), None)
     return None
 
 
 def _arrow_family(kind: pa.DataType) -> Family | None:
-    """The families that only Arrow has types for."""
+    """Return the family of a type that only Arrow has."""
     tests: tuple[tuple[Family, Any], ...] = (
         ("decimal", pa.types.is_decimal),
         ("time", pa.types.is_time),
@@ -77,19 +77,19 @@ def _arrow_family(kind: pa.DataType) -> Family | None:
 
 
 def holds_missing(dtype: Dtype) -> bool:
-    """Whether a column of `dtype` can have a missing cell: NumPy's integers and bool cannot."""
+    """Return whether a column of `dtype` can have missing cells. NumPy integers and booleans cannot."""
     return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
 
 
 def number_type(dtype: Dtype) -> np.dtype:
-    """The NumPy type behind a column of numbers; double for objects and decimals."""
+    """Return the NumPy type of a column of numbers; float64 for objects and decimals."""
     if dtype == OBJECT or family(dtype) == "decimal":
         return np.dtype(np.float64)
     return np.dtype(getattr(dtype, "numpy_dtype", dtype))
 
 
 def decimals_of(dtype: Dtype) -> int | None:
-    """The decimals that a dtype gives its numbers, if it is one of decimals.
+    """Return the number of decimals of a decimal dtype; None for other dtypes.
 
     >>> decimals_of(pd.ArrowDtype(pa.decimal128(10, 2))), decimals_of(np.dtype(np.float64))
     (2, None)
@@ -98,7 +98,7 @@ def decimals_of(dtype: Dtype) -> int | None:
 
 
 def tick(dtype: Dtype) -> str:
-    """The unit in which a dtype of dates counts.
+    """Return the time unit of a dtype of dates.
 
     >>> tick(pd.Series([], dtype="datetime64[ms, UTC]").dtype)
     'ms'
@@ -110,7 +110,7 @@ def tick(dtype: Dtype) -> str:
 
 
 def zone(dtype: Dtype) -> Any:
-    """The time zone of a dtype of dates; None if it has none.
+    """Return the time zone of a dtype of dates; None if it has none.
 
     >>> zone(pd.ArrowDtype(pa.timestamp("us", tz="Asia/Tokyo")))
     'Asia/Tokyo'
@@ -119,10 +119,10 @@ def zone(dtype: Dtype) -> Any:
 
 
 def dtype_text(dtype: Dtype) -> str | None:
-    """`dtype` as text that `parse_dtype` reads back; None if there is no such text.
+    """Return `dtype` as text that `parse_dtype` reads back; None if there is no such text.
 
-    A category dtype keeps only whether it is ordered: its categories are as a rule read off the rows, so
-    the schema's list takes their place.
+    Of a category dtype the text says only whether it is ordered. Its categories usually come from the rows,
+    which are private, so the schema lists the values instead.
 
     >>> dtype_text(pd.CategoricalDtype(["a", "b"], ordered=True)), dtype_text(np.dtype("u1"))
     ('ordered category', 'uint8')
@@ -137,7 +137,7 @@ def dtype_text(dtype: Dtype) -> str | None:
     if isinstance(dtype, pd.StringDtype):
         text = f"string[{dtype.storage}]"
     elif isinstance(dtype, pd.ArrowDtype) and pa.types.is_string(dtype.pyarrow_dtype):
-        text = _ARROW_TEXT  # "string[pyarrow]" is another dtype of pandas'
+        text = _ARROW_TEXT  # "string[pyarrow]" is another dtype in pandas
     try:
         return text if parse_dtype(text) == dtype else None
     except (TypeError, ValueError, NotImplementedError):
@@ -145,7 +145,7 @@ def dtype_text(dtype: Dtype) -> str | None:
 
 
 def shown_dtype(dtype: Dtype) -> str:
-    """Name a dtype in a message, without the categories and the nested types, which may follow from cells.
+    """Return the name of a dtype for messages. Categories and nested types may reveal cells, so drop them.
 
     >>> shown_dtype(pd.CategoricalDtype(["rare"])), shown_dtype(pd.ArrowDtype(pa.list_(pa.int8())))
     ('category', 'list[pyarrow]')
@@ -158,7 +158,7 @@ def shown_dtype(dtype: Dtype) -> str:
 
 
 def parse_dtype(text: str) -> Dtype:
-    """The dtype that `dtype_text` wrote; for a category, one without categories."""
+    """Return the dtype that `dtype_text` wrote; a category dtype has no categories."""
     if text in (CATEGORY, ORDERED_CATEGORY):
         return pd.CategoricalDtype(ordered=text == ORDERED_CATEGORY)
     if found := _EXOTIC.fullmatch(text):
@@ -171,7 +171,7 @@ def parse_dtype(text: str) -> Dtype:
 
 
 _EXOTIC = re.compile(r"arrow (decimal|time|duration|null)([0-9]*)(?: ?([0-9]+|s|ms|us|ns)(?: (-?[0-9]+))?)?")
-"""Arrow's types of which pandas reads no text."""
+"""Text of Arrow types that pandas cannot parse."""
 
 
 def _exotic(kind: pa.DataType) -> str | None:

@@ -1,4 +1,4 @@
-"""Grid: evenly spaced public points, cut into bins. Whatever has an order is coded on one."""
+"""Grid: evenly spaced public points, cut into bins. Numbers and times are encoded on it."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from privsyn.marginals.types import Floats, Integers, Ints
 from privsyn.table.schema.validation import GUARD, spacing
 
 REAL_POINTS = 2**40
-"""A real number is put on about so many points: finer than any count can tell, exact in a double."""
+"""Number of points for reals: finer than any count can resolve, and exact in float64."""
 
 ROUNDING = 1e-6
-"""Points: a number so near to one counts as lying on it."""
+"""Largest distance, in steps of the grid, at which a number counts as lying on a point."""
 
 FINE = 512
 """Cells of a fine grid."""
 
 FINEST = 2.0**-20
-"""Where the cells of a fine grid of reals begin to widen, in parts of the larger bound."""
+"""Relative to the larger bound: where the cells of a fine grid of reals begin to widen."""
 
 
 @dataclass(frozen=True)
 class Grid:
     """The points ``low + k / scale`` for ``k = 0 .. points - 1``, cut into bins.
 
-    Made by `exact` or `real` with bins of near-equal size, from public bounds alone; `fine` cuts anew.
+    `exact` and `real` make bins of nearly equal size, from public bounds alone. `fine` changes the bins.
 
     Parameters
     ----------
     low, high : float
         The bounds.
     scale : float
-        Points in one unit.
+        Number of points in one unit.
     points, bins : int
         Bin ``b`` holds the points ``b * points // bins`` up to, not including, ``(b + 1) * points // bins``,
-        unless `cuts` says otherwise.
+        unless `cuts` is given.
     decimals : int or None
-        Decimals of every point; None for a real number.
+        Number of decimals of every point; None for reals.
     cuts : tuple of int
-        The first point of each bin, and one more; empty for bins of near-equal size.
+        The first point of each bin, then the number of points; empty for bins of nearly equal size.
 
     Examples
     --------
@@ -66,16 +66,16 @@ class Grid:
 
     @classmethod
     def exact(cls, low: float, high: float, *, decimals: int, bins: int) -> Grid:
-        """Every number of `decimals` decimals from `low` to `high`, both included."""
+        """Return the grid of all numbers with `decimals` decimals from `low` to `high`, both included."""
         scale = 10.0**decimals
         points = round((high - low) * scale) + 1
         return cls(float(low), float(high), scale, points, min(bins, points), decimals)
 
     @classmethod
     def real(cls, low: float, high: float, *, bins: int, dtype: np.dtype) -> Grid:
-        """Points so fine that they pass for all reals from `low` to `high` that `dtype` can tell apart.
+        """Return a grid so fine that it stands for all reals of `dtype` from `low` to `high`.
 
-        The bins are equal intervals, each with its lower end, the last with both.
+        The bins are equal intervals. Each includes its lower end; the last includes both ends.
         """
         low, high = float(low), float(high)
         width = high - low
@@ -88,11 +88,11 @@ class Grid:
         return cls(low, high, points / width, points, bins, None)
 
     def fine(self, cells: int = FINE) -> Grid:
-        """The same points in at most about `cells` bins: each by itself, if they are so few.
+        """Return the same points in at most about `cells` bins; one bin per point, if there are few points.
 
-        Otherwise half of the edges are evenly spaced and half at numbers in geometric progression, away from
-        zero on both sides; and zero is by itself, if it lies within the bounds, and so are both bounds, where
-        all lands that is clipped. So spikes and small numbers are told apart as well as a long tail's parts.
+        Otherwise half of the edges are evenly spaced. The other half are in geometric progression, away from
+        zero on both sides. Zero has its own bin, and so have both bounds, to which values are clipped. So the
+        bins separate spikes and small numbers, and also the parts of a long tail.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class Grid:
         return replace(self, bins=len(cuts) - 1, cuts=tuple(cuts.tolist()))
 
     def _widening(self, cells: int) -> Floats:
-        """Points at numbers in geometric progression, of either sign, and those next to zero."""
+        """Return points in geometric progression on both sides of zero, and those next to zero and bounds."""
         largest = max(abs(self.low), abs(self.high))
         unit = max(1 / self.scale, 0.0 if self.decimals is not None else FINEST * largest)
         sides = [(max(self.low, unit), self.high), (max(-self.high, unit), -self.low)]
@@ -122,20 +122,20 @@ class Grid:
 
     @property
     def zero(self) -> int | None:
-        """The point nearest to zero, if that lies within the bounds."""
+        """The point nearest to zero; None if zero lies outside the bounds."""
         return round(-self.low * self.scale) if self.low <= 0 <= self.high else None
 
     @property
     def edges(self) -> Ints:
-        """The first point of each bin, and one more: the number of points."""
+        """The first point of each bin, then the number of points."""
         if self.cuts:
             return np.array(self.cuts, np.int64)
         bins = np.arange(self.bins + 1, dtype=np.int64)
         width, left = divmod(self.points, self.bins)
-        return bins * width + bins * left // self.bins  # bins * points // bins, without its overflow
+        return bins * width + bins * left // self.bins  # bins * points // bins, without overflow
 
     def encode(self, numbers: Floats) -> Ints:
-        """The bin of the point nearest to each number; what lies outside goes to that end, NaN to bin 0."""
+        """Return the bin of the point nearest to each number. Numbers are clipped; NaN is in bin 0."""
         inside = np.clip(
             np.nan_to_num(numbers, nan=self.low, posinf=np.inf, neginf=-np.inf), self.low, self.high
         )
@@ -143,12 +143,12 @@ class Grid:
         return np.searchsorted(self.edges[1:-1], nearest, side="right")
 
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
-        """A point of each bin in `codes`, uniformly."""
+        """Return a uniformly drawn point of each bin in `codes`."""
         edges = self.edges
         return self._numbers(rng.integers(edges[codes], edges[codes + 1]))
 
     def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
-        """A point from each low to each high, both included, uniformly; NaN where there is none.
+        """Return a uniformly drawn point from each low to each high, both included; NaN if there is none.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class Grid:
         return np.where(some, self._numbers(points), np.nan)
 
     def count(self, lows: Floats, highs: Floats) -> Floats:
-        """How many points lie between each low and each high, both included; NaN where one of them is.
+        """Return the number of points from each low to each high, both included; NaN if either is NaN.
 
         Examples
         --------
@@ -174,13 +174,13 @@ class Grid:
         return np.maximum(last - first + 1, 0.0)
 
     def _ends(self, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
-        """The first and the last point between each low and each high."""
+        """Return the first and the last point from each low to each high."""
         first = np.clip(np.ceil((lows - self.low) * self.scale - ROUNDING), 0, self.points)
         last = np.clip(np.floor((highs - self.low) * self.scale + ROUNDING), -1, self.points - 1)
         return first, last
 
     def snap(self, numbers: Floats) -> Floats:
-        """The point that each number lies on, of a real number the nearest; NaN where there is none.
+        """Return the point that each number lies on (for reals, the nearest); NaN if there is none.
 
         Examples
         --------
@@ -196,7 +196,7 @@ class Grid:
 
     @property
     def step(self) -> float:
-        """From one point to the next."""
+        """The distance between neighbouring points."""
         return 1 / self.scale
 
     @property

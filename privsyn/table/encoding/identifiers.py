@@ -1,4 +1,4 @@
-"""Columns that are made without the data: identifiers."""
+"""Generate identifiers, without reading the data."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _NAMING = re.compile(rf"(?:^| )(?:{'|'.join(_NAMES)})(?:$| )")
 
 
 class IdentifierMaker(ABC):
-    """A column whose cells depend on no cell of the table."""
+    """Base of the makers of identifiers, which depend on no cell of the table."""
 
     @abstractmethod
     def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
-        """The column of `n` rows, before which `start` others have been made."""
+        """Return `n` identifiers that follow the first `start` ones."""
 
 
 @dataclass(frozen=True)
 class NumberMaker(IdentifierMaker):
-    """Whole numbers from 1."""
+    """Numbers rows from 1."""
 
     dtype: Dtype
 
     def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
-        """The numbers; an `InputError` if the dtype does not reach so far."""
+        """Return the numbers; raise `InputError` if the dtype is too small for them."""
         floats = family(self.dtype) == "real"
         kind = number_type(self.dtype)
         most = 2 ** (np.finfo(kind).nmant + 1) if floats else np.iinfo(kind).max
@@ -52,13 +52,13 @@ class NumberMaker(IdentifierMaker):
 
 @dataclass(frozen=True)
 class TextMaker(IdentifierMaker):
-    """Text around whole numbers from 1, or random UUIDs."""
+    """Formats numbers from 1 as text, or draws random UUIDs."""
 
     dtype: Dtype
     format: str | None
 
     def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
-        """The names."""
+        """Return the texts."""
         if self.format is not None:
             numbers = range(start + 1, start + n + 1)
             return pd.Series([self.format.format(number) for number in numbers], dtype=self.dtype)
@@ -68,7 +68,7 @@ class TextMaker(IdentifierMaker):
 
 
 def make_maker(column: Identifier, dtype: Dtype) -> IdentifierMaker:
-    """The maker of identifiers of a dtype; an `InputError` where it can hold none.
+    """Return the maker of identifiers of a dtype; raise `InputError` if the dtype cannot hold them.
 
     >>> make_maker(Identifier(), np.dtype("int64")).make(3, np.random.default_rng(0)).tolist()
     [1, 2, 3]
@@ -87,7 +87,7 @@ def make_maker(column: Identifier, dtype: Dtype) -> IdentifierMaker:
 
 
 def names_rows(name: str) -> bool:
-    """Whether a column is called what identifiers are called.
+    """Return whether the name of a column looks like that of an identifier.
 
     >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "width")]
     [True, True, True, True, False, False]
@@ -97,14 +97,14 @@ def names_rows(name: str) -> bool:
 
 
 def can_name(dtype: Dtype) -> bool:
-    """Whether identifiers are of such a dtype."""
+    """Return whether a dtype can hold identifiers."""
     return family(dtype) in ("text", "object", "integer", "real")
 
 
 def with_identifiers(schema: Schema, dtypes: Mapping[str, Dtype]) -> Schema:
-    """A schema that nobody wrote, with the columns that are called like identifiers taken for such.
+    """Return an inferred schema in which columns with names of identifiers are identifiers.
 
-    No cell has a say: neither names nor dtypes are private.
+    This uses only names and dtypes, which are public, and no cell.
     """
     columns = {
         name: Identifier() if name in dtypes and names_rows(name) and can_name(dtypes[name]) else column
@@ -114,7 +114,7 @@ def with_identifiers(schema: Schema, dtypes: Mapping[str, Dtype]) -> Schema:
 
 
 def called_identifiers(schema: Schema) -> tuple[str, ...]:
-    """The columns made anew that are called like identifiers."""
+    """Return the columns with generated identifiers whose names look like identifiers."""
     return tuple(
         name for name, column in schema.columns.items() if isinstance(column, Identifier) and names_rows(name)
     )

@@ -1,4 +1,4 @@
-"""Codes in words, for people to read: made from public facts, and from which codes were counted together."""
+"""Label codes and groups of codes for readers, from public facts and the released merging of codes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 
 RangeWords = Callable[[float, float], str]
-"""From the first point of a bin to its last, in words."""
+"""Returns a range as text, from the first point of a bin to the last."""
 
 MISSING = "(missing)"
 SECONDS_IN_A_DAY = 86400
 
 NAMED = 3
-"""Of several values that were counted together, so many are named in a label."""
+"""Most values that a label of a group names."""
 
 GROUPED = 10_000
-"""In a column that reaches this number thousands are set apart: years and short codes are not."""
+"""Thousands are separated in columns that reach this number, so not in years and short codes."""
 
 PLAIN_DIGITS, PLAIN_DECIMALS = 15, 12
-"""A number of more digits or decimals is written with an exponent."""
+"""Numbers with more digits or decimals are written with an exponent."""
 
 
 def labels(
@@ -36,14 +36,16 @@ def labels(
 ) -> tuple[tuple[str, ...], ...]:
     """Return a label for each group of codes of each column.
 
-    A group of several values says so first, with the number of its values.
+    The label of a group of several values begins with their number.
 
     Parameters
     ----------
     codec : Codec
-    groups : for each column the group of each code, from 0 up
-    shares : for each column the weight of each code within its group, optional
-        A value of weight 0 was added to another value's count because it is rare; it is never drawn.
+    groups : sequence of integer arrays of shape (codes,)
+        For each column, the group of each code, from 0 up.
+    shares : sequence of float arrays of shape (codes,), optional
+        For each column, the weight of each code within its group. A rare value has weight 0: it was counted
+        with another value, and is never drawn.
 
     Examples
     --------
@@ -72,16 +74,15 @@ def members(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[tuple[str, 
 
 
 def number_range(low: float, high: float, decimals: int | None = None, *, grouped: bool = True) -> str:
-    """Return a range of numbers in words.
-
-    Numbers of no known decimals get as many as are needed to tell both ends apart.
+    """Return a range of numbers as text.
 
     Parameters
     ----------
     low, high : float
     decimals : int, optional
+        Default: as many as both ends need to differ.
     grouped : bool
-        Whether thousands are set apart.
+        Whether thousands are separated.
 
     Examples
     --------
@@ -108,13 +109,15 @@ def _number(point: float, decimals: int, *, grouped: bool) -> str:
 
 
 def grid_words(grid: Grid) -> RangeWords:
-    """Return what writes a range of a grid of numbers."""
+    """Return the function that writes ranges of a grid of numbers."""
     grouped = max(abs(grid.low), abs(grid.high)) >= GROUPED
     return partial(number_range, decimals=grid.decimals, grouped=grouped)
 
 
 def date_range(low: float, high: float, in_a_day: int = 1) -> str:
-    """Return a range of times, of which so many make a day: dates, and times of day in a short range.
+    """Return a range of times as text: as dates, or with the time of day if the range is short.
+
+    The ends are in days since 1970, or in units of which a day has `in_a_day`.
 
     >>> date_range(31, 58), date_range(0, 86399, SECONDS_IN_A_DAY), date_range(0, 3599, SECONDS_IN_A_DAY)
     ('1970-02-01 to 1970-02-28', '1970-01-01', '1970-01-01 00:00 to 1970-01-01 00:59')
@@ -129,7 +132,7 @@ def date_range(low: float, high: float, in_a_day: int = 1) -> str:
 
 
 def span_range(low: float, high: float, step: int = 1) -> str:
-    """Return a range of lengths of time, or of times of day, in steps of so many seconds.
+    """Return a range of durations, or of times of day, in units of `step` seconds, as text.
 
     >>> span_range(90, 120, 60)
     '1:30:00 to 2:00:00'
@@ -147,13 +150,13 @@ def bin_labels(grid: Grid, words: RangeWords | None = None) -> list[str]:
 
 
 def _grouped(group: Integers, share: Floats) -> list[tuple[Integers, Floats]]:
-    """The codes of each group, and their weights."""
+    """Return the codes of each group, and their weights."""
     every = [np.flatnonzero(group == place) for place in range(int(group.max()) + 1)]
     return [(codes, share[codes]) for codes in every]
 
 
 def _label(coder: Encoder, codes: Integers, share: Floats, *, every: int) -> str:
-    """What a group is called: its only value or range, or how many of `every` values it holds."""
+    """Return the label of a group: its only value or range, or the number of its values."""
     words = _words(coder, codes)
     if len(words) == 1:
         return words[0]
@@ -174,12 +177,12 @@ def _together(words: list[str]) -> str:
 
 
 def _few(words: list[str]) -> str:
-    """The first of some words."""
+    """Return at most `NAMED` labels as text."""
     return f"{', '.join(words[:NAMED])}{', …' if len(words) > NAMED else ''}"
 
 
 def _words(coder: Encoder, codes: Integers) -> list[str]:
-    """Each value of a group; neighbouring bins as one range."""
+    """Return the label of each value of a group; neighbouring bins have one label."""
     match coder:
         case CategoricalEncoder():
             return [MISSING if code == coder.size else str(coder.pool.iloc[code]) for code in codes.tolist()]
@@ -196,7 +199,7 @@ def _words(coder: Encoder, codes: Integers) -> list[str]:
 
 
 def range_words(coder: OrderedEncoder) -> RangeWords:
-    """Return what writes a range of a column's points."""
+    """Return the function that writes ranges of a column."""
     match coder:
         case DatetimeEncoder():
             return partial(date_range, in_a_day=1 if coder.unit == "D" else SECONDS_IN_A_DAY)
@@ -207,7 +210,7 @@ def range_words(coder: OrderedEncoder) -> RangeWords:
 
 
 def _range(grid: Grid, first: int, last: int, words: RangeWords) -> str:
-    """From the first point of one bin to the last of another; of real numbers, to the first of the next."""
+    """Return a range from one bin to another: up to its last point, or for reals up to the next bin."""
     low, end = grid.low + grid.edges[[first, last + 1]] / grid.scale
     return words(float(low), float(end - (0 if grid.decimals is None else grid.step)))
 

@@ -1,7 +1,6 @@
-"""Single cells of text, or of any object, read as numbers and times.
+"""Parse single cells, of text or of any object, as numbers and times.
 
-Each cell is read alone and none raises: what cannot be read is missing. So one odd row never changes what
-becomes of another.
+Each cell is parsed alone. None raises: a cell that cannot be parsed is missing. So no row affects another.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ _UNITS = {
     **dict.fromkeys(["US", "U", "u"], "us"),
     **dict.fromkeys(["NS", "N", "n"], "ns"),
 }
-"""Units of time that one pandas or another warns of, as it wants them written. A warning would tell of a
-cell, and cannot be kept back: Python's filters are those of all threads of a process."""
+"""Replacements for units of time that some version of pandas deprecates. A warning would reveal a cell, and
+it cannot be suppressed safely: Python's warning filters apply to all threads of a process."""
 
 
 def numbers(cells: Sequence[object]) -> Floats:
-    """Each cell as a double, NaN where it is no number.
+    """Return each cell as float64; NaN where it is no number.
 
     >>> numbers(["39", " 4e2", "n/a", None, [1], 10**400, True]).tolist()
     [39.0, 400.0, nan, nan, nan, inf, 1.0]
@@ -44,10 +43,10 @@ def numbers(cells: Sequence[object]) -> Floats:
 
 
 def number(cell: object) -> float:
-    """One cell as a double, NaN if it is no number, infinite if it is too big."""
+    """Return one cell as float64; NaN if it is no number, infinite if it is too large."""
     try:
         return _double(cell) if isinstance(cell, str | float | int | Real | Decimal) else np.nan
-    except Exception:  # an object may raise what it likes, even when asked for its class
+    except Exception:  # an object may raise any exception, even in `isinstance`
         return np.nan
 
 
@@ -59,7 +58,7 @@ def _double(cell: str | float | Real | Decimal) -> float:
 
 
 def missing_among(cells: Sequence[object]) -> Mask:
-    """Which cells are missing; one that is asked and raises is not.
+    """Return which cells are missing; a cell that raises when tested is not.
 
     >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()
     [True, True, True, False, False, False, False]
@@ -70,14 +69,14 @@ def missing_among(cells: Sequence[object]) -> Mask:
 def _is_missing(cell: object) -> bool:
     try:
         return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
-    except Exception:  # a number that cannot be compared, or an object that raises what it likes
+    except Exception:  # a number that cannot be compared, or an object that raises any exception
         return False
 
 
 def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[np.datetime64]:
-    """Each cell as a time in whole seconds on its own clock, NaT where it is none.
+    """Return each cell as a local time in whole seconds; NaT where it is no time.
 
-    Text is read as `pattern` says, as `datetime.strptime` does, or in ISO form.
+    Text is parsed with `pattern`, as by `datetime.strptime`, or as ISO 8601 if there is no pattern.
 
     >>> moments(["2015-01-31", "2015-01-31 10:20:30.5+01:00", "31.1.2015", 7]).astype(str).tolist()
     ['2015-01-31T00:00:00', '2015-01-31T10:20:30', 'NaT', 'NaT']
@@ -86,7 +85,7 @@ def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[
 
 
 def moment(cell: object, pattern: str | None = None) -> datetime | None:
-    """One cell as a time: a date, a time, or text that says one; None if it is none of these."""
+    """Return one cell as a datetime, from a date, a datetime or text; None if it is none of these."""
     try:
         return _clock(cell, pattern)
     except Exception:  # no text in ISO form, a time outside the years 1 to 9999, or an object that raises
@@ -106,7 +105,7 @@ def _clock(cell: object, pattern: str | None) -> datetime | None:
 
 
 def clock_seconds(cells: Sequence[object]) -> Floats:
-    """Each cell as seconds since midnight, NaN where it is no time of day.
+    """Return each cell as seconds since midnight; NaN where it is no time of day.
 
     >>> clock_seconds(["8:30", "08:30:15.9", time(0, 1), "25:00", 7]).tolist()
     [30600.0, 30615.0, 60.0, nan, nan]
@@ -115,7 +114,7 @@ def clock_seconds(cells: Sequence[object]) -> Floats:
 
 
 def span_seconds(cells: Sequence[object]) -> Floats:
-    """Each cell as a length of time in seconds, NaN where it is none.
+    """Return each cell as a duration in seconds; NaN where it is no duration.
 
     >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
     [86430.0, 120.0, nan, nan]
@@ -126,7 +125,7 @@ def span_seconds(cells: Sequence[object]) -> Floats:
 def _alone(read: Callable[[object], float], cell: object) -> float:
     try:
         return read(cell)
-    except Exception:  # text that says no time, or an object that raises what it likes
+    except Exception:  # text that is no time, or an object that raises any exception
         return np.nan
 
 
@@ -139,7 +138,7 @@ def _since_midnight(cell: object) -> float:
 
 
 def _length(cell: object) -> float:
-    if isinstance(cell, str) and not cell.startswith(("P", "-P")):  # which is ISO's form, and all capitals
+    if isinstance(cell, str) and not cell.startswith(("P", "-P")):  # ISO 8601 has capitals only
         cell = _LETTERS.sub(lambda unit: _UNITS.get(unit[0], unit[0]), cell)
     return (
         pd.Timedelta(cell).total_seconds() if isinstance(cell, str | timedelta | np.timedelta64) else np.nan

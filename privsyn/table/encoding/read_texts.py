@@ -1,4 +1,4 @@
-"""Read the cells of a CSV, which are text, in the dtype that their column calls for."""
+"""Convert the cells of a CSV, which are text, to the dtype of their column type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _read_numbers(column: Numerical, texts: Sequence[str | None], spelling: CsvF
     read = numbers(texts)
     if not column.is_whole:
         return pd.Series(read)
-    missing = np.isnan(read)  # a number that is too large stays large, which is all that its bounds need
+    missing = np.isnan(read)  # clipping keeps too large numbers out of bounds
     whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))
     return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
 
@@ -47,10 +47,10 @@ READERS: dict[type[Column], Callable[[Any, Sequence[str | None], CsvFormat], pd.
     Time: _read_times,
     Duration: _read_durations,
 }
-"""For each kind of column between bounds what reads its cells from the text of a CSV."""
+"""Converts the texts of a CSV to cells, for each column type with bounds."""
 
 
 def read_texts(column: Ordinal, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
-    """Return the cells of a CSV in the dtype that the column calls for; None is a missing cell."""
+    """Return texts of a CSV as cells of the column's dtype; None is a missing cell."""
     class_ = next(class_ for class_ in type(column).__mro__ if class_ in READERS)
     return READERS[class_](column, texts, spelling)

@@ -1,4 +1,4 @@
-"""The coder of dates and times, in whole days or seconds."""
+"""Encode dates, times of day and durations, in whole days or seconds."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
 Times = npt.NDArray[np.datetime64]
 
 CALENDAR = np.array(["0001-01-03", "9999-12-29"], dtype="datetime64[s]")
-"""Between these a time can be put on the clock of any zone; beyond, pandas fails."""
+"""Range of times that pandas can convert to any time zone; beyond, it fails."""
 
 MIDNIGHT = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DatetimeEncoder(OrderedEncoder):
-    """Dates or times between bounds, in days or seconds since 1970 on the clock of the column's own zone."""
+    """Encodes dates or times within bounds, in days or seconds since 1970 in the column's time zone."""
 
     unit: str
     format: str | None = None
     objects: Literal["text", "date", "datetime"] = "text"
 
     def read(self, cells: pd.Series) -> Floats:
-        """The days or seconds, what is finer being cut off."""
+        """Return days or seconds, rounded down."""
         if family(cells.dtype) == "datetime":
             seconds = self._near(_instants(cells))
             if zone(cells.dtype) is not None:
@@ -44,18 +44,18 @@ class DatetimeEncoder(OrderedEncoder):
         return np.where(np.isnat(units), np.nan, units.astype(np.int64))
 
     def _near(self, seconds: Times) -> Times:
-        """Times moved to the bounds but for two days: no clock is that far from UTC, and no sum overflows."""
+        """Clip times to the bounds plus two days. No zone is that far from UTC, and no sum overflows."""
         bounds = np.array([self.grid.low, self.grid.high]).astype(np.int64).astype(f"datetime64[{self.unit}]")
         low, high = bounds.astype("datetime64[s]") + np.array([-2, 2], dtype="timedelta64[D]")
         return np.clip(seconds, low, high)
 
     def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
-        """The times; in a column of text, and of objects unless they are more, as text."""
+        """Return the times in the column's dtype; as text in a column of text, or of objects by default."""
         units = numbers.astype(np.int64).astype(f"datetime64[{self.unit}]")
         if family(self.dtype) != "datetime":
             return pd.Series(self._objects(units), dtype=self.dtype).mask(missing)
         times = pd.Series(units.astype("datetime64[s]")).mask(missing)
-        if zone(self.dtype) is not None:  # a time that the clock skips moves forward; of two alike, the first
+        if zone(self.dtype) is not None:  # skipped times move forward; the first of two equal times
             first = np.ones(len(times), dtype=bool)
             times = times.dt.tz_localize(zone(self.dtype), ambiguous=first, nonexistent="shift_forward")
         return times.astype(self.dtype)
@@ -69,7 +69,7 @@ class DatetimeEncoder(OrderedEncoder):
 
 
 def _instants(cells: pd.Series) -> Times:
-    """Dates or times in whole seconds, in UTC if they have a zone. Through integers: Python's years end."""
+    """Return times in whole seconds, in UTC if they have a zone. Python's years end, so use integers."""
     unit = tick(cells.dtype)
     if isinstance(cells.dtype, pd.ArrowDtype):
         whole = pa.int32() if pa.types.is_date32(cells.dtype.pyarrow_dtype) else pa.int64()
@@ -85,19 +85,19 @@ def _instants(cells: pd.Series) -> Times:
 
 
 def _on_the_wall(seconds: Times, zone: Any) -> Times:
-    """What the clock of a zone shows at times of UTC, within the calendar."""
+    """Convert times from UTC to the local time of a zone, clipped to `CALENDAR`."""
     times = pd.Series(np.clip(seconds, *CALENDAR))
     return times.dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
 
 
 @dataclass(frozen=True, eq=False)
 class DurationEncoder(OrderedEncoder):
-    """Lengths of time between bounds, in steps of so many seconds."""
+    """Encodes durations within bounds, in steps of `step` seconds."""
 
     step: int
 
     def read(self, cells: pd.Series) -> Floats:
-        """The whole steps in each length of time."""
+        """Return the whole steps in each duration."""
         if family(cells.dtype) != "duration":
             return np.floor(span_seconds(cells.tolist()) / self.step)
         if isinstance(cells.dtype, pd.ArrowDtype):
@@ -110,7 +110,7 @@ class DurationEncoder(OrderedEncoder):
         )
 
     def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
-        """The lengths of time; in a column of objects, as Python's own."""
+        """Return the durations; Python's `timedelta` in a column of objects."""
         seconds = numbers.astype(np.int64) * self.step
         if family(self.dtype) == "object":
             return pd.Series([timedelta(seconds=s) for s in seconds.tolist()], dtype=object).mask(missing)
@@ -122,19 +122,19 @@ class DurationEncoder(OrderedEncoder):
 
 @dataclass(frozen=True, eq=False)
 class TimeEncoder(OrderedEncoder):
-    """Times of day between bounds, in steps of so many seconds since midnight."""
+    """Encodes times of day within bounds, in steps of `step` seconds since midnight."""
 
     step: int
     objects: Literal["time", "text"]
 
     def read(self, cells: pd.Series) -> Floats:
-        """The whole steps since midnight."""
+        """Return the whole steps since midnight."""
         if family(cells.dtype) == "time":
             return _steps(cells, self.dtype.pyarrow_dtype.unit, self.step)
         return np.floor(clock_seconds(cells.tolist()) / self.step)
 
     def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
-        """The times; as text to the second, where the column holds that."""
+        """Return the times; as text to the second if the column holds text."""
         seconds = numbers.astype(np.int64) * self.step
         if family(self.dtype) == "time":
             drawn = pa.array(seconds.astype(np.int32), pa.time32("s"), mask=missing)
@@ -146,7 +146,7 @@ class TimeEncoder(OrderedEncoder):
 
 
 def _steps(cells: pd.Series, unit: str, step: int) -> Floats:
-    """The whole steps in ticks of an Arrow type, NaN where a cell is missing."""
+    """Return the whole steps in the ticks of an Arrow type; NaN where a cell is missing."""
     whole = pa.array(cells.array)
     ticks = whole.cast(pa.int32()).cast(pa.int64()) if whole.type.bit_width == 32 else whole.cast(pa.int64())
     steps = ticks.fill_null(0).to_numpy(zero_copy_only=False) // (TICKS[unit] * step)

@@ -1,1 +1,1 @@
-"""Constraints at work: computed columns, structural zeros, and the repair of drawn rows."""
+"""Enforce constraints: computed columns, structural zeros, and the repair of drawn rows."""

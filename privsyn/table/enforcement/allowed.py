@@ -1,4 +1,4 @@
-"""Allowed: the only combinations of values that rows have."""
+"""Allowed: the only combinations of values that occur."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Rows = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Allowed(Constraint):
-    """The only combinations that rows have.
+    """Lists the only combinations of values that occur.
 
     Parameters
     ----------
     columns : list of str
     rows : list of lists, or pandas.DataFrame with these columns
-        A value for each column.
+        One value for each column.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Allowed(Constraint):
 
 @dataclass(frozen=True, eq=False)
 class AllowedRule(Rule):
-    """The only combinations that occur, except in rows with a missing cell.
+    """Allows only the listed combinations, except in rows with a missing cell.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class AllowedRule(Rule):
 
     @property
     def named_numbers(self) -> list[tuple[str, list[float]]]:
-        """The values of the combinations."""
+        """The values in the combinations, by column."""
         return [(name, self.rows[:, j].tolist()) for j, name in enumerate(self.columns)]
 
     def holds(self, numbers: Numbers) -> Mask:
@@ -110,7 +110,7 @@ class AllowedRule(Rule):
 
 
 def derive_listed(columns: Columns, names: Sequence[str], rows: Rows) -> Columns:
-    """Return the columns that are not public, with the values or bounds that the combinations have."""
+    """Return the columns that are not public, with values or bounds from the combinations."""
     derived: dict[str, Any] = {}
     for j, name in enumerate(names):
         values: list[Any] = [row[j] for row in rows]
@@ -126,7 +126,7 @@ def derive_listed(columns: Columns, names: Sequence[str], rows: Rows) -> Columns
 
 
 def numbers_of(columns: Columns, names: Sequence[str], rows: Rows) -> Floats:
-    """Return listed combinations in numbers; refuse a value that its column cannot have."""
+    """Return combinations as numbers, of shape (rows, columns); refuse a value outside its column."""
     numbers = np.empty((len(rows), len(names)))
     for j, name in enumerate(names):
         try:

@@ -1,4 +1,4 @@
-"""Determined: a column that follows from others by a list."""
+"""Determined: a column whose value follows from other columns, by a mapping."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from privsyn.table.schema.constraint import Columns, Constraint, check_names
 
 @dataclass(frozen=True)
 class Determined(Constraint):
-    """A column that follows from others. It is computed, and asks nothing of the private table.
+    """Computes a column from others by a mapping, without a query of the private table.
 
     Parameters
     ----------
     column : str
     by : str or list of str
     mapping : mapping of a value of `by` to a value of `column`
-        With several columns in `by`, the keys are tuples; combinations that are not listed do not occur. A
-        list of rows, each with the values of `by` and then that of `column`, does as well.
+        With several columns in `by`, the keys are tuples, and combinations that are not listed do not occur.
+        You can also give a list of rows, each with the values of `by` and then that of `column`.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Determined(Constraint):
 
     @property
     def computes(self) -> str:
-        """The column that is determined."""
+        """The determined column."""
         return self.column
 
     def derive(self, columns: Columns) -> Columns:
@@ -93,12 +93,12 @@ class Determined(Constraint):
         return [AllowedRule(tuple(self.by), numbers_of(columns, self.by, keys))]
 
     def computation(self, columns: Columns) -> LookUp:
-        """Return the table in which the column is looked up."""
+        """Return the look-up of the column."""
         rows = numbers_of(columns, self.columns, self.rows)
         return LookUp(self.column, tuple(self.by), rows[:, :-1], rows[:, -1])
 
     def to_plain(self, listed: Collection[str]) -> dict[str, Any]:
-        """Write a mapping with text keys as a mapping, any other as rows: JSON has no other keys."""
+        """Return a mapping with text keys as a mapping, and any other as rows: JSON keys are text."""
         plain = super().to_plain(listed)
         if len(self.by) == 1:
             plain["by"] = self.by[0]
@@ -109,7 +109,7 @@ class Determined(Constraint):
 
 @dataclass(frozen=True, eq=False)
 class LookUp(Computation):
-    """A column that is looked up in a list.
+    """Looks up a column in a list of keys and values.
 
     Parameters
     ----------

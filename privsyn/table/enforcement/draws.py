@@ -1,7 +1,7 @@
-"""Drawn rows as numbers, and the range within which each number may change.
+"""Represent drawn rows as numbers, and the range within which each number may change.
 
-Between codes and cells every column is numbers (see `ranges`), and constraints are enforced on these. The
-release counts groups of cells: within its group a number may be drawn again without loss.
+Between codes and cells, every column is numbers (see `ranges`). Constraints are enforced on these. The
+release counts groups of codes, so drawing a number again within its group changes no count.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class Grid(Protocol):
 
     @property
     def decimals(self) -> int | None:
-        """How many decimals the numbers have; None if they are real."""
+        """Number of decimals; None for reals."""
 
     @property
     def step(self) -> float:
-        """The distance of two neighbours; 0 for real numbers."""
+        """The distance between neighbouring numbers."""
 
     def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
-        """Return a number from each low to each high, both included; NaN where there is none."""
+        """Draw a number from each low to each high, both included; NaN where there is none."""
 
     def count(self, lows: Floats, highs: Floats) -> Floats:
-        """Return how many numbers lie from each low to each high, both included."""
+        """Return the count of numbers from each low to each high, both included."""
 
     def snap(self, numbers: Floats) -> Floats:
         """Return the number of the column that each number stands for; NaN where there is none."""
@@ -38,17 +38,17 @@ class Grid(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Describe the codes of one column as numbers, and how they were merged. All of it is public.
+    """The codes of one column as numbers, and how they were merged. All of it is public.
 
     Parameters
     ----------
-    lows, highs : of shape (codes,)
-        Least and largest number of each code; NaN for missing.
+    lows, highs : float arrays of shape (codes,)
+        Smallest and largest number of each code; NaN for missing.
     grid : Grid, optional
         For numbers and times; listed values have none.
-    groups : of shape (codes,)
+    groups : integer array of shape (codes,)
         The merged code of each code.
-    shares : of shape (codes,)
+    shares : float array of shape (codes,)
         Weight of each code within its merged code.
     """
 
@@ -65,17 +65,17 @@ class Cells:
 
     @classmethod
     def unmerged(cls, lows: Floats, highs: Floats, grid: Grid | None) -> Cells:
-        """Return cells of which each code is its own group."""
+        """Return cells in which each code is its own group."""
         return cls(lows, highs, grid, np.arange(len(lows)), np.ones(len(lows)))
 
     @property
     def merged(self) -> int:
-        """How many merged codes there are."""
+        """Number of merged codes."""
         return int(self.groups.max()) + 1
 
     @property
     def reach(self) -> tuple[Floats, Floats]:
-        """Least and largest number of each merged code; NaN for missing."""
+        """Smallest and largest number of each merged code; NaN for missing."""
         lows, highs = np.full(self.merged, np.inf), np.full(self.merged, -np.inf)
         np.fmin.at(lows, self.groups, self.lows)
         np.fmax.at(highs, self.groups, self.highs)
@@ -94,11 +94,11 @@ class Cells:
         return np.where(np.isnan(numbers), len(known), codes)
 
     def count(self, numbers: Floats) -> Ints:
-        """Return how many of the numbers lie in each merged code."""
+        """Return the count of numbers in each merged code."""
         return np.bincount(self.groups[self.find(numbers)], minlength=self.merged)
 
     def draw(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
-        """Return a number from each low to each high, both included; NaN where there is none."""
+        """Draw a number from each low to each high, both included; NaN where there is none."""
         if self.grid is not None:
             return self.grid.between(lows, highs, rng)
         first, last = np.ceil(lows), np.floor(highs)
@@ -113,14 +113,14 @@ class Cells:
 
 @dataclass(eq=False)
 class DrawnRows:
-    """Numbers by column, which change where they break a constraint.
+    """Drawn rows as numbers by column. Repair changes them in place.
 
     Parameters
     ----------
     numbers : mapping of each column to an array of shape (rows,)
     codes : mapping of each coded column to the codes that its numbers were drawn from
     cells : mapping of each coded column to its cells
-    fixed : set of the columns whose numbers may not change
+    fixed : set of columns whose numbers may not change
     """
 
     numbers: dict[str, Floats]
@@ -137,7 +137,7 @@ class DrawnRows:
         return self.cells[name].groups[self.codes[name][at]]
 
     def room(self, name: str, at: Integers) -> tuple[Floats, Floats]:
-        """Return the least and the largest number that each row `at` may have; NaN where it is missing."""
+        """Return the smallest and the largest number that each row `at` may have; NaN if it is missing."""
         numbers = self.numbers[name][at]
         if not self.is_free(name):
             return numbers, numbers

@@ -16,7 +16,7 @@ from privsyn.table.schema.derived import about_constraint
 
 
 def check_constraints(columns: Columns, constraints: Sequence[Constraint]) -> None:
-    """Refuse constraints that name a value that its column does not have, or that no row can keep."""
+    """Refuse constraints that name a value outside its column, or that no row can keep."""
     known = {name: column for name, column in columns.items() if column.is_public}
     decided = [constraint for constraint in constraints if set(constraint.columns) <= set(known)]
     for constraint in decided:
@@ -35,7 +35,8 @@ def check_constraints(columns: Columns, constraints: Sequence[Constraint]) -> No
 def rows_that_keep(columns: Columns, constraint: Constraint, numbers: Numbers) -> Mask:
     """Return which rows keep a constraint.
 
-    A row keeps a computed column if the number is missing on either side, or close enough. Private.
+    A row keeps a computed column if the given or the computed number is missing, or if they differ by at most
+    the tolerance. Private.
     """
     kept = np.ones(len(numbers[constraint.columns[0]]), np.bool_)
     for rule in constraint.rules(columns):

@@ -19,12 +19,12 @@ from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
 
 Condition = Mapping[str, Any]
-"""For each column one value, a list of values, or a range ``{"low": a, "high": b}``; None is missing."""
+"""One value, a list of values, or a range ``{"low": a, "high": b}`` for each column; None is missing."""
 
 
 @dataclass(frozen=True)
 class Forbidden(Constraint):
-    """A combination that no row has: a structural zero.
+    """Forbids a combination of values: a structural zero.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class Forbidden(Constraint):
 
 @dataclass(frozen=True, eq=False)
 class ForbiddenRule(Rule):
-    """A combination that does not occur.
+    """Forbids a combination of values.
 
     Parameters
     ----------
-    spans : mapping of a column to the values that do not occur together
+    spans : mapping of a column to the values that may not occur together
     lost : str, optional
-        The column that is made missing where they do.
+        The column that repair makes missing where they do.
     """
 
     spans: Mapping[str, Span]
@@ -77,7 +77,7 @@ class ForbiddenRule(Rule):
 
     @property
     def named_numbers(self) -> list[tuple[str, list[float]]]:
-        """The ends of the spans."""
+        """The ends of the spans, by column."""
         return [(name, span.ends) for name, span in self.spans.items()]
 
     def holds(self, numbers: Numbers) -> Mask:
@@ -85,14 +85,14 @@ class ForbiddenRule(Rule):
         return ~reduce(np.logical_and, (span.holds(numbers[name]) for name, span in self.spans.items()))
 
     def possible(self, cells: list[Cells]) -> Mask:
-        """Return all cells except those that lie inside the combination as a whole."""
+        """Return all cells except those that lie completely inside the combination."""
         inside = [
             _all(c, span.covers(c.lows, c.highs)) for c, span in zip(cells, self.spans.values(), strict=True)
         ]
         return ~reduce(np.logical_and.outer, inside)
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
-        """Make the column `lost` missing, or draw a number on either side of its span."""
+        """Make the column `lost` missing, or draw a number below or above its span."""
         if self.lost is not None and rows.is_free(self.lost):
             rows.numbers[self.lost][at] = np.nan
             return
@@ -111,12 +111,12 @@ class ForbiddenRule(Rule):
 
 
 def _all(cells: Cells, of_codes: Mask) -> Mask:
-    """Return which merged codes have `of_codes` true for all their codes."""
+    """Return the merged codes for which `of_codes` is true for all codes."""
     return np.bincount(cells.groups, ~of_codes, minlength=cells.merged) == 0
 
 
 def spans_of(columns: Columns, when: Condition) -> dict[str, Span]:
-    """Return the condition in numbers: for each column the values that it names."""
+    """Return the condition as one span of numbers for each column."""
     spans = {}
     for name, values in when.items():
         try:
@@ -139,7 +139,7 @@ def add_named_values(columns: Columns, found: Collection[str], when: Condition) 
 
 
 def check_condition(when: object) -> Condition:
-    """Return a condition in its one form, read-only."""
+    """Return a condition in normal form, read-only."""
     if not isinstance(when, Mapping) or not when:
         raise InputError('when: give a mapping of columns to values, such as {"married": "no"}')
     check_names("when", tuple(when))

@@ -1,4 +1,4 @@
-"""Increasing: columns of which none lies above the next."""
+"""Increasing: columns whose values increase from each to the next."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from privsyn.table.schema.constraint import Columns, Constraint, check_names
 from privsyn.table.schema.validation import flag
 
 SWAP_ROUNDS = 12
-"""Times that all rows are paired, over all columns."""
+"""Number of times that all rows are paired, over all columns."""
 
 
 @dataclass(frozen=True)
 class Increasing(Constraint):
-    """Columns of numbers, or of dates, of which none lies above the next in any row.
+    """Requires columns of numbers, or of dates, to increase from each to the next in every row.
 
     Parameters
     ----------
     columns : list of str
     strict : bool
-        Whether each lies below the next.
+        Whether equal values are forbidden.
 
     Examples
     --------
@@ -79,13 +79,13 @@ class Increasing(Constraint):
 
 
 def _scales(columns: Columns, names: Sequence[str]) -> tuple[float, ...]:
-    """Return the common units in one unit of each column."""
+    """Return the number of common units in one unit of each column."""
     return tuple(cast(Ordinal, columns[name]).scale for name in names)
 
 
 @dataclass(frozen=True, eq=False)
 class IncreasingRule(Rule):
-    """Numbers of which none lies above the next.
+    """Requires numbers to increase from each column to the next.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class IncreasingRule(Rule):
     strict : bool
         Whether equal numbers break the rule.
     scales : tuple of float
-        The common units in one unit of each column: for times, seconds.
+        The number of common units, such as seconds, in one unit of each column.
     """
 
     columns: tuple[str, ...]
@@ -122,13 +122,13 @@ class IncreasingRule(Rule):
         return one.astype(np.int64) + two
 
     def _step(self, rows: DrawnRows, name: str, scale: float) -> float:
-        """Return by how much a number must lie above the one before it."""
+        """Return the smallest allowed difference to the number before."""
         if not self.strict or name not in rows.cells:
             return 0.0
         return rows.cells[name].grid.step * scale  # type: ignore[union-attr]  # only ordered columns increase
 
     def holds(self, numbers: Numbers) -> Mask:
-        """Return where each number lies above all before it; missing numbers are left out."""
+        """Return where the numbers increase; missing numbers are skipped."""
         kept, before = np.array(True), np.array(-np.inf)
         for name, scale in zip(self.columns, self.scales, strict=True):
             number = numbers[name] * scale
@@ -137,7 +137,7 @@ class IncreasingRule(Rule):
         return np.asarray(kept)
 
     def possible(self, cells: list[Cells]) -> Mask:
-        """Return where the largest number of each later group lies above the least of the earlier ones."""
+        """Return where each group's largest number is not below the smallest of any earlier group."""
         kept, before = np.array(True), np.array(-np.inf)
         for axis, (c, scale) in enumerate(zip(cells, self.scales, strict=True)):
             shape = [-1 if axis == other else 1 for other in range(len(cells))]
@@ -149,8 +149,8 @@ class IncreasingRule(Rule):
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
         """Swap numbers with rows of the same groups, then draw what still breaks the rule within its groups.
 
-        Swapping changes the count of no value. To sort a row's own numbers would: those of the first column
-        would crowd at the lower ends of their groups.
+        Swapping changes no count. Sorting the numbers of each row would change counts: those of the first
+        column would move to the lower ends of their groups.
         """
         self._swap(rows, rng)
         at = at[~self.holds({name: rows.numbers[name][at] for name in self.columns})]

@@ -1,4 +1,4 @@
-"""MissingWhen: a column that is missing in some rows by its nature."""
+"""MissingWhen: a column that must be missing in some rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from privsyn.table.schema.validation import flag
 
 @dataclass(frozen=True)
 class MissingWhen(Constraint):
-    """A column that is missing in some rows by its nature.
+    """Requires a column to be missing where a condition holds.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class MissingWhen(Constraint):
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The columns of the condition, and last the column that is missing."""
+        """The columns of the condition, and last the column that must be missing."""
         return (*self.when, self.column)
 
     def derive(self, columns: Columns) -> Columns:

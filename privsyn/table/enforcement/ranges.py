@@ -1,7 +1,7 @@
-"""Span: some of the values of one column, as numbers.
+"""Span: a set of values of one column, as numbers.
 
-Constraints are enforced on numbers: a listed value is its place in the list, a date the days or seconds since
-1970, and a missing cell NaN.
+Constraints are enforced on numbers. A listed value is its place in the list, a date is in days or seconds
+since 1970, and a missing cell is NaN.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from privsyn.table.schema.columns import Coded
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Closed intervals, in order and apart, with or without the missing cells.
+    """Disjoint closed intervals in increasing order, with or without missing cells.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Span:
         return np.where(np.isnan(numbers), self.missing, self.covers(numbers, numbers))
 
     def covers(self, lows: Floats, highs: Floats) -> Mask:
-        """Return which intervals lie within the span as a whole; NaN does if missing does."""
+        """Return which intervals lie completely within the span; NaN does if missing cells do."""
         if not len(self.lows):
             return np.isnan(lows) & self.missing
         last = np.searchsorted(self.lows, lows, side="right") - 1

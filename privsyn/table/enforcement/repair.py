@@ -1,8 +1,7 @@
-"""Repair: all constraints of a schema at work on drawn rows.
+"""Repair: enforce all constraints of a schema on drawn rows, so that every row keeps every rule.
 
-In the end every row keeps every rule. First, numbers are drawn again within their groups. A row that still
-breaks a rule takes the columns of that rule from the most similar row that keeps all rules. There is no
-rejection sampling.
+First, numbers are drawn again within their groups. A row that still breaks a rule takes the columns of that
+rule from the most similar row that keeps all rules. There is no rejection sampling.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint
 from privsyn.table.schema.derived import computed_by, in_order
 
-MOST_CELLS = 2**20  # of a table of possible cells; rules on larger tables are enforced by repair alone
-MOST_DONORS = 100_000  # rows that keep all rules, among which the most similar one is taken
-MOST_TRIES = 20_000  # values tried in the search for a row that keeps all rules
-FEW_VALUES = 30  # columns of at most this many values have all of them tried
+MOST_CELLS = 2**20  # largest table of possible cells; rules on larger tables are enforced by repair alone
+MOST_DONORS = 100_000  # most rows in which the most similar one is searched
+MOST_TRIES = 20_000  # most values tried in the search for a row that keeps all rules
+FEW_VALUES = 30  # all values of columns with at most this number are tried
 
 
 class TooManyError(Exception):
-    """The search for a row that keeps all rules took too long."""
+    """Raised if the search for a row that keeps all rules takes too long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,8 @@ class Repair:
     ----------
     columns : mapping of a name to its column
     rules : tuple of Rule
-    computations : tuple of Computation, each after those that it needs
+    computations : tuple of Computation
+        Each after those that it needs.
     """
 
     columns: Mapping[str, Coded]
@@ -51,7 +51,7 @@ class Repair:
 
     @classmethod
     def of(cls, columns: Columns, constraints: Sequence[Constraint]) -> Repair:
-        """Return the rules and computations of constraints; all values and bounds are known."""
+        """Return the rules and computations of constraints. All values and bounds must be known."""
         computing = computed_by(constraints)
         return cls(
             columns,
@@ -65,7 +65,7 @@ class Repair:
         return tuple(computation.column for computation in self.computations)
 
     def possible(self, cells: Mapping[str, Cells]) -> Iterator[tuple[tuple[str, ...], Mask]]:
-        """Yield for each rule that codes can decide its columns, and the possible cells of their table."""
+        """Yield the columns and the possible cells of each rule with structural zeros in merged codes."""
         for rule in self.rules:
             known = [cells[name] for name in rule.columns if name in cells]
             if len(known) == len(rule.columns) and prod(c.merged for c in known) <= MOST_CELLS:
@@ -74,7 +74,7 @@ class Repair:
                     yield rule.columns, mask
 
     def holds(self, numbers: Numbers) -> Mask:
-        """Return which rows keep the rules on these columns; computed columns are not computed again."""
+        """Return which rows keep the rules on these columns. Computed columns are used as given."""
         kept = np.ones(len(next(iter(numbers.values()))), np.bool_)
         for rule in self.rules:
             if set(rule.columns) <= set(numbers):
@@ -93,7 +93,7 @@ class Repair:
             broken = np.flatnonzero(~rule.holds(rows.numbers))
             if len(broken):
                 rule.repair(rows, broken, rng)
-                self.compute(rows.numbers)  # of all rows: others may have swapped numbers
+                self.compute(rows.numbers)  # for all rows: swaps may have changed rows that kept the rule
         for names, rules in self.parts:
             kept = np.ones(len(rows.numbers[names[0]]), np.bool_)
             for rule in rules:
@@ -125,7 +125,7 @@ class Repair:
         Raises
         ------
         TooManyError
-            If none was found in `MOST_TRIES`.
+            If none was found in `MOST_TRIES` tries.
         """
         rules = [rule for rule in self.rules if set(rule.columns) <= set(names)]
         computations = [computation for computation in self.computations if computation.column in names]
@@ -174,14 +174,14 @@ class Repair:
         tried = {low, high, *np.arange(low, min(high, low + FEW_VALUES * step), step).tolist()}
         tried |= {number + k * step for number in named for k in (-1, 0, 1)}
         found = np.array(sorted(number for number in tried if low <= number <= high))
-        if cells is not None:  # only points of the grid, and each once
+        if cells is not None:  # only points of the grid, without duplicates
             found = np.unique(cells.snap(found))
             found = found[~np.isnan(found)]
         nullable = column.nullable if cells is None else cells.nullable
         return [*found.tolist(), *([np.nan] if nullable else [])]
 
     def _copy(self, rows: DrawnRows, names: tuple[str, ...], kept: Mask, rng: np.random.Generator) -> None:
-        """Copy into each row that breaks a rule the columns of the most similar row that keeps all."""
+        """Replace columns of rows that break a rule by those of the most similar row that keeps all."""
         broken, donors = np.flatnonzero(~kept), np.flatnonzero(kept)
         if len(donors) > MOST_DONORS:
             donors = rng.choice(donors, MOST_DONORS, replace=False)
@@ -207,7 +207,7 @@ class Repair:
             self._invent(rows, names, fixed, broken)
 
     def _invent(self, rows: DrawnRows, names: tuple[str, ...], fixed: list[str], at: Integers) -> None:
-        """Copy into rows an example that a search finds, because no drawn row keeps the rules."""
+        """Replace columns of rows by an example from a search, because no drawn row keeps the rules."""
         given = (
             np.stack([rows.numbers[name][at] for name in fixed], axis=1) if fixed else np.empty((len(at), 0))
         )

@@ -1,8 +1,8 @@
-"""Rules and computations: what constraints mean for the numbers of rows.
+"""Rules and computations: constraints in terms of the numbers of rows.
 
-What the codes decide alone, such as a zero of a table, is decided before records are made: `possible`. What
-they leave open, such as two dates within one group of days, is decided among the numbers: `repair` draws
-them within their groups, so that no table changes.
+`possible` gives the structural zeros, which are applied to codes before records are made. Codes cannot decide
+everything, such as the order of two dates within one group of days. `repair` then draws numbers again within
+their groups, so that no table changes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Rule(ABC):
 
     @abstractmethod
     def possible(self, cells: list[Cells]) -> Mask:
-        """Return which cells of the table over the columns, in merged codes, can hold a row that keeps it."""
+        """Return which cells of the table over the columns, in merged codes, can contain allowed rows."""
 
     @abstractmethod
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
@@ -39,24 +39,24 @@ class Rule(ABC):
 
     @property
     def named_numbers(self) -> list[tuple[str, list[float]]]:
-        """The numbers that the rule names, by column."""
+        """The numbers in the rule's definition, by column."""
         return []
 
 
 class Computation(ABC):
-    """How a column is computed from the columns in `by`."""
+    """Computes a column from the columns in `by`."""
 
     column: str
     by: tuple[str, ...]
     decimals: int | None = 0
-    """Decimals of the result where the column is numerical; None if it is real."""
+    """Number of decimals of a numerical result; None for reals."""
 
     @abstractmethod
     def make(self, numbers: Numbers) -> Floats:
-        """Return the number of each row, NaN where it is missing."""
+        """Return the number of each row; NaN where it is missing."""
 
     def tolerance(self, column: Coded, numbers: Numbers) -> Floats:
-        """Return by how much a number of the real column may differ from the computed one."""
+        """Return the largest difference allowed between the given and the computed numbers."""
         return np.array(column.resolution / 2)
 
 
@@ -72,7 +72,7 @@ def find_rows(listed: Floats, values: Floats) -> npt.NDArray[np.intp]:
         rank = np.minimum(np.searchsorted(known, values[:, j]), len(known) - 1)
         wanted = np.where((wanted >= 0) & (known[rank] == values[:, j]), wanted * len(known) + rank, -1)
         places = places * len(known) + np.searchsorted(known, listed[:, j])
-        # Renumbered after each column: the product of many sizes would overflow.
+        # Renumber after each column, because the product of many sizes would overflow.
         keys, places = np.unique(places, return_inverse=True)
         rank = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         wanted = np.where((wanted >= 0) & (keys[rank] == wanted), rank, -1)

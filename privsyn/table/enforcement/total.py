@@ -1,4 +1,4 @@
-"""Total: a column that is the sum of others."""
+"""Total: a column that is a weighted sum of others."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from privsyn.table.schema.columns import Coded, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 
 ROUNDING = 1e-6
-"""Relative error of a sum of reals that still counts as equal: a column may hold single precision."""
+"""Largest relative error of a sum of reals: a column may hold float32."""
 
 
 @dataclass(frozen=True)
 class Total(Constraint):
-    """A column of numbers that is the sum of others. It is computed, and asks nothing of the private table.
+    """Computes a column as a weighted sum of others, without a query of the private table.
 
     Parameters
     ----------
     column : str
     of : list of str, or mapping of str to number
-        The parts, each with its factor; -1 subtracts a part. The total is missing where a part is.
+        The parts. A mapping gives each part a factor; -1 subtracts it. If a part is missing, so is the total.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Total(Constraint):
 
     @property
     def computes(self) -> str:
-        """The total."""
+        """The total's column."""
         return self.column
 
     def derive(self, columns: Columns) -> Columns:
@@ -102,7 +102,7 @@ class Total(Constraint):
         return SumOf(self.column, parts, factors, self._decimals(columns))
 
     def _decimals(self, columns: Columns) -> int | None:
-        """Return how many decimals the sum has, None if it is real."""
+        """Return the number of decimals of the sum; None for reals."""
         most = 0
         for name, factor in self.factors.items():
             decimals = columns[name].fixed_decimals
@@ -114,7 +114,7 @@ class Total(Constraint):
 
 @dataclass(frozen=True, eq=False)
 class SumOf(Computation):
-    """A column that is a sum of others, each times its factor."""
+    """Computes a column as the sum of others, each times its factor."""
 
     column: str
     by: tuple[str, ...]
@@ -122,12 +122,12 @@ class SumOf(Computation):
     decimals: int | None
 
     def make(self, numbers: Numbers) -> Floats:
-        """Return the sum of each row, NaN where a part is missing."""
+        """Return the sum of each row; NaN where a part is missing."""
         total = sum((numbers[name] * n for name, n in zip(self.by, self.factors, strict=True)), np.array(0.0))
         return total if self.decimals is None else np.round(total, self.decimals) + 0.0
 
     def tolerance(self, column: Coded, numbers: Numbers) -> Floats:
-        """Allow for the rounding of each part if the sum is real."""
+        """Return the largest difference allowed; if the sum is real, it covers the rounding of each part."""
         if column.fixed_decimals is not None:
             return super().tolerance(column, numbers)
         sizes = (abs(n * numbers[name]) for name, n in zip(self.by, self.factors, strict=True))
