@@ -182,7 +182,7 @@ def test_few_rows(model, rows):
         ({"given": {"pay": 900}}, "'pay': 900 lies outside its bounds"),
         ({"given": {"bonus": 3.5}}, "'bonus': 3.5 is not one of its numbers"),
         ({"given": {"pay": "much"}}, "'pay': 'much' is not a number"),
-        ({"given": {"city": ["Rome"]}}, "one value a row"),
+        ({"given": {"city": ["Rome"]}}, "one value per row"),
         ({"given": {"city": "Paris", "job": "clerk"}}, "keeps the constraints on"),
         ({"given": {"city": "Rome", "country": "Norway"}}, "'country' contradicts 'city'"),
         ({"given": {"from": "2022-01-01", "to": "2021-01-01"}}, "keeps the constraints on"),
