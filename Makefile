@@ -22,6 +22,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/style.py
 
 # The pages of docs/ as a site, to be read from site/index.html; and the pictures in them, drawn and taken again.
 docs: $(INSTALLED)

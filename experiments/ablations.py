@@ -59,7 +59,7 @@ ABLATIONS = (
     Variant("all groups, whatever the noise", {"privsyn.inference.resolution.LEVELS": ()}),
     Variant("norm-sub, no denoising", {"privsyn.inference.pairs.denoise": only_norm_sub}),
     Variant("no latent classes", {"privsyn.inference.pairs.latent_class_pairs": no_classes}),
-    Variant("dispersions not pooled", {"privsyn.inference.dispersion.USUAL_SCATTER": 10.0}),
+    Variant("dispersions not pooled", {"privsyn.inference.prior.dispersion.USUAL_SCATTER": 10.0}),
     Variant(
         "no second look", {"privsyn.methods.budget.SECOND_LOOK": 1e-9, "privsyn.methods.budget.SCORES": 1e-9}
     ),
@@ -93,7 +93,7 @@ def page(rows: pd.DataFrame) -> str:
     heads = ["", *(f"{data} {epsilon:g}" for data, epsilon in means.columns)]
     return f"""# What each stage is worth
 
-Mean pair error with one thing taken away, over that of the default (above 1: worse without it), by table and
+Mean pair error with one stage removed, over that of the default (above 1: worse without it), by table and
 epsilon; delta {DELTA:g}, {rows["seed"].nunique()} seeds, privsyn {version("privsyn")}. Triples, queries
 and seconds are in `experiments/ablations.csv`. Two seeds tell differences of 2 or 3 in a hundred from chance,
 one seed of 5; smaller ones say nothing. Made by

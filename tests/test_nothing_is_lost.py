@@ -25,8 +25,8 @@ from privsyn import (
     Schema,
     load,
 )
-from privsyn.cli import console as screen
-from privsyn.cli import outputs as files
+from privsyn.cli.common import console as screen
+from privsyn.cli.common import outputs as files
 from privsyn.evaluation.report import report as page
 from privsyn.private.ledger import Ledger
 from privsyn.studies import error_trace as tracing

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Text, plan, read_schema
-from privsyn.cli import console as screen
+from privsyn.cli.common import console as screen
 from privsyn.cli import main
 from privsyn.errors import printable
 from privsyn.table.schema.yaml_file import parse, to_yaml

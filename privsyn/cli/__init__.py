@@ -15,16 +15,16 @@ from typing import Annotated, Any
 import typer
 
 from privsyn.cli.attack import attack
+from privsyn.cli.common.keeping import Note, StoppedError
+from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.demo import demo
 from privsyn.cli.evaluate import evaluate
-from privsyn.cli.keeping import Note, StoppedError
 from privsyn.cli.plan import plan
 from privsyn.cli.report import report
 from privsyn.cli.sample import sample
 from privsyn.cli.schema import schema
 from privsyn.cli.sweep import sweep
 from privsyn.cli.synth import synth
-from privsyn.cli.terminal import say, say_text
 from privsyn.errors import InputError
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130

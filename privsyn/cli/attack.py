@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.terminal import say_text
+from privsyn.cli.common.terminal import say_text
 
 
 def attack(
@@ -26,8 +26,8 @@ def attack(
 ) -> None:
     """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
-    from privsyn.cli.console import show_numbers
-    from privsyn.cli.outputs import check_outputs, check_table, staged, write_text
+    from privsyn.cli.common.console import show_numbers
+    from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
     from privsyn.table.schema.yaml_file import read_schema
 
     outputs = {"--json": json_file}

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.options import Target
-from privsyn.cli.terminal import say_text
+from privsyn.cli.common.options import Target
+from privsyn.cli.common.terminal import say_text
 
 
 def evaluate(
@@ -25,8 +25,8 @@ def evaluate(
 ) -> None:
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
-    from privsyn.cli.console import show_numbers, show_report
-    from privsyn.cli.outputs import check_outputs, check_page, check_table, staged, write_text
+    from privsyn.cli.common.console import show_numbers, show_report
+    from privsyn.cli.common.outputs import check_outputs, check_page, check_table, staged, write_text
     from privsyn.table.schema.yaml_file import read_schema
 
     outputs = {"--json": json_file, "--report": report}

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.options import Delta, Epsilon, RowsPerUnit, Unit
-from privsyn.cli.terminal import say_text
+from privsyn.cli.common.options import Delta, Epsilon, RowsPerUnit, Unit
+from privsyn.cli.common.terminal import say_text
 
 
 def plan(
@@ -29,7 +29,7 @@ def plan(
 ) -> None:
     """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA."""
     import privsyn
-    from privsyn.cli.outputs import check_table
+    from privsyn.cli.common.outputs import check_table
     from privsyn.errors import InputError
     from privsyn.table.schema.yaml_file import read_schema
 

@@ -14,8 +14,8 @@ def report(
 ) -> None:
     """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
     import privsyn
-    from privsyn.cli.console import show_privacy, show_public_report
-    from privsyn.cli.outputs import check_outputs, check_page
+    from privsyn.cli.common.console import show_privacy, show_public_report
+    from privsyn.cli.common.outputs import check_outputs, check_page
 
     check_outputs({"OUT": out}, inputs=(model,))
     check_page("OUT", out)

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.keeping import StoppedError
-from privsyn.cli.options import ExcelSafe, Out, Rows
-from privsyn.cli.terminal import say
+from privsyn.cli.common.keeping import StoppedError
+from privsyn.cli.common.options import ExcelSafe, Out, Rows
+from privsyn.cli.common.terminal import say
 
 
 def sample(
@@ -73,9 +73,9 @@ def _sample(
     excel_safe: bool,
 ) -> None:
     from privsyn import load
-    from privsyn.cli.console import progress, show_dropped, show_files, show_privacy
-    from privsyn.cli.given import parse_given
-    from privsyn.cli.outputs import check_outputs
+    from privsyn.cli.common.console import progress, show_dropped, show_files, show_privacy
+    from privsyn.cli.common.given import parse_given
+    from privsyn.cli.common.outputs import check_outputs
     from privsyn.errors import InputError, about_absent
     from privsyn.table.io.read import check_excel_safe, ending_of
     from privsyn.table.io.write import write_table

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.options import Force, Unit
-from privsyn.cli.terminal import say, say_text
+from privsyn.cli.common.options import Force, Unit
+from privsyn.cli.common.terminal import say, say_text
 
 
 def schema(
@@ -33,7 +33,7 @@ def schema(
     force: Force = False,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
-    from privsyn.cli.outputs import check_new, check_outputs, check_table, staged, write_text
+    from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
     from privsyn.table.drafting.import_sdv import import_schema
     from privsyn.table.drafting.review_comments import IMPORTED, commented, draft_text

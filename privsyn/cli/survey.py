@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.synth import synth
-from privsyn.cli.terminal import say, say_text
 from privsyn.errors import InputError
 from privsyn.release.release import load
 from privsyn.table.io.read import read_table

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.options import Data, Delta, Target
-from privsyn.cli.terminal import say
+from privsyn.cli.common.options import Data, Delta, Target
+from privsyn.cli.common.terminal import say
 
 
 def sweep(
@@ -37,8 +37,8 @@ def sweep(
     import pandas as pd
 
     import privsyn
-    from privsyn.cli.console import countdown
-    from privsyn.cli.outputs import check_outputs, check_table
+    from privsyn.cli.common.console import countdown
+    from privsyn.cli.common.outputs import check_outputs, check_table
     from privsyn.errors import plural
     from privsyn.studies.sweep_plot import check_plot, draw
     from privsyn.table.schema.yaml_file import read_schema

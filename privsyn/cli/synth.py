@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from privsyn.cli.options import Data, Delta, Epsilon, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit
+from privsyn.cli.common.options import Data, Delta, Epsilon, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit
 
 if TYPE_CHECKING:
     from privsyn.synthesizer import PrivSyn
@@ -58,10 +58,10 @@ def synth(
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.console import progress
-    from privsyn.cli.keeping import check_rescue, kept, rescue_of
-    from privsyn.cli.outputs import check_new, check_outputs, check_page, check_table
-    from privsyn.cli.rehearsal import rehearse
+    from privsyn.cli.common.console import progress
+    from privsyn.cli.common.keeping import check_rescue, kept, rescue_of
+    from privsyn.cli.common.outputs import check_new, check_outputs, check_page, check_table
+    from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
     from privsyn.table.io.read import check_excel_safe, ending_of
     from privsyn.table.io.write import write_blocks
@@ -121,7 +121,7 @@ def _show(
     estimated: bool,
 ) -> None:
     """Print the files written, by the name of their option, and the privacy cost."""
-    from privsyn.cli.console import (
+    from privsyn.cli.common.console import (
         show_dropped,
         show_files,
         show_identifiers,
@@ -159,7 +159,7 @@ def _compare(
 ) -> None:
     """Write the comparison of both tables, and print its path."""
     import privsyn
-    from privsyn.cli.console import show_report
+    from privsyn.cli.common.console import show_report
     from privsyn.studies.error_trace import trace
     from privsyn.table.io.read import read_table
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from privsyn.inference.consistency import EXACT
-from privsyn.inference.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.coarse import coarsen, join
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement, lift

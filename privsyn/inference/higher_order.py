@@ -14,7 +14,7 @@ from math import comb, prod
 import numpy as np
 
 from privsyn.inference.denoising import denoise
-from privsyn.inference.dispersion import (
+from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     departure_likelihood,
     pooled_dispersions,

@@ -14,14 +14,14 @@ import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, estimate_total
 from privsyn.inference.denoising import denoise
-from privsyn.inference.dispersion import (
+from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     departure_likelihood,
     pooled_dispersions,
     residual_likelihoods,
 )
-from privsyn.inference.mixture import latent_class_pairs, parameters
-from privsyn.inference.smoothing import Smoother, fitted_smoother, is_smooth
+from privsyn.inference.prior.mixture import latent_class_pairs, parameters
+from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
 from privsyn.inference.tails import Tails
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins

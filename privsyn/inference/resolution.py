@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.inference import _kernels
-from privsyn.inference.allocation import STEPS
-from privsyn.inference.smoothing import Smoother, groups_of
+from privsyn.inference.prior.smoothing import Smoother, groups_of
+from privsyn.inference.selection import STEPS
 from privsyn.marginals.coarse import LEVELS, groups_at, join
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement

@@ -11,14 +11,12 @@ from math import prod
 
 import numpy as np
 
-from privsyn.inference.allocation import STEPS, allocate, slopes_along, slopes_of
 from privsyn.inference.consistency import (
     average_one_ways,
     combine_measurements,
     combine_one_ways,
     estimate_total,
 )
-from privsyn.inference.dispersion import pooled_dispersions
 from privsyn.inference.error_bars import one_way_certainty, table_certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import (
@@ -29,9 +27,11 @@ from privsyn.inference.higher_order import (
     score_bigger,
 )
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
+from privsyn.inference.prior.dispersion import pooled_dispersions
+from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.rare_values import merge_rare
 from privsyn.inference.resolution import Resolutions
-from privsyn.inference.smoothing import Smoother, is_smooth
+from privsyn.inference.selection import STEPS, allocate, slopes_along, slopes_of
 from privsyn.inference.tails import Tails
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement

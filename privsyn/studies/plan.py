@@ -18,8 +18,8 @@ import numpy as np
 
 from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, plural, printable
-from privsyn.inference.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.higher_order import candidates
+from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.types import Floats
 from privsyn.methods.budget import Split
@@ -273,7 +273,7 @@ def _one_way_error(size: int, sigma: float, rows: int) -> float:
 
 
 def _table_error(a: int, b: int, rho: float, rows: int) -> float:
-    """Return the posterior error of a typical dependence; see `privsyn.inference.allocation`."""
+    """Return the posterior error of a typical dependence; see `privsyn.inference.selection`."""
     expected = rows * np.multiply.outer(_shares(a), _shares(b))
     root = USUAL_DEPENDENCE * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
     prior = root**2 * expected

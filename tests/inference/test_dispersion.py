@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from privsyn.inference.dispersion import (
+from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     departure_likelihood,
     pooled_dispersions,

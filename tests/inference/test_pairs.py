@@ -9,9 +9,9 @@ import pytest
 import reference
 
 from privsyn.inference import pairs as stage
-from privsyn.inference.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.pairs import estimate_pairs, independent_pairs, score_pairs
-from privsyn.inference.smoothing import Smoother
+from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
+from privsyn.inference.prior.smoothing import Smoother
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import joined

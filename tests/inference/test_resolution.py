@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privsyn.inference.allocation import STEPS, allocate, slopes_along
 from privsyn.inference.consistency import combine_one_ways
+from privsyn.inference.prior.smoothing import Smoother
 from privsyn.inference.resolution import Resolutions
-from privsyn.inference.smoothing import Smoother
+from privsyn.inference.selection import STEPS, allocate, slopes_along
 from privsyn.marginals.coarse import coarsen
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement

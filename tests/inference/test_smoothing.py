@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from privsyn.inference.copula import best_correlation, copula, hermite
-from privsyn.inference.dispersion import DISPERSIONS
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.smoothing import Smoother, fitted_smoother, is_smooth
-from privsyn.inference.spectrum import covariance, spectrum_of
+from privsyn.inference.prior.copula import best_correlation, copula, hermite
+from privsyn.inference.prior.dispersion import DISPERSIONS
+from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
+from privsyn.inference.prior.spectrum import covariance, spectrum_of
 from privsyn.marginals.coarse import coarsen, groups_at
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement

@@ -12,7 +12,7 @@ from privsyn.evaluation.report.levels import Levels
 from privsyn.inference.binning import Axis
 from privsyn.inference.higher_order import Unexplained
 from privsyn.inference.pairs import Pairs
-from privsyn.inference.smoothing import Smoother
+from privsyn.inference.prior.smoothing import Smoother
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros

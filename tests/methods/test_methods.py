@@ -14,7 +14,7 @@ from reference import binary
 from strategies import StubNoise
 
 from privsyn.inference.pairs import Pairs
-from privsyn.inference.smoothing import Smoother
+from privsyn.inference.prior.smoothing import Smoother
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import default

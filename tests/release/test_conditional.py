@@ -26,7 +26,7 @@ from privsyn import (
     Schema,
     Total,
 )
-from privsyn.cli.given import parse_given
+from privsyn.cli.common.given import parse_given
 from privsyn.errors import AbsentWarning
 from privsyn.release.given import read_given
 from privsyn.table.enforcement.draws import Cells

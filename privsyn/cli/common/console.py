@@ -11,7 +11,7 @@ from pathlib import Path
 from rich import progress as rich_progress
 from rich.console import Console
 
-from privsyn.cli.terminal import say
+from privsyn.cli.common.terminal import say
 from privsyn.errors import plural, printable
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger

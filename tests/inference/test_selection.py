@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from privsyn.inference import _kernels
-from privsyn.inference.allocation import STEPS, allocate_by_error
+from privsyn.inference.selection import STEPS, allocate_by_error
 
 SLACK = 3e-5  # of the least error: slopes are tabled; over 300 random problems it was 9e-6 at most
 rhos = st.sampled_from([1e-9, 1e-4, 0.01, 1.0, 1e3])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from privsyn.cli.terminal import say
+from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path
 from privsyn.table.io.parquet import left_out

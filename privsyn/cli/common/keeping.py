@@ -101,7 +101,7 @@ def _places(wanted: Path, out: Path) -> tuple[Callable[[], Path], ...]:
 
 
 def _write_ledger(fitted: PrivSyn, ledger: Path, written: list[Path]) -> Exception | None:
-    from privsyn.cli.outputs import write_text
+    from privsyn.cli.common.outputs import write_text
 
     try:
         write_text(ledger, fitted.ledger_.to_json())

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from privsyn.inference.copula import best_correlation, copula, hermite
 from privsyn.inference.denoising import FLOOR, denoise, settle
-from privsyn.inference.dispersion import DISPERSIONS, residual_likelihood
-from privsyn.inference.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
+from privsyn.inference.prior.copula import best_correlation, copula, hermite
+from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihood
+from privsyn.inference.prior.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
 from privsyn.marginals.coarse import coarsen, join
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins

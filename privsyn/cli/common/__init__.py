@@ -1,0 +1,1 @@
+"""What the commands share: options, outputs, and the one way to the screen."""
