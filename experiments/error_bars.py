@@ -88,15 +88,15 @@ def page(rows: pd.DataFrame) -> str:
 
 Every release says how far it may be off (`model.accuracy_`). Here its 95 % intervals are looked up in the
 true counts of real tables, over many runs with noise of their own: the share that holds, of all cells of all
-tables with that number of columns, with the standard error of that share (over runs). Beside it stands the total
-variation that was expected of the estimates, and that which came about. Intervals come from known noise and
-hold 95 times in a hundred whatever the table is like. The expected error comes from a model of the table; the
+tables with that number of columns, with the standard error of that share (over runs). Beside it stands the
+total variation that was expected of the estimates, and that which came about. Intervals come from known noise
+and hold 95 times in a hundred whatever the table is like. The expected error comes from a model of the table; the
 last column says how far it may be trusted. Tables of three and more columns are measured where they pay, and
 expected errors of those are but a rough idea.
 
 What an interval is: it holds the number of real rows in one cell (after clipping, and of the rows that were
-kept, where a person may have many), computed from the measurement of that table and its noise. It never reaches
-below 0 (Feldman and Cousins 1998). The estimate beside it uses all measurements, errs less as a
+kept, where a person may have many), computed from the measurement of that table and its noise. It never
+reaches below 0 (Feldman and Cousins 1998). The estimate beside it uses all measurements, errs less as a
 rule, and may lie outside. Of many cells one in twenty intervals fails. None of it says anything of the chance
 that the rows of a synthetic table add. It is arithmetic on released answers and costs no privacy.
 

@@ -375,3 +375,10 @@ def test_no_bounds_that_are_found_contradict_the_constraints():
         Codec.for_table(found, frame, fine=True)
         for name in "xyn":
             assert found.columns[name].low <= bounds[name][0] < bounds[name][1] <= found.columns[name].high
+
+
+def test_no_other_file_has_the_name_of_the_rescue_model(folder, capsys):
+    done = run(capsys, *SYNTH, "--ledger", "out.csv.rescue.privsyn")
+    assert done.code == 2
+    assert "choose another name" in done.err
+    assert not names(folder)

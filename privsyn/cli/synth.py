@@ -59,7 +59,7 @@ def synth(
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
     from privsyn.cli.common.console import progress
-    from privsyn.cli.common.keeping import check_rescue, kept, rescue_of
+    from privsyn.cli.common.keeping import check_rescue, kept
     from privsyn.cli.common.outputs import check_new, check_outputs, check_page, check_table
     from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
@@ -71,13 +71,12 @@ def synth(
     check_table(data)
     ending_of(out)
     check_excel_safe(out, excel_safe=excel_safe)
-    rescue = {} if model is not None else {"the rescue model": rescue_of(out)}
-    check_outputs(outputs | {"--report": report} | rescue, inputs=(data, schema))
+    check_outputs(outputs | {"--report": report}, inputs=(data, schema))
     check_page("--report", report)
     check_page("--public-report", public_report)
     check_new("--model", model, force=force)
     if model is None:
-        check_rescue(out, force=force)
+        check_rescue(out, (data, schema, ledger, report, public_report), force=force)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     public = None if schema is None else read_schema(schema)

@@ -19,8 +19,8 @@ from command import CANARY, COLUMNS, Outcome, fill, run, table
 
 import privsyn
 from privsyn import PrivSyn
-from privsyn.cli.common import console as screen
 from privsyn.cli import survey
+from privsyn.cli.common import console as screen
 from privsyn.private.ledger import Ledger
 from privsyn.table.io import read as sources
 from privsyn.table.io import write

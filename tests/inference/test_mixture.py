@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsyn.inference import _kernels
-from privsyn.inference.prior import mixture as latent
 from privsyn.inference.consistency import norm_sub
+from privsyn.inference.prior import mixture as latent
 from privsyn.inference.prior.mixture import latent_class_pairs, parameters
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -30,11 +30,14 @@ def rescue_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.rescue.privsyn")
 
 
-def check_rescue(out: Path, *, force: bool) -> None:
-    """Refuse to overwrite the model of a failed run: budget was spent on it."""
+def check_rescue(out: Path, others: Iterable[Path | None], *, force: bool) -> None:
+    """Refuse to overwrite the model of a failed run, or another file with the name of the rescue model."""
     from privsyn.errors import InputError
 
-    if (place := rescue_of(out)).exists() and not force:
+    place = rescue_of(out)
+    if any(other is not None and other.resolve() == place.resolve() for other in others):
+        raise InputError(f"{place}: the model is kept there until all is written: choose another name")
+    if place.exists() and not force:
         raise InputError(
             f"{place}: is the model of an earlier run that failed: draw from it with `privsyn sample` at no"
             " cost in privacy, or delete it, or give --force"
