@@ -91,8 +91,8 @@ true counts of real tables, over many runs with noise of their own: the share th
 tables with that number of columns, with the standard error of that share (over runs). Beside it stands the
 total variation that was expected of the estimates, and that which came about. Intervals come from known noise
 and hold 95 times in a hundred whatever the table is like. The expected error comes from a model of the table;
-the last column says how far it may be trusted. Tables of three and more columns are measured where they pay, and
-expected errors of those are but a rough idea.
+the last column says how far it may be trusted. Tables of three and more columns are measured where they pay,
+and expected errors of those are but a rough idea.
 
 What an interval is: it holds the number of real rows in one cell (after clipping, and of the rows that were
 kept, where a person may have many), computed from the measurement of that table and its noise. It never
