@@ -3,8 +3,9 @@
 The noise of many empty cells adds up. Without correction it puts records far from all others, more of them
 the wider the bounds are. An empty tail is far likelier than scattered single records. So the counts beyond
 the outermost group that stands out are modelled as a generalised Pareto tail (Pickands, Annals of Statistics
-1975). Its mass, scale and shape are unknown; at its start it is no denser than the group before. Each cell
-gets its posterior geometric mean: the arithmetic one follows the heaviest tails that are still possible.
+1975). Its mass, scale and shape are unknown; at its start it is no denser than the group before. The tail
+gets the posterior median of the mass. Cells share it by the posterior geometric mean of their shares.
+Arithmetic means would follow the heaviest tails that are still possible.
 """
 
 from __future__ import annotations
@@ -196,7 +197,9 @@ def expected_tail(
     weights /= weights.sum()
 
     tail = np.log(np.maximum(tails, np.finfo(float).tiny))
-    cells = np.exp(np.einsum("smh,m->", weights, np.log(masses)) + np.einsum("smh,shc->c", weights, tail))
+    cells = np.exp(np.einsum("smh,shc->c", weights, tail))
+    mass = float(np.interp(0.5, np.cumsum(weights.sum(axis=(0, 2))), masses))
+    cells *= mass / cells.sum()
     groups = np.add.reduceat(cells, first)
     kept = np.maximum(groups + _kept(counts - groups, variances), 0.0)
     return np.asarray(cells * np.repeat(kept / groups, np.diff([*first, len(cells)])))

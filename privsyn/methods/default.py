@@ -51,6 +51,7 @@ SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least di
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
+SMOOTH = 2.0  # weight of an error in a pair for each ordered attribute: its few components matter most
 SMALL_FIRST = 0.25  # errors are weighted by cells^-SMALL_FIRST: models learn from small tables
 
 
@@ -251,4 +252,9 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
         for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True)
     }
     cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)
-    return np.where([target in attributes for attributes in tables], TARGET, 1.0) * cells**-SMALL_FIRST
+    many = {name for name, ordered in zip(domain.names, domain.ordered, strict=True) if ordered > 2}
+    numbers = [len(many.intersection(attributes)) for attributes in tables]
+    pairs = np.array([len(attributes) == 2 for attributes in tables])
+    smooth = np.where(pairs, np.power(SMOOTH, numbers), 1.0)
+    targets = np.where([target in attributes for attributes in tables], TARGET, 1.0)
+    return np.asarray(targets * smooth * cells**-SMALL_FIRST)
