@@ -10,7 +10,7 @@ import numpy as np
 
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
 from privsyn.errors import InputError, plural, safe_repr, warn_dropped, warn_objects
-from privsyn.methods.discovery import open_schema, reserved_delta
+from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, MethodName
 from privsyn.private.accounting import Accounting, rho_for
@@ -26,8 +26,8 @@ from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
-from privsyn.table.io.stream import open_table
 from privsyn.table.schema.schema import Schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
@@ -196,18 +196,18 @@ class PrivSyn(ReleasedModel):
         """
         source = open_table(table, self.schema, unit=self.unit)
         rows = self._bounded(source)
-        unknown = self._unknown(rows, source.schema)
-        if dropped := unknown.schema.dropped:
+        open_schema = self._open_schema(rows, source.schema)
+        if dropped := open_schema.schema.dropped:
             warn_dropped(dropped)
-        if unknown.objects:
-            warn_objects(unknown.objects)
+        if open_schema.objects:
+            warn_objects(open_schema.objects)
         report = self.progress or no_progress
         noise = noise_source(self.seed)
         epsilon, delta = self._promise
-        reserved = reserved_delta(delta, unknown)
+        reserved = reserved_delta(delta, open_schema)
         person_rho = rho_for(epsilon, delta - reserved, self._accounting(noise))
-        opening = open_schema(
-            unknown,
+        discovered = discover(
+            open_schema,
             rows,
             rho=person_rho,
             delta=reserved,
@@ -215,18 +215,18 @@ class PrivSyn(ReleasedModel):
             rows_per_unit=self._most_rows,
             report=report,
         )
-        person_rho *= 1 - opening.share
+        person_rho *= 1 - discovered.share
         row_rho = person_rho / self._most_rows**2  # k rows cost k^2 times as much as one
-        codec = Codec.for_table(opening.schema, rows.head, fine=self._method.fine_cells)
+        codec = Codec.for_table(discovered.schema, rows.head, fine=self._method.fine_cells)
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         facts = PublicFacts(
-            self.target, codec.axes, codec.possible, doubtful=(*unknown.values, *unknown.bounds)
+            self.target, codec.axes, codec.possible, doubtful=(*open_schema.values, *open_schema.bounds)
         )
-        learnt = self._method.learn(private, row_rho, self._generator(1), report, facts)
+        fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
         source.require_unchanged()
-        ledger = self._ledger((*opening.spends, *private.spends), noise, source.public_inputs)
+        ledger = self._ledger((*discovered.spends, *private.spends), noise, source.public_inputs)
         form = rows.form.only(set(codec.names).difference(codec.dropped))
-        self.release_ = Release(codec, learnt, ledger, self._method, form)
+        self.release_ = Release(codec, fitted, ledger, self._method, form)
         return self
 
     @property
@@ -264,12 +264,12 @@ class PrivSyn(ReleasedModel):
             bits = seeded_bits(self._generator(2))
         return rows.bounded(self.unit, partial(kept_rows, rows_per_unit=self._most_rows, bits=bits))
 
-    def _unknown(self, rows: RawTable, inferred: Schema | None) -> OpenSchema:
+    def _open_schema(self, rows: RawTable, inferred: Schema | None) -> OpenSchema:
         """Return the schema with what it leaves open, which public names and dtypes decide."""
-        unknown = OpenSchema.of(self.schema or by_names(rows.head, inferred), rows.head)
+        open_schema = OpenSchema.of(self.schema or by_names(rows.head, inferred), rows.head)
         if self.target is not None:
-            check_column("target", self.target, unknown.schema.coded)
-        return unknown
+            check_column("target", self.target, open_schema.schema.coded)
+        return open_schema
 
     def _coded(self, rows: RawTable, codec: Codec) -> Rows:
         """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""

@@ -263,7 +263,7 @@ def test_without_a_seed_two_runs_differ_and_are_private(method):
     assert "NOT PRIVATE" not in str(one.ledger_) + one.ledger_.to_json()
     assert any(
         not np.array_equal(a.counts, b.counts)
-        for a, b in zip(one.release_.learnt.one_ways, two.release_.learnt.one_ways, strict=True)
+        for a, b in zip(one.release_.fitted.one_ways, two.release_.fitted.one_ways, strict=True)
     )
     assert not one.sample(300).equals(one.sample(300))
 
@@ -274,7 +274,7 @@ def test_without_a_seed_two_runs_differ_and_are_private(method):
 @both
 def test_samples_have_the_rows_asked_for_and_the_columns_of_the_table(method):
     model = fitted(method)
-    estimate = round(model.release_.learnt.total)
+    estimate = round(model.release_.fitted.total)
     for n, rows in ((0, 0), (1, 1), (5, 5), (50, 50), (None, estimate), (3 * len(PEOPLE), 3 * len(PEOPLE))):
         sample = model.sample(n)
         assert len(sample) == rows
@@ -322,7 +322,7 @@ def test_any_table_of_any_schema_goes_through(method, case, epsilon, n):
 
 def same_release(one, two):
     assert one.ledger_.spends == two.ledger_.spends
-    assert one.release_.learnt.total == two.release_.learnt.total
+    assert one.release_.fitted.total == two.release_.fitted.total
     pd.testing.assert_frame_equal(one.sample(100, seed=1), two.sample(100, seed=1))
     pd.testing.assert_frame_equal(one.sample(seed=1), two.sample(seed=1))
 

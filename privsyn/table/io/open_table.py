@@ -17,9 +17,9 @@ from privsyn.files import check_file
 from privsyn.table.io.arrow import frame_of, public_schema
 from privsyn.table.io.csv_columns import CsvTable
 from privsyn.table.io.csv_text import walk_text
-from privsyn.table.io.frame_type import FrameType
+from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
-from privsyn.table.io.read import ending_of, read_table
+from privsyn.table.io.read_table import ending_of, read_table
 from privsyn.table.io.source import Question, RawTable, batch_rows, slices, stamps_of, unchanged, with_head
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.validation import check_names
@@ -129,7 +129,7 @@ def _scan(source: Any) -> Iterator[pa.RecordBatch]:
 
 def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Stream:
     empty = schema.empty_table()
-    form = replace(FrameType.of(empty), kind="pandas")
+    form = replace(OutputType.of(empty), kind="pandas")
     return Stream(frame_of(empty, what), partial(_arrow_frames, batches, schema, what), form=form)
 
 
