@@ -12,7 +12,7 @@ from privsyn.arguments import check_bytes, check_column, check_finite, check_uni
 from privsyn.errors import InputError, plural, safe_repr, warn_dropped, warn_objects
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
-from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, MethodName
+from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
 from privsyn.private.accounting import Accounting, rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
@@ -118,7 +118,7 @@ class PrivSyn(ReleasedModel):
         rows_per_unit: int | None = None,
         target: str | None = None,
         seed: int | None = None,
-        method: MethodName = DEFAULT.name,
+        method: str = DEFAULT.name,
         memory: int | str = "2GB",
         progress: Progress | None = None,
     ) -> None:
@@ -143,7 +143,7 @@ class PrivSyn(ReleasedModel):
         self.rows_per_unit = rows_per_unit
         self.target = target
         self.seed = seed
-        self.method: MethodName = method
+        self.method = method
         self.memory = memory
         self.progress = progress
         if rho_for(*self._promise, self._accounting(noise_source(seed))) / self._most_rows**2 < LEAST_BUDGET:

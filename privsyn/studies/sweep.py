@@ -28,7 +28,7 @@ from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation.comparison import TEST_SHARE
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.files import atomic_path, check_target
-from privsyn.methods.methods import METHODS, MethodName
+from privsyn.methods.methods import METHODS
 from privsyn.progress import Progress
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
@@ -38,7 +38,7 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import to_plain
 
 SPLIT_SEED = 20261121
-PRESETS: dict[str, MethodName] = {"default": "default", "paper": "published"}
+PRESETS: dict[str, str] = {"default": "default", "paper": "published"}
 """The method of each preset."""
 
 PROC = Path("/proc/self")

@@ -64,7 +64,7 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
     Parameters
     ----------
     source : data frame, Arrow table, path to a file or a folder of Parquet files, Arrow data set, Dask or
-        Spark data frame, or batches
+        Spark data frame, batches, or a RawTable
         Batches are an iterator over Arrow record batches, tables or data frames. They are read once.
     schema : Schema, optional
         Says how the cells of a CSV file are read. Without it their types are guessed from the file.
@@ -83,6 +83,8 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
             return _parquet(parts_of(path))
         check_file(path)
         return _csv(path, schema, unit)
+    if isinstance(source, RawTable):
+        return source
     engine = type(source).__module__.split(".")[0]
     if engine in ("dask", "pyspark"):
         from privsyn.table.io.dask_source import DaskParts
