@@ -41,7 +41,7 @@ from privsyn import (
 from privsyn.errors import DroppedWarning
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.identifiers import make_maker
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.io.write import write_table
 
 ROWS = 400
