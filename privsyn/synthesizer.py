@@ -228,7 +228,6 @@ class PrivSyn(ReleasedModel, Estimator):
             target, codec.axes, codec.possible, doubtful=(*open_schema.values, *open_schema.bounds)
         )
         fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
-        source.require_unchanged()
         ledger = self._ledger((*discovered.spends, *private.spends), noise, source.public_inputs)
         form = rows.form.only(set(codec.names).difference(codec.dropped))
         self.release_ = Release(codec, fitted, ledger, self._method, form)
@@ -277,7 +276,7 @@ class PrivSyn(ReleasedModel, Estimator):
         memory = check_bytes("memory", self.memory)
         walk = rows.walk(codec)
         if rows.near:
-            walk = CachedWalk(walk, np.inf if rows.once else memory / 2)
+            walk = CachedWalk(walk, np.inf if rows.once else memory / 2, rows.require_unchanged)
         return Rows(codec.domain, walk, memory / 4)
 
     def _ledger(self, spends: tuple[Spend, ...], noise: Noise, inputs: tuple[str, ...]) -> Ledger:

@@ -171,8 +171,12 @@ def test_without_a_seed_two_runs_differ(folder, capsys):
     assert Path("out.csv").read_bytes() != once
 
 
-def test_what_was_taken_as_public_of_the_file_is_said(folder, capsys):
-    done = run(capsys, *SYNTH, "--ledger", "ledger.json")
+def test_what_was_taken_as_public_of_the_file_is_said_once_by_the_run_that_reads_it(folder, capsys):
+    done = run(capsys, *SYNTH, "--ledger", "ledger.json", "--model", "m.privsyn")
+    for later in (("sample", "m.privsyn", "more.csv"), ("report", "m.privsyn", "page.html")):
+        said = run(capsys, *later).out
+        assert "privacy: epsilon 1" in said
+        assert "taken as public" not in said
     (said,) = (line for line in done.out.splitlines() if line.startswith("taken as public: "))
     assert "well-formed CSV" in said
     assert (

@@ -19,7 +19,7 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.identifiers import with_identifiers
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.derived import add_declared
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
@@ -216,6 +216,8 @@ def column_of(dtype: Dtype) -> Column:
             return Time()
         case "duration":
             return Duration()
+        case "binary":
+            return Text()
         case _:
             return Categorical()
 
