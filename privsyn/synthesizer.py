@@ -55,7 +55,8 @@ class PrivSyn(ReleasedModel):
     epsilon : float
         Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy.
     delta : float
-        Between 0 and 1, and far below one divided by the number of people.
+        From 0 to below 1, and far below one divided by the number of people. With 0 the promise is pure
+        epsilon-differential privacy: the noise is discrete Laplace, and the schema must list all values.
     schema : Schema, optional
         What is public about the columns. Missing lists of values and bounds are found under privacy, for a
         part of epsilon and delta. Without a schema only names and dtypes are public, and a column whose name
@@ -131,6 +132,8 @@ class PrivSyn(ReleasedModel):
             check_whole("seed", seed)
         check_bytes("memory", memory)
         check_unit(unit, rows_per_unit, () if schema is None else schema.columns)
+        if METHODS[method].accounting is not None and check_finite("delta", delta) == 0:
+            raise InputError(f"method {method!r} needs a delta above 0: give one such as 1e-9")
         if target is not None:
             if not METHODS[method].takes_target:
                 raise InputError(f"method {method!r} takes no target: leave out target, or method")
@@ -146,7 +149,9 @@ class PrivSyn(ReleasedModel):
         self.method: MethodName = method
         self.memory = memory
         self.progress = progress
-        if rho_for(*self._promise, self._accounting(noise_source(seed))) / self._most_rows**2 < LEAST_BUDGET:
+        noise = self._noise
+        person = rho_for(*self._promise, self._accounting(noise))
+        if noise.law.rho(noise.law.of_row(person, self._most_rows)) < LEAST_BUDGET:
             lower = "" if unit is None else ", or lower rows_per_unit"
             raise InputError(
                 f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
@@ -202,7 +207,7 @@ class PrivSyn(ReleasedModel):
         if unknown.objects:
             warn_objects(unknown.objects)
         report = self.progress or no_progress
-        noise = noise_source(self.seed)
+        noise = self._noise
         epsilon, delta = self._promise
         reserved = reserved_delta(delta, unknown)
         person_rho = rho_for(epsilon, delta - reserved, self._accounting(noise))
@@ -216,7 +221,7 @@ class PrivSyn(ReleasedModel):
             report=report,
         )
         person_rho *= 1 - opening.share
-        row_rho = person_rho / self._most_rows**2  # k rows cost k^2 times as much as one
+        row_rho = noise.law.of_row(person_rho, self._most_rows)  # k rows cost k^2 times as much, or k times
         codec = Codec.for_table(opening.schema, rows.head, fine=self._method.fine_cells)
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         facts = PublicFacts(
@@ -243,8 +248,13 @@ class PrivSyn(ReleasedModel):
         """The most rows of one person, which is 1 if each row is a person."""
         return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
 
+    @property
+    def _noise(self) -> Noise:
+        """The noise of a new run: its law follows from delta."""
+        return noise_source(self.seed, self._promise[1])
+
     def _accounting(self, noise: Noise) -> Accounting:
-        return self._method.accounting or noise.accounting
+        return self._method.accounting or noise.law.accounting
 
     def _generator(self, stream: int) -> np.random.Generator:
         """Return a generator of its own for each use; stream 0 is the noise."""
