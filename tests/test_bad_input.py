@@ -20,7 +20,7 @@ import pytest
 from command import CANARY, COLUMNS, SCHEMA, fill, run, table
 
 import privsyn
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 
 SETTINGS = "--epsilon 1 --schema schema.yaml"
 HEADER = ",".join(COLUMNS)

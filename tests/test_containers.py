@@ -25,8 +25,8 @@ from pyarrow import feather
 from replay import Tape
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load, report
-from privsyn.table.io.read import read_table
-from privsyn.table.io.stream import DATA_SET
+from privsyn.table.io.open_table import DATA_SET
+from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.yaml_file import to_yaml
 
 JOBS = [f"job {place:03}" for place in range(126)]

@@ -368,10 +368,10 @@ def test_no_bounds_that_are_found_contradict_the_constraints():
     ]
     for _ in range(60):
         some = [constraints[place] for place in np.flatnonzero(rng.integers(2, size=5))]
-        unknown = OpenSchema.of(Schema(columns, constraints=some), frame)
+        open_schema = OpenSchema.of(Schema(columns, constraints=some), frame)
         lows = dict(zip("xynd", rng.integers(-20, 20_000, 4).tolist(), strict=True))
         bounds = {name: (float(low), float(low + 9)) for name, low in lows.items()}
-        found = unknown.fill({}, bounds)
+        found = open_schema.fill({}, bounds)
         Codec.for_table(found, frame, fine=True)
         for name in "xyn":
             assert found.columns[name].low <= bounds[name][0] < bounds[name][1] <= found.columns[name].high

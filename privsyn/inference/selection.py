@@ -29,34 +29,6 @@ STEPS: Floats = np.concatenate(
 HALVINGS = 100  # bisection steps for the common slope
 
 
-def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | None = None) -> Floats:
-    """Split `rho` over tables so that the weighted sum of their expected errors is least.
-
-    Parameters
-    ----------
-    variances : list of arrays
-        For each table the prior variance of each cell, in records squared.
-    rho : float
-        Total budget, in zCDP.
-    weights : array of shape (number of tables,), optional
-        Weight of an error in each table. Default: equal.
-
-    Returns
-    -------
-    array of shape (number of tables,)
-        Sums to `rho`; 0 for a table that is not worth measuring. Equal if all tables are certain.
-
-    Examples
-    --------
-    Two equal tables get half each; a nearly certain one gets nothing:
-
-    >>> sure, unsure = np.full((2, 2), 1e-6), np.full((2, 2), 1e6)
-    >>> allocate_by_error([unsure, sure, unsure], 0.1).round(6).tolist()
-    [0.05, 0.0, 0.05]
-    """
-    return allocate(slopes_of(variances, rho), rho, weights=weights)
-
-
 def slopes_of(variances: list[Floats], rho: float, rho_of: RhoOf | None = None) -> Floats:
     """Return how fast the errors of tables fall at each of the `STEPS`, from their cells' prior variances.
 
@@ -109,6 +81,7 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps:
     rho : float
         Total budget, in zCDP.
     weights : array of shape (tables,), optional
+        Weight of an error in each table. Default: equal.
     jumps : bool
         Whether gains may be constant over several steps. Tables that are alike then get the budget of the
         last of these steps one after another, as long as it lasts.
@@ -116,6 +89,15 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps:
     Returns
     -------
     array of shape (tables,)
+        Sums to `rho`; 0 for a table that is not worth measuring. Equal if all tables are certain.
+
+    Examples
+    --------
+    Two equal tables get half each; a nearly certain one gets nothing:
+
+    >>> sure, unsure = np.full((2, 2), 1e-6), np.full((2, 2), 1e6)
+    >>> allocate(slopes_of([unsure, sure, unsure], 0.1), 0.1).round(6).tolist()
+    [0.05, 0.0, 0.05]
     """
     if not len(gains):
         return np.zeros(0)

@@ -112,11 +112,11 @@ def learn(
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(private.domain.project(m.marginal.attributes)).all())
-    heard = combine_one_ways(private.domain, (*one_ways, *whole))
-    certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
+    combined = combine_one_ways(private.domain, (*one_ways, *whole))
+    certain = (table_certainty(m, v, t, combined) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
-    certainties = (*map(one_way_certainty, heard, pairs.one_ways), *certain)
-    return Fitted(tails.share(heard), pairs.one_ways, tables, pairs.total, certainties)
+    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
+    return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
 
 
 def _one_ways(

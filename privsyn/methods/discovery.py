@@ -39,7 +39,7 @@ THRESHOLDS = 0.3  # share of delta, if values are to be found
 
 
 @dataclass(frozen=True)
-class Opening:
+class Discovered:
     """What question 0 found.
 
     Parameters
@@ -56,12 +56,12 @@ class Opening:
     share: float
 
 
-def least_share(unknown: OpenSchema) -> float:
+def least_share(open_schema: OpenSchema) -> float:
     """Return the share of the budget that question 0 takes, without a second grid for bounds."""
-    return fsum((VALUES * bool(unknown.values), BOUNDS * bool(unknown.bounds)))
+    return fsum((VALUES * bool(open_schema.values), BOUNDS * bool(open_schema.bounds)))
 
 
-def reserved_delta(delta: float, unknown: OpenSchema) -> float:
+def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
     """Return the part of `delta` for thresholds: public, and fixed before the first question.
 
     Raises
@@ -70,16 +70,16 @@ def reserved_delta(delta: float, unknown: OpenSchema) -> float:
         If values are to be found with a delta of 0. A search adds noise only to values that occur, so a value
         that one person has is found with some probability, and nobody else's table could release it.
     """
-    if unknown.values and delta == 0:
-        names = ", ".join(map(repr, unknown.values))
+    if open_schema.values and delta == 0:
+        names = ", ".join(map(repr, open_schema.values))
         raise InputError(
             f"delta 0 cannot find the values of {names}: list them in the schema, or give a delta (1e-9)"
         )
-    return THRESHOLDS * delta if unknown.values else 0.0
+    return THRESHOLDS * delta if open_schema.values else 0.0
 
 
-def open_schema(
-    unknown: OpenSchema,
+def discover(
+    open_schema: OpenSchema,
     table: RawTable,
     *,
     rho: float,
@@ -87,12 +87,12 @@ def open_schema(
     noise: Noise,
     rows_per_unit: int,
     report: Progress,
-) -> Opening:
+) -> Discovered:
     """Find the values and bounds that the schema leaves open.
 
     Parameters
     ----------
-    unknown : OpenSchema
+    open_schema : OpenSchema
     table : RawTable
         Private. It is read up to three times.
     rho : float
@@ -104,41 +104,44 @@ def open_schema(
         The most rows of one person.
     report : callable
     """
-    if not (unknown.values or unknown.bounds):
-        return Opening(unknown.schema, (), 0.0)
+    if not (open_schema.values or open_schema.bounds):
+        return Discovered(open_schema.schema, (), 0.0)
     table.require_again("what values and bounds the schema leaves out")
     report("finding values and bounds", 0, 3)
-    first_votes, near = table.ask(partial(_look, unknown, {}, unknown.rulers), _add)
+    first_votes, near = table.ask(partial(_look, open_schema, {}, open_schema.grids), _add)
 
     def votes(found: Found) -> Votes:
         """Return the votes; for the first round those of the first walk, which counted cells too."""
         report("finding values and bounds", int(bool(found)), 3)
-        return table.ask(partial(_look, unknown, found, {}), _add)[0] if found else first_votes
+        return table.ask(partial(_look, open_schema, found, {}), _add)[0] if found else first_votes
 
     values, spends = find_values(
-        unknown.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
+        open_schema.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
     )
     report("finding values and bounds", 2, 3)
     cells, first_look = count_cells(near, rho=BOUNDS * rho, noise=noise, rows_per_unit=rows_per_unit)
-    closer = unknown.closer(cells)
-    _, close = table.ask(partial(_look, unknown, None, closer), _add) if closer else ({}, {})
+    closer = open_schema.closer(cells)
+    _, close = table.ask(partial(_look, open_schema, None, closer), _add) if closer else ({}, {})
     closer_cells, second_look = count_cells(
         close, rho=CLOSER_BOUNDS * rho, noise=noise, rows_per_unit=rows_per_unit, look=" (closer)"
     )
     report("finding values and bounds", 3, 3)
-    schema = unknown.fill(values, unknown.bounds_of(cells, closer, closer_cells))
-    share = fsum((least_share(unknown), CLOSER_BOUNDS * bool(second_look)))
-    return Opening(schema, (*spends, *first_look, *second_look), share)
+    schema = open_schema.fill(values, open_schema.bounds_of(cells, closer, closer_cells))
+    share = fsum((least_share(open_schema), CLOSER_BOUNDS * bool(second_look)))
+    return Discovered(schema, (*spends, *first_look, *second_look), share)
 
 
 def _look(
-    unknown: OpenSchema, found: Found | None, rulers: Mapping[str, BoundsGrid], tables: Iterable[pd.DataFrame]
+    open_schema: OpenSchema,
+    found: Found | None,
+    grids: Mapping[str, BoundsGrid],
+    tables: Iterable[pd.DataFrame],
 ) -> Look:
     """Count the votes of some rows for values not found yet (none if `found` is None), and their cells."""
 
     def look(table: pd.DataFrame) -> Look:
-        votes = {} if found is None else count_votes(unknown.hold(table), found)
-        return votes, unknown.count(table, rulers)
+        votes = {} if found is None else count_votes(open_schema.distinct_values(table), found)
+        return votes, open_schema.count(table, grids)
 
     return reduce(_add, map(look, tables))
 

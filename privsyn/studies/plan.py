@@ -29,7 +29,7 @@ from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.csv_header import check_header
-from privsyn.table.io.read import ending_of, read_columns
+from privsyn.table.io.read_table import ending_of, read_columns
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -195,15 +195,15 @@ def plan(
         check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
         columns = columns.drop(columns=unit, errors="ignore")
-    domain, unknown = _domain(columns, schema)
+    domain, open_schema = _domain(columns, schema)
     if target is not None:
         check_column("target", target, domain.names)
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
-    reserved = reserved_delta(delta, unknown)
+    reserved = reserved_delta(delta, open_schema)
     rho = rho_for(epsilon, delta - reserved, "gaussian") / (rows_per_unit or 1) ** 2
-    to_find = (*unknown.values, *unknown.bounds)
+    to_find = (*open_schema.values, *open_schema.bounds)
     expectations = tuple(
-        _expect(domain, rho, n, finding=least_share(unknown), predict=target is not None) for n in numbers
+        _expect(domain, rho, n, finding=least_share(open_schema), predict=target is not None) for n in numbers
     )
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
     return Plan(epsilon, delta, rho, sizes, to_find, text and schema is None, expectations)
@@ -211,18 +211,18 @@ def plan(
 
 def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema]:
     """Return the domain with the number of values or bins of each column, as far as it is public."""
-    unknown = OpenSchema.of(schema, columns)
-    public = unknown.fill({}, {})
+    open_schema = OpenSchema.of(schema, columns)
+    public = open_schema.fill({}, {})
     codec = Codec.for_table(public, columns)
     sizes = []
     for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
-        column = unknown.schema.columns[name]
-        if name in unknown.values:
+        column = open_schema.schema.columns[name]
+        if name in open_schema.values:
             size = ASSUMED_VALUES
-        elif name in unknown.bounds:
+        elif name in open_schema.bounds:
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
-    return Domain(codec.domain.names, tuple(sizes)), unknown
+    return Domain(codec.domain.names, tuple(sizes)), open_schema
 
 
 def _expect(domain: Domain, rho: float, rows: int, *, finding: float, predict: bool) -> Expectation:

@@ -309,7 +309,7 @@ METHODS = (
     bug(
         "question 0 paid for by nobody",
         "privsyn/synthesizer.py",
-        "rho *= 1 - opening.share",
+        "rho *= 1 - discovered.share",
         "rho *= 1",
         "tests/test_synthesizer.py::test_without_a_schema_only_names_and_dtypes_are_public",
     ),
@@ -524,15 +524,15 @@ DISCOVERY = (
     bug(
         "the second look at bounds without noise",
         "privsyn/methods/discovery.py",
-        "unknown.bounds_of(cells, closer, closer_cells)",
-        "unknown.bounds_of(cells, closer, {n: (close[n], sigma) for n, (_, sigma) in closer_cells.items()})",
+        "bounds_of(cells, closer, closer_cells)",
+        "bounds_of(cells, closer, {n: (close[n], sigma) for n, (_, sigma) in closer_cells.items()})",
         "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
     ),
     bug(
         "where to look again decided by exact counts",
         "privsyn/methods/discovery.py",
-        "closer = unknown.closer(cells)",
-        "closer = unknown.closer({name: (near[name], sigma) for name, (_, sigma) in cells.items()})",
+        "closer = open_schema.closer(cells)",
+        "closer = open_schema.closer({name: (near[name], sigma) for name, (_, sigma) in cells.items()})",
         "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
     ),
     bug(
@@ -543,11 +543,11 @@ DISCOVERY = (
         "tests/private/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
     ),
     bug(
-        "cells of a ruler that overlap",
+        "cells of a grid that overlap",
         "privsyn/table/discovery/bounds.py",
         "minlength=len(self.lows)).astype(np.int64)",
         "minlength=len(self.lows)).astype(np.int64) * 2",
-        "tests/private/test_discovery.py::test_a_row_more_moves_the_cells_of_a_ruler_by_the_sensitivity",
+        "tests/private/test_discovery.py::test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity",
     ),
 )
 
@@ -555,14 +555,14 @@ ROWS = (
     bug(
         "domain from the data",
         "privsyn/synthesizer.py",
-        "Codec.for_table(opening.schema, rows.head, fine=",
+        "Codec.for_table(discovered.schema, rows.head, fine=",
         "Codec.for_table(Schema({\n"
         "            name: type(column)([\n"
         "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
         "            ] or [0], nullable=column.nullable)\n"
         "            if getattr(column, 'values', None) and name in rows.head\n"
         "            else column\n"
-        "            for name, column in opening.schema.columns.items()\n"
+        "            for name, column in discovered.schema.columns.items()\n"
         "        }), rows.head, fine=",
         "tests/test_leaks.py::test_what_may_come_out_is_the_schemas_whatever_the_rows_hold",
     ),
@@ -570,8 +570,8 @@ ROWS = (
         "an error message with a value",
         "privsyn/table/encoding/codec.py",
         '        with replace_errors("the table could not be coded',
-        "        for name, coder in zip(self.domain, self.coders, strict=True):\n"
-        "            if len(strange := table[name][~coder.fits(table[name])].dropna()):\n"
+        "        for name, encoder in zip(self.domain, self.encoders, strict=True):\n"
+        "            if len(strange := table[name][~encoder.fits(table[name])].dropna()):\n"
         "                raise InputError(f'column {name!r}: {strange.iloc[0]!r} is strange')\n"
         '        with replace_errors("the table could not be coded',
         "tests/test_leaks.py::test_no_mark_of_a_row_is_in_what_a_run_leaves",
@@ -595,7 +595,7 @@ ROWS = (
         "privsyn/errors.py",
         "        replacement.__context__ = None\n",
         "",
-        "tests/table/io/test_stream.py::test_a_reader_that_fails_is_not_quoted",
+        "tests/table/io/test_open_table.py::test_a_reader_that_fails_is_not_quoted",
     ),
     bug(
         "a log of how many rows are read",
@@ -656,14 +656,14 @@ RELEASE = (
     ),
     bug(
         "what programs note beside the types, such as the number of rows, kept in the model",
-        "privsyn/table/io/frame_type.py",
+        "privsyn/table/io/output_type.py",
         'return cls("pyarrow", bare)',
         'return cls("pyarrow", bare.with_metadata(table.schema.metadata))',
         "tests/test_released_only.py::test_no_note_beside_the_types_reaches_the_model",
     ),
     bug(
         "a dictionary's indices as wide as the rows need them",
-        "privsyn/table/io/frame_type.py",
+        "privsyn/table/io/output_type.py",
         "for field in public_schema(table.schema) if",
         "for field in table.schema if",
         "tests/test_containers.py::test_index_width_does_not_depend_on_rows",

@@ -40,7 +40,7 @@ from privsyn import (
 )
 from privsyn.errors import DroppedWarning
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.io.write import write_table
 
 ROWS = 400

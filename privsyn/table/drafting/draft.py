@@ -21,7 +21,7 @@ from privsyn.table.io.csv_columns import marks_in
 from privsyn.table.io.csv_header import check_header, read_header
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.persons import persons_of
-from privsyn.table.io.read import ending_of, read_columns, read_table
+from privsyn.table.io.read_table import ending_of, read_columns, read_table
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time

@@ -18,7 +18,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Walk, block_of
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.frame_type import PANDAS, FrameType
+from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.persons import KEY, KeptRows, codes_of, fingerprints, persons_of
 from privsyn.table.schema.schema import Schema
 
@@ -54,7 +54,7 @@ class RawTable(ABC):
         schema and dtypes.
     schema : Schema, optional
         How a file without dtypes was read: the schema's columns, or kinds guessed from the file.
-    form : FrameType
+    form : OutputType
         Which kind of table it is.
     once : bool
         The rows can be read once only.
@@ -70,7 +70,7 @@ class RawTable(ABC):
     _: KW_ONLY
     public_inputs: tuple[str, ...] = ()
     schema: Schema | None = None
-    form: FrameType = PANDAS
+    form: OutputType = PANDAS
     once: bool = False
     near: bool = True
     stamps: Stamps = ()

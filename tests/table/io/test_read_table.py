@@ -28,7 +28,7 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.csv_columns import WELL_FORMED
 from privsyn.table.io.parquet import left_out
-from privsyn.table.io.read import read_columns, read_table
+from privsyn.table.io.read_table import read_columns, read_table
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.columns import Categorical, Identifier, Numerical
 from privsyn.table.schema.schema import Schema
@@ -381,7 +381,7 @@ def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
     if plain and all(name.isprintable() for name in frame) and not frame.select_dtypes("float32").size:
         again = read_table(folder / "t.csv.gz", schema).frame
         codes = Codec.for_table(schema, again).encode(again).codes
-        sizes = [coder.size for coder in codec.coders]
+        sizes = [encoder.size for encoder in codec.encoders]
         assert len(codes) == len(records)
         missing_left_out = np.where(records.codes == sizes, -1, records.codes)
         kept = missing_left_out >= 0

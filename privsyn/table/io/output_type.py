@@ -18,7 +18,7 @@ from privsyn.table.schema.schema import Schema
 
 
 @dataclass(frozen=True)
-class FrameType:
+class OutputType:
     """The kind and the types of a table that a pandas data frame cannot hold. They are public.
 
     Parameters
@@ -33,7 +33,7 @@ class FrameType:
 
     Examples
     --------
-    >>> form = FrameType.of(pa.table({"a": pa.array([1], pa.uint8())}))
+    >>> form = OutputType.of(pa.table({"a": pa.array([1], pa.uint8())}))
     >>> form.cast(pd.DataFrame({"a": [2, 3]}, dtype="UInt8"), Schema({"a": Categorical([2, 3])})).schema
     a: uint8
     """
@@ -43,7 +43,7 @@ class FrameType:
     enums: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: pa.Table, polars: Any = None) -> FrameType:
+    def of(cls, table: pa.Table, polars: Any = None) -> OutputType:
         """Return the type of an Arrow table, or of the polars frame that it was made from."""
         bare = pa.schema([field for field in public_schema(table.schema) if _is_bare(field.type)])
         if polars is None:
@@ -51,10 +51,10 @@ class FrameType:
         enums = (name for name, dtype in polars.schema.items() if str(dtype).startswith("Enum"))
         return cls("polars", bare, tuple(enums))
 
-    def only(self, names: Collection[str]) -> FrameType:
+    def only(self, names: Collection[str]) -> OutputType:
         """Return the type of some columns only. Nothing is kept of columns that are not released."""
         types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
-        return FrameType(self.kind, types, tuple(name for name in self.enums if name in names))
+        return OutputType(self.kind, types, tuple(name for name in self.enums if name in names))
 
     def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
         """Return a synthetic table in this type."""
@@ -100,14 +100,14 @@ class FrameType:
         return {"kind": self.kind, "types": encoded, "enums": list(self.enums)}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> FrameType:
+    def from_plain(cls, plain: Mapping[str, Any]) -> OutputType:
         """Return the type that `to_plain` wrote."""
         encoded = plain["types"]
         types = None if encoded is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
         return cls(plain["kind"], types, tuple(plain["enums"]))
 
 
-PANDAS = FrameType()
+PANDAS = OutputType()
 
 
 def _is_bare(kind: pa.DataType) -> bool:

@@ -16,7 +16,7 @@ from privsyn.table.io.arrow import frame_of, readable
 from privsyn.table.io.csv_columns import no_rows, read_csv
 from privsyn.table.io.csv_header import read_header
 from privsyn.table.io.csv_text import PLAIN
-from privsyn.table.io.frame_type import PANDAS, FrameType
+from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of, read_parquet
 from privsyn.table.schema.schema import Schema
 
@@ -38,14 +38,14 @@ class LoadedTable:
         schema and dtypes.
     schema : Schema, optional
         How a file without dtypes was read: the schema's columns, or kinds guessed from the file.
-    form : FrameType
+    form : OutputType
         Which kind of table it was.
     """
 
     frame: pd.DataFrame
     public_inputs: tuple[str, ...] = ()
     schema: Schema | None = None
-    form: FrameType = PANDAS
+    form: OutputType = PANDAS
 
 
 def read_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> LoadedTable:
@@ -76,12 +76,12 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
         path = Path(source)
         if ending_of(path) == ".parquet":
             table = read_parquet(parts_of(path))
-            return LoadedTable(frame_of(table, str(path)), form=replace(FrameType.of(table), kind="pandas"))
+            return LoadedTable(frame_of(table, str(path)), form=replace(OutputType.of(table), kind="pandas"))
         check_file(path)
         return LoadedTable(*read_csv(path, schema, unit))
     table = _arrow_of(source)
     polars = source if hasattr(source, "to_arrow") else None
-    return LoadedTable(frame_of(table, "the table"), form=FrameType.of(table, polars))
+    return LoadedTable(frame_of(table, "the table"), form=OutputType.of(table, polars))
 
 
 def _arrow_of(source: Any) -> pa.Table:
