@@ -32,7 +32,7 @@ from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import read_schema
+from privsyn.table.schema.yaml_file import as_schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
@@ -59,7 +59,8 @@ class PrivSyn(ReleasedModel, Estimator):
     epsilon : float
         Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy.
     delta : float
-        Between 0 and 1, and far below one divided by the number of people.
+        From 0 to below 1, and far below one divided by the number of people. With 0 (pure epsilon) all noise
+        is discrete Laplace, and the schema must list all values.
     schema : Schema or path of a YAML file, optional
         What is public about the columns. Missing lists of values and bounds are found under privacy, for a
         part of epsilon and delta. Without a schema only names and dtypes are public, and a column whose name
@@ -131,11 +132,13 @@ class PrivSyn(ReleasedModel, Estimator):
         if not isinstance(method, str) or method not in METHODS:
             names = " or ".join(f'"{name}"' for name in METHODS)
             raise InputError(f"method must be {names}; got {safe_repr(method)}")
-        public = _schema_of(schema)
+        public = as_schema(schema)
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
         check_unit(unit, rows_per_unit, () if public is None else public.columns)
+        if METHODS[method].accounting is not None and check_finite("delta", delta) == 0:
+            raise InputError(f"method {method!r} needs a delta above 0: give one such as 1e-9")
         if target is not None:
             if not METHODS[method].takes_target:
                 raise InputError(f"method {method!r} takes no target: leave out target, or method")
@@ -151,7 +154,11 @@ class PrivSyn(ReleasedModel, Estimator):
         self.method = method
         self.memory = memory
         self.progress = progress
-        if rho_for(*self._promise, self._accounting(noise_source(seed))) / self._most_rows**2 < LEAST_BUDGET:
+        law = (noise := noise_source(seed, self._promise[1])).law
+        if (
+            law.rho(law.of_row(rho_for(*self._promise, self._accounting(noise)), self._most_rows))
+            < LEAST_BUDGET
+        ):
             lower = "" if unit is None else ", or lower rows_per_unit"
             raise InputError(
                 f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
@@ -196,7 +203,7 @@ class PrivSyn(ReleasedModel, Estimator):
             depends on the value of a cell.
         """
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
-        schema = _schema_of(self.schema)
+        schema = as_schema(self.schema)
         source = open_table(table, schema, unit=self.unit)
         rows = self._bounded(source)
         open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
@@ -207,8 +214,8 @@ class PrivSyn(ReleasedModel, Estimator):
         if open_schema.objects:
             warn_objects(open_schema.objects)
         report = self.progress or no_progress
-        noise = noise_source(self.seed)
         epsilon, delta = self._promise
+        noise = noise_source(self.seed, delta)
         reserved = reserved_delta(delta, open_schema)
         person_rho = rho_for(epsilon, delta - reserved, self._accounting(noise))
         discovered = discover(
@@ -221,7 +228,7 @@ class PrivSyn(ReleasedModel, Estimator):
             report=report,
         )
         person_rho *= 1 - discovered.share
-        row_rho = person_rho / self._most_rows**2  # k rows cost k^2 times as much as one
+        row_rho = noise.law.of_row(person_rho, self._most_rows)  # k rows cost k^2 times as much, or k times
         codec = Codec.for_table(discovered.schema, rows.head, fine=self._method.fine_cells)
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         facts = PublicFacts(
@@ -251,7 +258,7 @@ class PrivSyn(ReleasedModel, Estimator):
         return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
 
     def _accounting(self, noise: Noise) -> Accounting:
-        return self._method.accounting or noise.accounting
+        return self._method.accounting or noise.law.accounting
 
     def _generator(self, stream: int) -> np.random.Generator:
         """Return a generator of its own for each use; stream 0 is the noise."""
@@ -294,12 +301,3 @@ class PrivSyn(ReleasedModel, Estimator):
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
-
-
-def _schema_of(schema: object) -> Schema | None:
-    """Return a schema, given as such or as the path of its YAML file."""
-    if isinstance(schema, str | PathLike):
-        return read_schema(schema)
-    if schema is None or isinstance(schema, Schema):
-        return schema
-    raise InputError(f"schema must be a Schema or the path of a YAML file; got a {type(schema).__name__}")

@@ -13,6 +13,7 @@ from functools import partial, reduce
 from math import fsum
 from typing import TYPE_CHECKING
 
+from privsyn.errors import InputError
 from privsyn.marginals.types import Ints
 from privsyn.private.discovery import Found, Votes, add_votes, count_cells, count_votes, find_values
 from privsyn.private.spend import Spend
@@ -61,7 +62,19 @@ def least_share(open_schema: OpenSchema) -> float:
 
 
 def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
-    """Return the part of `delta` for thresholds: public, and fixed before the first question."""
+    """Return the part of `delta` for thresholds: public, and fixed before the first question.
+
+    Raises
+    ------
+    InputError
+        If values are to be found with a delta of 0. A search adds noise only to values that occur, so a value
+        that one person has is found with some probability, and nobody else's table could release it.
+    """
+    if open_schema.values and delta == 0:
+        names = ", ".join(map(repr, open_schema.values))
+        raise InputError(
+            f"delta 0 cannot find the values of {names}: list them in the schema, or give a delta (1e-9)"
+        )
     return THRESHOLDS * delta if open_schema.values else 0.0
 
 

@@ -65,9 +65,15 @@ class Grid:
     cuts: tuple[int, ...] = field(default=(), repr=False)
 
     @classmethod
-    def exact(cls, low: float, high: float, *, decimals: int, bins: int) -> Grid:
-        """Return the grid of all numbers with `decimals` decimals from `low` to `high`, both included."""
-        scale = 10.0**decimals
+    def exact(cls, low: float, high: float, *, decimals: int, bins: int, step: float | None = None) -> Grid:
+        """Return the grid of all numbers with `decimals` decimals from `low` to `high`, both included.
+
+        With a step, the numbers are `low` and whole numbers of steps above it.
+
+        >>> Grid.exact(0, 1_000_000, decimals=0, bins=32, step=10_000).points
+        101
+        """
+        scale = 10.0**decimals if step is None else 1 / step
         points = round((high - low) * scale) + 1
         return cls(float(low), float(high), scale, points, min(bins, points), decimals)
 

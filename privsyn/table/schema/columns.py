@@ -12,6 +12,12 @@ import numpy as np
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.table.schema.column import Coded, Column, Ordinal
+from privsyn.table.schema.steps import (
+    MAX_DECIMALS,
+    decimals_of_step,
+    multiples_around,
+    number_step,
+)
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 from privsyn.table.schema.validation import (
     all_whole,
@@ -30,8 +36,6 @@ __all__ = ["COLUMNS", "Categorical", "Coded", "Column", "Identifier", "Numerical
 
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
 """Text around one number."""
-
-MAX_DECIMALS = 12
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,9 @@ class Numerical(Ordinal):
         whole if both bounds are integers and no decimals are given.
     decimals : int, optional
         How many decimals all numbers have. Default: those of a decimal dtype, if it has at most four.
+    step : number, optional
+        All numbers are multiples of it, such as 0.05 or 10_000. A number between two multiples is taken to
+        the nearer one. The outermost multiples within the bounds are the first and the last number.
     objects : {"number", "decimal"}
         What a column of Python objects holds: plain numbers, or `decimal.Decimal`.
     bins : int
@@ -138,6 +145,7 @@ class Numerical(Ordinal):
     high: float | None = None
     integer: bool | None = field(default=None, kw_only=True)
     decimals: int | None = field(default=None, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
     objects: Literal["number", "decimal"] = field(default="number", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
@@ -152,6 +160,9 @@ class Numerical(Ordinal):
             normalise(self, decimals=whole_number("decimals", self.decimals, 0, MAX_DECIMALS))
             if self.integer:
                 raise InputError("integer and decimals exclude each other: give one of them")
+        if self.step is not None:
+            step = number_step(self.step, integer=self.integer, decimals=self.decimals)
+            normalise(self, step=step)
         low, high = both_or_neither(self.low, self.high)
         if low is None:
             return
@@ -159,6 +170,8 @@ class Numerical(Ordinal):
         if self.integer or self.decimals is not None:
             check_decimals(low, high, self.decimals or 0)
         normalise(self, low=low, high=high)
+        if self.step is not None:
+            check_decimals(*self.bounds, decimals_of_step(self.step) or 0)
 
     def number_of(self, value: Any) -> float:
         """Return a finite number as a double."""
@@ -169,6 +182,8 @@ class Numerical(Ordinal):
     def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
         """Return the column with these bounds, 0 and 1 by default."""
         low, high = found or (0.0, 1.0)
+        if self.step is not None:
+            low, high = multiples_around(low, high, self.step, decimals_of_step(self.step) or 0)
         if whole or self.integer:
             return replace(self, low=int(low), high=int(high))
         return replace(self, low=low, high=high)
@@ -176,7 +191,14 @@ class Numerical(Ordinal):
     @property
     def fixed_decimals(self) -> int | None:
         """How many decimals the numbers have as far as this column says; None if they are real."""
+        if self.step is not None:
+            return decimals_of_step(self.step)
         return 0 if self.is_whole else self.decimals
+
+    @property
+    def grid_step(self) -> float | None:
+        """The step."""
+        return self.step
 
     @property
     def is_whole(self) -> bool:
@@ -187,6 +209,8 @@ class Numerical(Ordinal):
         """
         if self.integer is not None or self.decimals is not None:
             return bool(self.integer)
+        if self.step is not None and decimals_of_step(self.step) != 0:
+            return False
         low, high = self.low, self.high
         return isinstance(low, int) and isinstance(high, int) and all_whole(low, high)
 

@@ -104,7 +104,7 @@ AWKWARD += [
         (lambda: Datetime("2015-01-01T00:00Z", "2016-01-01"), "no time zone"),
         (lambda: Datetime("2015-01-01T00:00:00.5", "2016-01-01"), "whole seconds"),
         (lambda: Datetime("2015-01-01T10:00", "2016-01-01", unit="D"), "without a time of day"),
-        (lambda: Datetime("2015-01-01", "2016-01-01", unit="h"), "unit 'h'"),
+        (lambda: Datetime("2015-01-01", "2016-01-01", unit="ms"), "unit 'ms'"),
         (lambda: Schema({}), "a schema maps names to columns"),
         (lambda: Schema([("a", Categorical(["b"]))]), "a schema maps names to columns"),
         (lambda: Schema({3: Categorical(["b"])}), "the column name 3 is not text"),
