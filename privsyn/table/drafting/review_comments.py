@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from privsyn.table.drafting.draft import draft_schema, is_csv, is_short
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
-from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -29,10 +28,6 @@ NO_TYPES = """\
 # A CSV has no types: only the names in its header are known. Say which kind each column is.
 """
 
-IMPORTED = """\
-# Made from SDV's metadata, which is taken as public. Review each line.
-"""
-
 _IDENTIFIER = (
     "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
 )
@@ -45,11 +40,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> 
     """Return the draft as the text of a schema file, with comments for its reviewer."""
     draft = draft_schema(table, unit=unit, read=read)
     header = READ if read else UNREAD + (NO_TYPES if is_csv(table) else "")
-    return commented(draft, header + (MARKS_READ if draft.missing else ""), read=read)
-
-
-def commented(draft: Schema, header: str, *, read: bool) -> str:
-    """Return the text of a schema file with a comment above each column that needs one."""
+    header += MARKS_READ if draft.missing else ""
     remark = _read if read else _unread
     notes = {name: remark(column) for name, column in draft.columns.items()}
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note})

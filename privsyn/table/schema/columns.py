@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from privsyn.table.schema.validation import (
     normalise,
     normalise_shared,
     number_bounds,
-    one_of,
     whole_number,
 )
 
@@ -121,8 +120,6 @@ class Numerical(Ordinal):
         whole if both bounds are integers and no decimals are given.
     decimals : int, optional
         How many decimals all numbers have. Default: those of a decimal dtype, if it has at most four.
-    objects : {"number", "decimal"}
-        What a column of Python objects holds: plain numbers, or `decimal.Decimal`.
     bins : int
         The largest number of intervals that are counted.
     nullable : bool
@@ -142,14 +139,12 @@ class Numerical(Ordinal):
     high: float | None = None
     integer: bool | None = field(default=None, kw_only=True)
     decimals: int | None = field(default=None, kw_only=True)
-    objects: Literal["number", "decimal"] = field(default="number", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         normalise_shared(self)
-        one_of("objects", self.objects, ("number", "decimal"))
         if self.integer is not None:
             normalise(self, integer=flag("integer", self.integer))
         if self.decimals is not None:

@@ -13,7 +13,6 @@ from typing import Any
 import yaml
 
 from privsyn.errors import InputError, printable, safe_repr
-from privsyn.files import atomic_path
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_dialect import CsvFormat
@@ -38,12 +37,6 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         return from_plain(parse(text))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
-    """Write `to_yaml` of the schema to a file; ``read_schema`` gives an equal schema back."""
-    with atomic_path(path) as part:
-        part.write_text(to_yaml(schema), encoding="utf-8")
 
 
 def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
