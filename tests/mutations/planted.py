@@ -336,7 +336,7 @@ PERSONS = (
         "privsyn/synthesizer.py",
         "noise.law.of_row(person_rho, self._most_rows)",
         "person_rho / self._most_rows",
-        "tests/table/io/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
+        "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     Bug(
         "the rows of a person bounded after they were counted",
@@ -352,7 +352,7 @@ PERSONS = (
                 "        self._bounded(source)\n        self.release_ = Release(",
             ),
         ),
-        ("tests/table/io/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
+        ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
     ),
     bug(
         "a row more of each person than is accounted for",
@@ -373,7 +373,7 @@ PERSONS = (
         "privsyn/synthesizer.py",
         "bits: Bits = os_entropy",
         "bits: Bits = seeded_bits(np.random.default_rng(0))",
-        "tests/table/io/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
+        "tests/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
     ),
     bug(
         "the rows of a person chosen, and others counted",
@@ -416,7 +416,7 @@ PERSONS = (
         "    rows = len(persons)\n",
         "    rows = len(persons)\n"
         "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n",
-        "tests/table/io/test_unit.py::test_rows_without_an_identifier_are_not_counted",
+        "tests/test_unit.py::test_rows_without_an_identifier_are_not_counted",
     ),
 )
 
