@@ -214,10 +214,11 @@ class PrivSyn(ReleasedModel):
             noise=noise,
             rows_per_unit=self._most_rows,
             report=report,
+            grids=self._method.fine_cells,
         )
         person_rho *= 1 - opening.share
         row_rho = person_rho / self._most_rows**2  # k rows cost k^2 times as much as one
-        codec = Codec.for_table(opening.schema, rows.head, fine=self._method.fine_cells)
+        codec = Codec.for_table(opening.schema, rows.head, fine=self._method.fine_cells, heaps=opening.heaps)
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         facts = PublicFacts(
             self.target, codec.axes, codec.possible, doubtful=(*unknown.values, *unknown.bounds)
