@@ -26,7 +26,7 @@ INSIDE = {
     "robustness": "independent columns with the whole budget",
     "runs": "the measures of a sweep, run by run",
 }
-PARTS = {"codec", "learnt"}  # of a release, that say how it is made
+PARTS = {"codec", "fitted"}  # of a release, that say how it is made
 
 
 @pytest.fixture(scope="module")

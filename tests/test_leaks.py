@@ -45,7 +45,7 @@ from privsyn import (
 from privsyn.errors import DroppedWarning, ObjectsWarning
 from privsyn.private.measure import PrivateTable
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
-from privsyn.table.io.stream import open_table
+from privsyn.table.io.open_table import open_table
 
 EXAMPLES = int(os.environ.get("FUZZ", "40"))  # `make fuzz` says 10,000
 METHODS = ["default", "published"]

@@ -104,11 +104,13 @@ def pair(table: pd.DataFrame) -> Figure:
     schema = Schema({"educ": Numerical(0, 20, integer=True), "prestige": Numerical(17, 86, integer=True)})
     table = table[["educ", "prestige"]].dropna()
     release = PrivSyn(0.2, DELTA, schema, seed=0).fit(table).release_
-    (heard,) = (one.heard.marginal.counts for one in release.learnt.certainties if len(one.attributes) == 2)
+    (heard,) = (
+        one.measured.marginal.counts for one in release.fitted.certainties if len(one.attributes) == 2
+    )
     panels = {
         "real": plural(release, table),
         "as heard, with noise": heard,
-        "estimate": release.learnt.marginals[0].counts,
+        "estimate": release.fitted.marginals[0].counts,
         "synthetic rows": plural(release, release.sample(seed=0)),
     }
     figure = Figure(figsize=(8.2, 2.6), layout="constrained")
@@ -123,7 +125,7 @@ def pair(table: pd.DataFrame) -> Figure:
 
 def plural(release: Release, table: pd.DataFrame) -> Counts:
     """The table of both columns, in the groups of the release."""
-    merging = release.learnt.merging
+    merging = release.fitted.merging
     codes = release.codec.encode(table).codes
     found = np.zeros(merging.merged.shape)
     np.add.at(found, tuple(group[codes[:, j]] for j, group in enumerate(merging.groups)), 1)

@@ -13,7 +13,7 @@ from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.synth import synth
 from privsyn.errors import InputError
 from privsyn.release.release import load
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.yaml_file import read_schema
 
 if TYPE_CHECKING:

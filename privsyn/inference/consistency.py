@@ -126,10 +126,10 @@ def average_one_ways(
     tuple of Marginal, one per attribute, in the domain's order.
     """
     return tuple(
-        Marginal(heard.marginal.domain, norm_sub(heard.marginal.counts, total))
+        Marginal(measured.marginal.domain, norm_sub(measured.marginal.counts, total))
         if settle is None
-        else settle(heard, total)
-        for heard in combine_one_ways(domain, measurements)
+        else settle(measured, total)
+        for measured in combine_one_ways(domain, measurements)
     )
 
 

@@ -16,11 +16,12 @@ from functools import partial, reduce
 from math import fsum
 from typing import TYPE_CHECKING
 
+from privsyn.errors import InputError
 from privsyn.marginals.types import Ints
 from privsyn.private.discovery import GRIDS, Found, Votes, add_votes, count_cells, count_votes, find_values
 from privsyn.private.spend import Spend
 from privsyn.progress import Progress
-from privsyn.table.discovery.grids import GridQuestion
+from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.schema.schema import Schema
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 Look = tuple[Votes, dict[str, Ints], dict[str, Ints]]
 """The votes for values, and the number of rows in each cell of bounds and on each lattice. Private."""
 
-NO_GRIDS = GridQuestion({}, {})
+NO_LATTICES = LatticeQuestion({}, {})
 
 # Shares of the whole budget, spent only if something of the kind is to be found. Mean total variation of
 # pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
@@ -46,7 +47,7 @@ THRESHOLDS = 0.3  # share of delta, if values are to be found
 
 
 @dataclass(frozen=True)
-class Opening:
+class Discovered:
     """What question 0 found.
 
     Parameters
@@ -65,19 +66,33 @@ class Opening:
     share: float
 
 
-def least_share(unknown: OpenSchema) -> float:
+def least_share(open_schema: OpenSchema) -> float:
     """Return the share of the budget that question 0 takes, without what depends on found bounds."""
-    grids = unknown.grids(unknown.fill({}, {}))
-    return fsum((VALUES * bool(unknown.values), BOUNDS * bool(unknown.bounds), LATTICES * bool(grids)))
+    lattices = open_schema.lattices(open_schema.fill({}, {}))
+    return fsum(
+        (VALUES * bool(open_schema.values), BOUNDS * bool(open_schema.bounds), LATTICES * bool(lattices))
+    )
 
 
-def reserved_delta(delta: float, unknown: OpenSchema) -> float:
-    """Return the part of `delta` for thresholds: public, and fixed before the first question."""
-    return THRESHOLDS * delta if unknown.values else 0.0
+def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
+    """Return the part of `delta` for thresholds: public, and fixed before the first question.
+
+    Raises
+    ------
+    InputError
+        If values are to be found with a delta of 0. A search adds noise only to values that occur, so a value
+        that one person has is found with some probability, and nobody else's table could release it.
+    """
+    if open_schema.values and delta == 0:
+        names = ", ".join(map(repr, open_schema.values))
+        raise InputError(
+            f"delta 0 cannot find the values of {names}: list them in the schema, or give a delta (1e-9)"
+        )
+    return THRESHOLDS * delta if open_schema.values else 0.0
 
 
-def open_schema(
-    unknown: OpenSchema,
+def discover(
+    open_schema: OpenSchema,
     table: RawTable,
     *,
     rho: float,
@@ -85,13 +100,13 @@ def open_schema(
     noise: Noise,
     rows_per_unit: int,
     report: Progress,
-    grids: bool = True,
-) -> Opening:
+    fine: bool = True,
+) -> Discovered:
     """Find the values, bounds and grids that the schema leaves open.
 
     Parameters
     ----------
-    unknown : OpenSchema
+    open_schema : OpenSchema
     table : RawTable
         Private. It is read up to three times. If it can be read only once, no grids are asked for.
     rho : float
@@ -102,66 +117,72 @@ def open_schema(
     rows_per_unit : int
         The most rows of one person.
     report : callable
-    grids : bool
-        Whether the method can make use of grids.
+    fine : bool
+        Whether the method counts numbers in fine cells. Only then a grid matters.
     """
-    is_open = bool(unknown.values or unknown.bounds)
+    is_open = bool(open_schema.values or open_schema.bounds)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
         report("finding values and bounds", 0, 3)
     first_votes, near, _ = (
-        table.ask(partial(_look, unknown, {}, unknown.rulers, NO_GRIDS), _add) if is_open else NOTHING
+        table.ask(partial(_look, open_schema, {}, open_schema.grids, NO_LATTICES), _add)
+        if is_open
+        else NOTHING
     )
 
     def votes(found: Found) -> Votes:
         """Return the votes; for the first round those of the first walk, which counted cells too."""
         report("finding values and bounds", int(bool(found)), 3)
-        return table.ask(partial(_look, unknown, found, {}, NO_GRIDS), _add)[0] if found else first_votes
+        return (
+            table.ask(partial(_look, open_schema, found, {}, NO_LATTICES), _add)[0] if found else first_votes
+        )
 
     values, spends = find_values(
-        unknown.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
+        open_schema.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
     )
     count = partial(count_cells, noise=noise, rows_per_unit=rows_per_unit)
     cells, first_look = count(near, rho=BOUNDS * rho)
-    closer = unknown.closer(cells)
-    schema = unknown.fill(values, unknown.bounds_of(cells, {}, {}))
-    lattices = unknown.grids(schema) if grids and not table.once else NO_GRIDS
+    closer = open_schema.closer(cells)
+    schema = open_schema.fill(values, open_schema.bounds_of(cells, {}, {}))
+    lattices = open_schema.lattices(schema) if fine and not table.once else NO_LATTICES
     if is_open:
         report("finding values and bounds", 2, 3)
     _, close, on = (
-        table.ask(partial(_look, unknown, None, closer, lattices), _add) if closer or lattices else NOTHING
+        table.ask(partial(_look, open_schema, None, closer, lattices), _add)
+        if closer or lattices
+        else NOTHING
     )
     closer_cells, second_look = count(close, rho=CLOSER_BOUNDS * rho, look=" (closer)")
     seen, third_look = count(on, rho=LATTICES * rho, what=GRIDS)
     if closer_cells:
-        schema = unknown.fill(values, unknown.bounds_of(cells, closer, closer_cells))
+        schema = open_schema.fill(values, open_schema.bounds_of(cells, closer, closer_cells))
     schema, heaps = lattices.fill(schema, seen)
     if is_open:
         report("finding values and bounds", 3, 3)
     parts = (
-        VALUES * bool(unknown.values),
-        BOUNDS * bool(unknown.bounds),
+        VALUES * bool(open_schema.values),
+        BOUNDS * bool(open_schema.bounds),
         CLOSER_BOUNDS * bool(second_look),
         LATTICES * bool(third_look),
     )
-    return Opening(schema, heaps, (*spends, *first_look, *second_look, *third_look), fsum(parts))
+    return Discovered(schema, heaps, (*spends, *first_look, *second_look, *third_look), fsum(parts))
 
 
 NOTHING: Look = ({}, {}, {})
 
 
 def _look(
-    unknown: OpenSchema,
+    open_schema: OpenSchema,
     found: Found | None,
-    rulers: Mapping[str, BoundsGrid],
-    grids: GridQuestion,
+    grids: Mapping[str, BoundsGrid],
+    lattices: LatticeQuestion,
     tables: Iterable[pd.DataFrame],
 ) -> Look:
     """Count some rows: their votes for values not found yet (none if `found` is None), cells and lattices."""
 
     def look(table: pd.DataFrame) -> Look:
-        votes = {} if found is None else count_votes(unknown.hold(table), found)
-        return votes, unknown.count(table, rulers), grids.count(table)
+        votes = {} if found is None else count_votes(open_schema.distinct_values(table), found)
+        return votes, open_schema.count(table, grids), lattices.count(table)
 
     return reduce(_add, map(look, tables))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from privsyn.private.accounting import Accounting
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
-
-MethodName = Literal["default", "published"]
 
 
 class Learn(Protocol):
@@ -74,7 +72,7 @@ class Method:
         Whether `learn` can favour the tables that contain a column to be predicted.
     """
 
-    name: MethodName
+    name: str
     learn: Learn
     synthesise: Synthesise
     accounting: Accounting | None = None
@@ -92,3 +90,4 @@ PUBLISHED = Method(
     takes_target=False,
 )
 METHODS: dict[str, Method] = {method.name: method for method in (DEFAULT, PUBLISHED)}
+"""The methods that `PrivSyn(method=...)` knows; docs/extending.md adds one."""

@@ -12,7 +12,7 @@ and a second grid, follow from these counts only (`privsyn.table.discovery.bound
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from math import ceil, fsum, isqrt, sqrt
+from math import ceil, fsum, isqrt
 from typing import Any
 
 import numpy as np
@@ -233,10 +233,10 @@ def count_cells(
     """Return the noisy number of rows in each cell of each column's grid, and what it cost.
 
     A row lies in at most one cell of each column's grid: of bounds, or of the lattices on which numbers lie
-    (`privsyn.table.discovery.grids`), where its cell is the coarsest lattice that holds its number. One more
-    record changes each count vector in one cell by 1: sqrt(columns) in L2 for all columns together, and k
-    times that for a person with k rows. This holds for any grid that follows from public facts and released
-    counts, such as the second grid.
+    (`privsyn.table.discovery.lattices`), where its cell is the coarsest lattice that holds its number. One
+    more record changes each count vector in one cell by 1: sqrt(columns) in L2 for all columns together (with
+    Laplace noise: `columns` in L1), and k times that for a person with k rows. This holds for any grid that
+    follows from public facts and released counts, such as the second grid.
 
     Parameters
     ----------
@@ -252,11 +252,13 @@ def count_cells(
     """
     if not counts:
         return {}, ()
-    sensitivity = rows_per_unit * sqrt(len(counts))
-    sigma = sigma_for(rho, sensitivity)
+    law = noise.law
+    sensitivity = rows_per_unit * law.joint(len(counts))
+    scale = law.scale(rho, sensitivity)
     answers = sum(exact.size for exact in counts.values())
-    spend = Spend(f"{what} {', '.join(counts)}{look}", answers, sensitivity, sigma)
-    return {name: (release(exact, sigma, noise), sigma) for name, exact in counts.items()}, (spend,)
+    spend = Spend(f"{what} {', '.join(counts)}{look}", answers, sensitivity, scale, law=law.name)
+    sigma = law.tail(scale)
+    return {name: (release(exact, scale, noise), sigma) for name, exact in counts.items()}, (spend,)
 
 
 def summary(ledger: Ledger) -> str | None:
@@ -268,6 +270,6 @@ def summary(ledger: Ledger) -> str | None:
     if not found:
         return None
     what = [spends[0].what.split(" (round ")[0] for spends in (values, bounds, grids) if spends]
-    share = fsum(spend.rho for spend in found) / ledger.budget
+    share = fsum(spend.cost for spend in found) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     return f"found under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"

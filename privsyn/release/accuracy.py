@@ -27,7 +27,7 @@ class Accuracy:
     Parameters
     ----------
     codec : Codec
-    learnt : Fitted
+    fitted : Fitted
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Accuracy:
     """
 
     codec: Codec
-    learnt: Fitted
+    fitted: Fitted
 
     @cached_property
     def tables(self) -> pd.DataFrame:
@@ -53,12 +53,12 @@ class Accuracy:
         have to move. It includes the effect of constraints on the estimate. It excludes the effects of
         constraints and of sampling on a synthetic table; `privsyn.report` includes both.
         """
-        certainties = self.learnt.certainties
+        certainties = self.fitted.certainties
         return pd.DataFrame(
             {
                 "columns": [certainty.attributes for certainty in certainties],
                 "order": [len(certainty.attributes) for certainty in certainties],
-                "cells": [certainty.heard.marginal.domain.cells for certainty in certainties],
+                "cells": [certainty.measured.marginal.domain.cells for certainty in certainties],
                 "sigma": [certainty.sigma for certainty in certainties],
                 "expected_error": [certainty.error for certainty in certainties],
             }
@@ -85,8 +85,8 @@ class Accuracy:
         InputError
             If no table of these columns was measured.
         """
-        estimates = (*self.learnt.one_ways, *self.learnt.marginals)
-        for certainty, estimate in zip(self.learnt.certainties, estimates, strict=True):
+        estimates = (*self.fitted.one_ways, *self.fitted.marginals)
+        for certainty, estimate in zip(self.fitted.certainties, estimates, strict=True):
             if len(columns) == len(certainty.attributes) and all(n in columns for n in certainty.attributes):
                 return self._counts(certainty, np.asarray(estimate.counts))
         names = ", ".join(map(safe_repr, columns)) or "no column"
@@ -94,7 +94,7 @@ class Accuracy:
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
         words = [self._labels[name] for name in certainty.attributes]
-        if (groups := certainty.heard.groups) is not None:
+        if (groups := certainty.measured.groups) is not None:
             estimate = join(estimate, groups)
             words = list(map(self._joined, certainty.attributes, groups))
         places = np.indices(estimate.shape).reshape(estimate.ndim, -1)
@@ -108,14 +108,14 @@ class Accuracy:
     def _joined(self, name: str, group: Codes) -> tuple[str, ...]:
         """Return the labels of an attribute's groups of merged codes."""
         place = self.codec.domain.names.index(name)
-        merged = list(self.learnt.merging.groups)
+        merged = list(self.fitted.merging.groups)
         merged[place] = group[merged[place]]
         return labels(self.codec, tuple(merged))[place]
 
     @cached_property
     def _labels(self) -> dict[str, tuple[str, ...]]:
         """Labels of the counted values; rare values and neighbouring bins may be counted together."""
-        merging = self.learnt.merging
+        merging = self.fitted.merging
         words = labels(self.codec, merging.groups, merging.shares)
         return dict(zip(self.codec.domain.names, words, strict=True))
 

@@ -30,24 +30,24 @@ LEAST = 0.5
 """Rows. A sample as large as the private table usually contains no value with a smaller released count."""
 
 
-def balanced(codec: Codec, learnt: Fitted, name: str, n: int, rng: np.random.Generator) -> Floats:
+def balanced(codec: Codec, fitted: Fitted, name: str, n: int, rng: np.random.Generator) -> Floats:
     """Return `n` values of a column in random order, each released value equally often, to within one."""
-    return rng.permutation(np.resize(np.flatnonzero(_is_released(codec, learnt, name)).astype(np.float64), n))
+    return rng.permutation(np.resize(np.flatnonzero(_is_released(codec, fitted, name)).astype(np.float64), n))
 
 
-def absent(codec: Codec, learnt: Fitted, name: str) -> tuple[Any, ...]:
+def absent(codec: Codec, fitted: Fitted, name: str) -> tuple[Any, ...]:
     """Return the listed values of a column with no row in the release, which no sample can have."""
     values = cast(Categorical, codec.schema.coded[name]).values or ()
     return tuple(
         value
-        for value, is_there in zip(values, _is_released(codec, learnt, name), strict=True)
+        for value, is_there in zip(values, _is_released(codec, fitted, name), strict=True)
         if not is_there
     )
 
 
-def _is_released(codec: Codec, learnt: Fitted, name: str) -> Mask:
+def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:
     """Return which listed values have rows in the release; the most frequent value always does."""
-    weights = np.nan_to_num(_weights(codec, learnt, name))
+    weights = np.nan_to_num(_weights(codec, fitted, name))
     if not len(weights):
         raise InputError(f"balance {name!r} needs a column of listed values")
     return weights >= min(LEAST, weights.max())
@@ -55,7 +55,7 @@ def _is_released(codec: Codec, learnt: Fitted, name: str) -> Mask:
 
 def completed(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     given: Numbers,
@@ -68,7 +68,7 @@ def completed(
     Parameters
     ----------
     codec : Codec
-    learnt : Fitted
+    fitted : Fitted
     tables : tuple of Marginal
         The marginals from which records are made.
     pool : Records of the release, in merged codes
@@ -81,19 +81,19 @@ def completed(
         known = {name: numbers for name, numbers in given.items() if not np.isnan(numbers).any()}
         spans = _with_keys(codec, known, spans)
         looked_up = {maker.column for maker in codec.computed if set(maker.by) & set(spans)}
-        held = _coded(codec, learnt, {name: x for name, x in known.items() if name not in looked_up}, rng)
-        given = {**known, **held, **within(codec, learnt, tables, pool, held, spans, n, rng)}
+        held = _coded(codec, fitted, {name: x for name, x in known.items() if name not in looked_up}, rng)
+        given = {**known, **held, **within(codec, fitted, tables, pool, held, spans, n, rng)}
     whole = {name: np.empty(n) for name in codec.names}
     for names, at in patterns(given):
         some = {name: given[name][at] for name in names}
-        for name, numbers in _complete(codec, learnt, tables, pool, some, len(at), rng).items():
+        for name, numbers in _complete(codec, fitted, tables, pool, some, len(at), rng).items():
             whole[name][at] = numbers
     return codec.table(whole, rng)
 
 
 def _complete(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     given: Numbers,
@@ -101,8 +101,8 @@ def _complete(
     rng: np.random.Generator,
 ) -> Numbers:
     """Return the numbers of `n` rows in which the same columns are given."""
-    merging = learnt.merging
-    encoded = _coded(codec, learnt, given, rng)
+    merging = fitted.merging
+    encoded = _coded(codec, fitted, given, rng)
     codes = {name: codec.cells()[name].find(numbers) for name, numbers in encoded.items()}
     places = dict(zip(merging.original.names, range(len(merging.original)), strict=True))
     if encoded:
@@ -136,7 +136,7 @@ def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[
     return found
 
 
-def _coded(codec: Codec, learnt: Fitted, given: Numbers, rng: np.random.Generator) -> dict[str, Floats]:
+def _coded(codec: Codec, fitted: Fitted, given: Numbers, rng: np.random.Generator) -> dict[str, Floats]:
     """Return the given numbers of encoded columns; replace a look-up value by a key that leads to it."""
     encoded = {name: numbers for name, numbers in given.items() if name in codec.domain.names}
     for maker in reversed(codec.computed):
@@ -149,7 +149,7 @@ def _coded(codec: Codec, learnt: Fitted, given: Numbers, rng: np.random.Generato
             if (maker.make(encoded) != wanted).any():
                 raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
             continue
-        weights = _weights(codec, learnt, by)
+        weights = _weights(codec, fitted, by)
         encoded[by] = np.empty(len(wanted))
         for value in np.unique(wanted):
             keys = maker.keys[maker.values == value, 0].astype(np.int64)
@@ -161,16 +161,16 @@ def _coded(codec: Codec, learnt: Fitted, given: Numbers, rng: np.random.Generato
     return encoded
 
 
-def _weights(codec: Codec, learnt: Fitted, name: str) -> Floats:
+def _weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
     """Return the released count of each listed value of a column; empty if the column lists none."""
     size = codec.listed(name)
     if name in codec.domain.names:
         (place,) = codec.domain.axes((name,))
-        merging = learnt.merging
-        return (learnt.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
+        merging = fitted.merging
+        return (fitted.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
     maker = next((maker for maker in codec.computed if maker.column == name), None)
     if isinstance(maker, LookUp) and len(maker.by) == 1 and size:
         keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)
-        weights = _weights(codec, learnt, maker.by[0])[keys]
+        weights = _weights(codec, fitted, maker.by[0])[keys]
         return np.bincount(values, weights, minlength=size).astype(np.float64)
     return np.ones(size)

@@ -25,11 +25,12 @@ from privsyn.marginals.types import Floats
 from privsyn.methods.budget import Split
 from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, least_share, reserved_delta
 from privsyn.private.accounting import rho_for
+from privsyn.studies.plan_notes import notes
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.csv_header import check_header
-from privsyn.table.io.read import ending_of, read_columns
+from privsyn.table.io.read_table import ending_of, read_columns
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ class Plan:
     untyped : bool
         Whether the table is a file without types, and there is no schema.
     expectations : tuple of Expectation
+    given : bool
+        Whether the caller gave the number of rows.
+    notes : tuple of str
+        Sentences on the bounds and the target.
     """
 
     epsilon: float
@@ -103,10 +108,13 @@ class Plan:
     to_find: tuple[str, ...]
     untyped: bool
     expectations: tuple[Expectation, ...]
+    given: bool = False
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         all_rows = self.expectations
-        lines = [("rows of the table, as given", [f"{e.rows:,}" for e in all_rows])]
+        title = "rows of the table, as given" if self.given else "if the table has this many rows"
+        lines = [(title, [f"{e.rows:,}" for e in all_rows])]
         for part in all_rows[0].parts:
             lines.append((f"budget for {part}", [f"{e.parts[part]:.1%}" for e in all_rows]))
         lines.append(("noise in a count of one column", [f"{e.count_noise:,.1f}" for e in all_rows]))
@@ -133,6 +141,7 @@ class Plan:
                 "which columns hold numbers is not known before the file is read:"
                 f" to find their bounds takes another {BOUNDS:.0%} or {BOUNDS + CLOSER_BOUNDS:.0%}"
             )
+        head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
         return "\n".join(map(printable, [*head, "", *table, "", *NOTES]))
 
@@ -195,34 +204,35 @@ def plan(
         check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
         columns = columns.drop(columns=unit, errors="ignore")
-    domain, unknown = _domain(columns, schema)
+    domain, open_schema = _domain(columns, schema)
     if target is not None:
         check_column("target", target, domain.names)
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
-    reserved = reserved_delta(delta, unknown)
+    reserved = reserved_delta(delta, open_schema)
     rho = rho_for(epsilon, delta - reserved, "gaussian") / (rows_per_unit or 1) ** 2
-    to_find = (*unknown.values, *unknown.bounds)
+    to_find = (*open_schema.values, *open_schema.bounds)
     expectations = tuple(
-        _expect(domain, rho, n, finding=least_share(unknown), predict=target is not None) for n in numbers
+        _expect(domain, rho, n, finding=least_share(open_schema), predict=target is not None) for n in numbers
     )
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    return Plan(epsilon, delta, rho, sizes, to_find, text and schema is None, expectations)
+    untyped, said = text and schema is None, notes(open_schema.schema, target)
+    return Plan(epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said)
 
 
 def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema]:
     """Return the domain with the number of values or bins of each column, as far as it is public."""
-    unknown = OpenSchema.of(schema, columns)
-    public = unknown.fill({}, {})
+    open_schema = OpenSchema.of(schema, columns)
+    public = open_schema.fill({}, {})
     codec = Codec.for_table(public, columns)
     sizes = []
     for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
-        column = unknown.schema.columns[name]
-        if name in unknown.values:
+        column = open_schema.schema.columns[name]
+        if name in open_schema.values:
             size = ASSUMED_VALUES
-        elif name in unknown.bounds:
+        elif name in open_schema.bounds:
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
-    return Domain(codec.domain.names, tuple(sizes)), unknown
+    return Domain(codec.domain.names, tuple(sizes)), open_schema
 
 
 def _expect(domain: Domain, rho: float, rows: int, *, finding: float, predict: bool) -> Expectation:

@@ -21,8 +21,8 @@ from privsyn.table.io.csv_columns import marks_in
 from privsyn.table.io.csv_header import check_header, read_header
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.persons import persons_of
-from privsyn.table.io.read import ending_of, read_columns, read_table
-from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
+from privsyn.table.io.read_table import ending_of, read_columns, read_table
+from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
@@ -106,6 +106,8 @@ def _by_dtype(frame: pd.DataFrame) -> Schema:
 def _draft_column(name: str, cells: pd.Series) -> Column:
     if names_rows(name) and can_name(cells.dtype):
         return Identifier()
+    if family(cells.dtype) == "binary":
+        return Text()
     present = cells.dropna()
     nullable = len(present) < len(cells)
     for propose in (_number, _moment, _clock, _span, _listed):

@@ -25,7 +25,7 @@ from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 from privsyn.table.enforcement.rules import Computation
-from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Numerical, Text
+from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Identifier, Numerical, Text
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import SECONDS
@@ -51,6 +51,8 @@ def choose_encoder(column: Coded, dtype: Dtype) -> Encoder:
     privsyn.errors.InputError: its dtype is uint8, which cannot hold the bounds 0 to 300
     """
     kind = family(dtype)
+    if kind == "binary":
+        raise InputError(f"{_its(dtype)}: convert it to numbers or text, or leave it out with kind: text")
     if kind is None or dtype_text(dtype) is None:
         raise InputError(f"{_its(dtype)}: convert it to numbers, text, dates or categories")
     class_ = next(class_ for class_ in type(column).__mro__ if class_ in ENCODERS)
@@ -271,12 +273,17 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
     match_names(tuple(table.columns), schema)
     texts = []
     for name, dtype in table.dtypes.items():
-        text = "object" if isinstance(schema.columns[str(name)], Text) else dtype_text(dtype)
+        text = "object" if _is_any(schema.columns[str(name)], dtype) else dtype_text(dtype)
         if text is None:
             its = shown_dtype(dtype)
             raise InputError(f"column {name!r}: its dtype is {its}: convert it to a common one")
         texts.append(text)
     return tuple(texts)
+
+
+def _is_any(column: Column, dtype: Dtype) -> bool:
+    """Return whether the dtype does not matter: no cell is read, and a synthetic one, if any, is text."""
+    return isinstance(column, Text) or (isinstance(column, Identifier) and family(dtype) == "binary")
 
 
 def match_names(names: tuple[object, ...], schema: Schema) -> None:

@@ -84,7 +84,7 @@ class Codec:
     fine: bool = False
     heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     domain: Domain = field(init=False, repr=False, compare=False)
-    _coders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
+    _encoders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
     _makers: dict[str, IdentifierMaker] = field(init=False, repr=False, compare=False)
     _nullable: dict[str, bool] = field(init=False, repr=False, compare=False)
     _rules: Repair = field(init=False, repr=False, compare=False)
@@ -93,36 +93,36 @@ class Codec:
         match_names(self.names, self.schema)
         self.schema.require_public()
         check_constraints(self.schema.coded, self.schema.constraints)
-        coders: dict[str, Encoder] = {}
+        encoders: dict[str, Encoder] = {}
         makers: dict[str, IdentifierMaker] = {}
         for name, text in zip(self.names, self.dtypes, strict=True):
             match self._column(name, text):
-                case Encoder() as coder:
-                    coders[name] = coder
+                case Encoder() as encoder:
+                    encoders[name] = encoder
                 case IdentifierMaker() as maker:
                     makers[name] = maker
-        if not coders:
+        if not encoders:
             raise InputError("no column is left to be counted: all are identifiers or free text")
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
         nullable = {
-            name: isinstance(coder, AllMissingEncoder)
+            name: isinstance(encoder, AllMissingEncoder)
             or (self.schema.coded[name].nullable and holds_missing(parse_dtype(dtypes[name])))
-            for name, coder in coders.items()
+            for name, encoder in encoders.items()
         }
-        object.__setattr__(self, "_coders", coders)
+        object.__setattr__(self, "_encoders", encoders)
         object.__setattr__(self, "_makers", makers)
         object.__setattr__(self, "_nullable", nullable)
         object.__setattr__(self, "_rules", Repair.of(self.schema.coded, self.schema.constraints))
-        check_computed(self._rules.computations, coders, nullable)
-        coded = tuple(name for name in coders if name not in self._rules.computed)
-        sizes = tuple(coders[name].size + nullable[name] for name in coded)
-        ordered = tuple(coders[name].ordered for name in coded)
+        check_computed(self._rules.computations, encoders, nullable)
+        coded = tuple(name for name in encoders if name not in self._rules.computed)
+        sizes = tuple(encoders[name].size + nullable[name] for name in coded)
+        ordered = tuple(encoders[name].ordered for name in coded)
         object.__setattr__(self, "domain", Domain(coded, sizes, ordered))
 
     @property
-    def coders(self) -> tuple[Encoder, ...]:
+    def encoders(self) -> tuple[Encoder, ...]:
         """The encoder of each encoded column, in order."""
-        return tuple(self._coders[name] for name in self.domain)
+        return tuple(self._encoders[name] for name in self.domain)
 
     @classmethod
     def for_table(
@@ -135,9 +135,9 @@ class Codec:
     def axes(self) -> dict[str, Axis]:
         """The widths of the cells of each fine column. Public, or from released heaps."""
         return {
-            name: Axis(coder.grid.widths, cast(Ordinal, self.schema.columns[name]).bins)
+            name: Axis(encoder.grid.widths, cast(Ordinal, self.schema.columns[name]).bins)
             for name in self.domain
-            if self.fine and isinstance(coder := self._coders[name], OrderedEncoder)
+            if self.fine and isinstance(encoder := self._encoders[name], OrderedEncoder)
         }
 
     @property
@@ -155,13 +155,13 @@ class Codec:
     def _codes(self, table: pd.DataFrame) -> Records:
         codes = np.empty((len(table), len(self.domain)), dtype=np.int32, order="F")
         for place, name in enumerate(self.domain):
-            codes[:, place] = self._find(name, table[name])
+            codes[:, place] = self._codes_of(name, table[name])
         return Records(self.domain, codes)
 
-    def _find(self, name: str, cells: pd.Series) -> Ints:
-        coder = self._coders[name]
-        found = coder.find(cells)
-        return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)
+    def _codes_of(self, name: str, cells: pd.Series) -> Ints:
+        encoder = self._encoders[name]
+        found = encoder.encode(cells)
+        return np.where(found == STRAY, encoder.size if self._nullable[name] else 0, found)
 
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
@@ -186,9 +186,9 @@ class Codec:
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
         numbers = {}
         for name, of_column in codes.items():
-            present = of_column != self._coders[name].size
+            present = of_column != self._encoders[name].size
             numbers[name] = np.full(len(of_column), np.nan)
-            numbers[name][present] = self._coders[name].draw(of_column[present], rng)
+            numbers[name][present] = self._encoders[name].draw(of_column[present], rng)
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
             self._rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
@@ -201,16 +201,16 @@ class Codec:
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
-        coder = self._coders[name]
-        return coder.size if isinstance(coder, CategoricalEncoder) else 0
+        encoder = self._encoders[name]
+        return encoder.size if isinstance(encoder, CategoricalEncoder) else 0
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""
         columns = {}
-        for name, coder in self._coders.items():
+        for name, encoder in self._encoders.items():
             missing = np.isnan(numbers[name])
-            first = coder.extents[0][0] if coder.size else 0.0
-            columns[name] = coder.cells(np.where(missing, first, numbers[name]), missing)
+            first = encoder.extents[0][0] if encoder.size else 0.0
+            columns[name] = encoder.decode(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
         for name, maker in self._makers.items():
             columns[name] = self._made(name, maker, rows, rng, start)
@@ -221,12 +221,12 @@ class Codec:
 
         These rows may break constraints. Identifiers start after `start` rows, as in `decode`.
         """
-        rows = 1 + max((self.listed(name) for name in self._coders), default=0)
+        rows = 1 + max((self.listed(name) for name in self._encoders), default=0)
         numbers = {}
-        for name, coder in self._coders.items():
-            codes = np.arange(rows) % (coder.size + self._nullable[name])
-            drawn = coder.draw(np.where(codes < coder.size, codes, 0), rng)
-            numbers[name] = np.where(codes < coder.size, drawn, np.nan)
+        for name, encoder in self._encoders.items():
+            codes = np.arange(rows) % (encoder.size + self._nullable[name])
+            drawn = encoder.draw(np.where(codes < encoder.size, codes, 0), rng)
+            numbers[name] = np.where(codes < encoder.size, drawn, np.nan)
         return self.table(numbers, rng, start)
 
     def _made(
@@ -248,10 +248,10 @@ class Codec:
     def _unmerged(self) -> dict[str, Cells]:
         found = {}
         for name in self.domain:
-            lows, highs = self._coders[name].extents
+            lows, highs = self._encoders[name].extents
             if self._nullable[name]:
                 lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
-            found[name] = Cells.unmerged(lows, highs, getattr(self._coders[name], "grid", None))
+            found[name] = Cells.unmerged(lows, highs, getattr(self._encoders[name], "grid", None))
         return found
 
     def possible(self, merging: Merging) -> StructuralZeros:
@@ -265,15 +265,15 @@ class Codec:
         A missing cell counts if the column may not have missing cells.
         """
         counts = {}
-        for name, coder in self._coders.items():
+        for name, encoder in self._encoders.items():
             cells = table[name]
-            fine = coder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
+            fine = encoder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
             counts[name] = int((~fine).sum())
         return counts
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
-        return {name: coder.read(table[name]) for name, coder in self._coders.items()}
+        return {name: encoder.read(table[name]) for name, encoder in self._encoders.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
@@ -299,8 +299,8 @@ class Codec:
         with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
             if isinstance(column, Identifier):
                 return make_maker(column, dtype)
-            coder = choose_encoder(column, dtype)
-            if self.fine and isinstance(coder, OrderedEncoder) and name not in self.schema.computed:
-                grid = replace(coder.grid, heaps=self.heaps.get(name, ()))
-                return replace(coder, grid=grid.fine(max(FINE, column.bins)))
-            return coder
+            encoder = choose_encoder(column, dtype)
+            if self.fine and isinstance(encoder, OrderedEncoder) and name not in self.schema.computed:
+                grid = replace(encoder.grid, heaps=self.heaps.get(name, ()))
+                return replace(encoder, grid=grid.fine(max(FINE, column.bins)))
+            return encoder

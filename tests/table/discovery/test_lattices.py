@@ -12,7 +12,7 @@ import pytest
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time, load
 from privsyn.methods.discovery import LATTICES
 from privsyn.private.ledger import Ledger
-from privsyn.table.discovery.grids import grid_of, heaps_of
+from privsyn.table.discovery.lattices import grid_of, heaps_of
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.heaps import NUMBERS, TIMES, Heap, Lattice
@@ -29,7 +29,7 @@ def fitted(column, cells, epsilon=1.0, **settings):
 def question(columns, dtypes, constraints=()):
     frame = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in dtypes.items()})
     unknown = OpenSchema.of(Schema(columns, constraints=constraints), frame)
-    return unknown.grids(unknown.fill({}, {}))
+    return unknown.lattices(unknown.fill({}, {}))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -211,7 +211,7 @@ def test_every_point_of_a_heaped_grid_is_drawn_in_its_own_bin(low):
     column = Numerical(low, 1000.0, step=0.1)
     heaps = {"x": (Heap(10.0, 0.0, 0.3), Heap(1.0, 0.0, 0.5))}
     codec = Codec(Schema({"x": column}), ("x",), ("float64",), True, heaps)
-    (coder,) = codec.coders
+    (coder,) = codec.encoders
     rng = np.random.default_rng(0)
     codes = rng.integers(0, coder.size, 50_000)
     numbers = coder.draw(codes, rng)

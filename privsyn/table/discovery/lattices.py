@@ -45,7 +45,7 @@ LEAST_HEAP = 0.01
 
 
 @dataclass(frozen=True)
-class GridQuestion:
+class LatticeQuestion:
     """The columns whose grid matters and is not public, and the lattices that are counted for each.
 
     It is made from public facts and released answers. Only `count` reads rows.
@@ -60,7 +60,7 @@ class GridQuestion:
     lattices: Mapping[str, tuple[Lattice, ...]]
 
     @classmethod
-    def of(cls, schema: Schema, dtypes: Mapping[str, Dtype], dates: Sequence[str] = ()) -> GridQuestion:
+    def of(cls, schema: Schema, dtypes: Mapping[str, Dtype], dates: Sequence[str] = ()) -> LatticeQuestion:
         """Return the question about a complete schema.
 
         A column is asked about if its numbers are real, or have more points than a column has cells. With
