@@ -32,7 +32,7 @@ from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import read_schema
+from privsyn.table.schema.yaml_file import as_schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
@@ -132,7 +132,7 @@ class PrivSyn(ReleasedModel, Estimator):
         if not isinstance(method, str) or method not in METHODS:
             names = " or ".join(f'"{name}"' for name in METHODS)
             raise InputError(f"method must be {names}; got {safe_repr(method)}")
-        public = _schema_of(schema)
+        public = as_schema(schema)
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
@@ -203,7 +203,7 @@ class PrivSyn(ReleasedModel, Estimator):
             depends on the value of a cell.
         """
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
-        schema = _schema_of(self.schema)
+        schema = as_schema(self.schema)
         source = open_table(table, schema, unit=self.unit)
         rows = self._bounded(source)
         open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
@@ -304,12 +304,3 @@ class PrivSyn(ReleasedModel, Estimator):
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
-
-
-def _schema_of(schema: object) -> Schema | None:
-    """Return a schema, given as such or as the path of its YAML file."""
-    if isinstance(schema, str | PathLike):
-        return read_schema(schema)
-    if schema is None or isinstance(schema, Schema):
-        return schema
-    raise InputError(f"schema must be a Schema or the path of a YAML file; got a {type(schema).__name__}")

@@ -40,6 +40,15 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         raise InputError(f"{path}: {error}") from None
 
 
+def as_schema(schema: object) -> Schema | None:
+    """Return a schema, given as such or as the path of its YAML file."""
+    if isinstance(schema, str | PathLike):
+        return read_schema(schema)
+    if schema is None or isinstance(schema, Schema):
+        return schema
+    raise InputError(f"schema must be a Schema or the path of a YAML file; got a {type(schema).__name__}")
+
+
 def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
     """Write `to_yaml` of the schema to a file; ``read_schema`` gives an equal schema back."""
     with atomic_path(path) as part:
