@@ -185,15 +185,31 @@ class Scores:
         ]
         lines = [
             NOT_PRIVATE,
+            self.verdict,
+            "",
             f"{self.synthetic_rows:,} synthetic rows, {self.real_rows:,} real ones, {self.test_rows:,}"
             f" held out; {len(self.columns)} columns",
             *left_out_line(self.left_out),
+            "",
+            *ABOUT_SCORES,
             *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
+            "",
+            *([ABOUT_WORST] if worst else []),
             *worst,
-            self.verdict,
         ]
         return "\n".join(map(printable, lines))
 
+
+ABOUT_SCORES = (
+    "Each score of the synthetic table stands beside the same score of three other tables. Errors: lower is",
+    "better. Models (AUC, accuracy, F1, R2): higher is better.",
+    "  real: real rows drawn again, which is the best to expect; for a model, trained on real rows",
+    "  held out: real rows that were set aside, compared with the others",
+    "  independent: each column drawn alone; for a model, a guess without the other columns",
+)
+"""What the headers of the table of scores mean."""
+
+ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
 
 HEADLINES = {
     "boosting_auc": ("gradient boosting", "an AUC of"),

@@ -50,7 +50,7 @@ class Accuracy:
 
         ``sigma`` is the standard deviation of the noise in a cell, in rows. ``expected_error`` is the
         expected total variation between the estimate and the private table: the share of rows that would
-        have to move. It includes the effect of constraints on the estimate. It excludes the effects of
+        have to change. It includes the effect of constraints on the estimate. It excludes the effects of
         constraints and of sampling on a synthetic table; `privsyn.report` includes both.
         """
         certainties = self.fitted.certainties

@@ -147,8 +147,9 @@ class Plan:
 
 
 NOTES = (
-    "An error is the share of rows that would have to change. For two columns it assumes a typical",
-    "dependence. Nothing was spent, and no row was read.",
+    "An error is the share of rows that would have to change: a mean over all columns or all pairs, which",
+    "assumes a typical dependence. `evaluate` measures the same, with the chance of drawing rows on top.",
+    "Nothing was spent, and no row was read.",
 )
 
 

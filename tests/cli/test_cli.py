@@ -71,6 +71,12 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     done = run(capsys, "evaluate", "data.csv", "out.csv", "--schema", "schema.yaml", *files_to_write)
     assert (done.code, done.err) == (0, "")
     assert "IT IS NOT PRIVATE" in done.out.splitlines()[0]
+    scores = json.loads(Path("scores.json").read_text())
+    assert done.out.splitlines()[1] == scores["verdict"]
+    legend, table = done.out.split("synthetic         real     held out  independent")
+    for header in ("real: ", "held out: ", "independent: "):
+        assert f"\n  {header}" in legend
+    assert table.index("Where it is worst: ") < table.index("\nworst: ")
     assert json.loads(Path("scores.json").read_text())["target"] == "job"
     assert "Not private." in Path("report.html").read_text()
     assert "\nscores.json: all the numbers" in done.out

@@ -1,5 +1,7 @@
 """A plan says what a run would bring, and no row of the table has a say in it."""
 
+from importlib import resources
+
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -212,3 +214,13 @@ def test_a_plan_says_how_bounds_widen_the_cells():
     assert "which grow with the bounds: up to 1,000 for pay\n" in said(256_000)
     assert "which grow with the bounds: up to 10,000 for pay\n" in said(2_560_000)
     assert "grow with the bounds" not in str(plan(schema=OPEN, epsilon=1.0))
+
+
+def test_plan_report_and_evaluate_define_their_errors_alike():
+    same = "the share of rows that would have to change"
+    pages = resources.files("privsyn.evaluation.report").joinpath("templates")
+    assert same in str(plan(schema=OPEN, epsilon=1.0))
+    for page in ("report.html", "release.html"):
+        text = pages.joinpath(page).read_text(encoding="utf-8")
+        assert same in text
+        assert "have to move" not in text

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, about, replace_errors, safe_repr
 from privsyn.files import check_file
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
 from privsyn.table.schema.schema import Schema
@@ -32,7 +32,7 @@ def import_schema(path: str | PathLike[str]) -> Schema:
     check_file(Path(path))
     with replace_errors(f"{path}: not a text file in UTF-8", UnicodeDecodeError):
         text = Path(path).read_text(encoding="utf-8-sig")
-    with replace_errors(lambda error: f"{path}: {error}", InputError):
+    with about(f"{path}"):
         return from_sdv(parse(text))
 
 
@@ -60,7 +60,7 @@ def from_sdv(plain: Any) -> Schema:
 
 def _column(name: str, settings: Mapping[str, Any], *, is_key: bool) -> Column:
     """Return the column for an sdtype. Unknown and personal ones (address, email) become free text."""
-    with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
+    with about(f"column {name!r}"):
         match "id" if is_key else settings["sdtype"]:
             case "id":
                 found = _NUMBERED.fullmatch(str(settings.get("regex_format")))

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, about, replace_errors
 from privsyn.inference.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
@@ -232,7 +232,7 @@ class Codec:
     def _made(
         self, name: str, maker: IdentifierMaker, n: int, rng: np.random.Generator, start: int
     ) -> pd.Series:
-        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
+        with about(f"column {name!r}"):
             return maker.make(n, rng, start)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
@@ -296,7 +296,7 @@ class Codec:
             return None
         if family(dtype) == "nothing":
             return AllMissingEncoder(dtype)
-        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
+        with about(f"column {name!r}"):
             if isinstance(column, Identifier):
                 return make_maker(column, dtype)
             encoder = choose_encoder(column, dtype)

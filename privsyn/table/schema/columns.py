@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.table.schema.column import Coded, Column, Ordinal
 from privsyn.table.schema.steps import (
@@ -90,19 +90,15 @@ class Categorical(Coded):
 
     def number_of(self, value: Any) -> float:
         """Return the place of a value in the list."""
-        try:
+        with replace_errors(f"{safe_repr(value)} is not one of its values", ValueError):
             return float(cast(Sequence[Hashable], self.values).index(value))
-        except ValueError:
-            raise InputError(f"{safe_repr(value)} is not one of its values") from None
 
     def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
         """Return the place of each listed value in the range."""
         low, high = ends.get("low", -np.inf), ends.get("high", np.inf)
         values: Any = self.values
-        try:
+        with replace_errors("a range needs numbers or dates: list the values", TypeError):
             places = np.flatnonzero([low <= value <= high for value in values]).astype(np.float64)
-        except TypeError:
-            raise InputError("a range needs numbers or dates: list the values") from None
         return places, places
 
     @property

@@ -352,3 +352,12 @@ def test_the_schema_of_adult_is_public():
         41,
         2,
     ]
+
+
+def test_an_error_of_a_schema_names_its_place_and_remembers_no_other_error(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text("columns:\n  age: {kind: numerical, low: 9, high: 1}\n")
+    with pytest.raises(InputError) as refused:
+        read_schema(path)
+    assert str(refused.value).startswith(f"{path}: column 'age': ")
+    assert refused.value.__context__ is None
