@@ -218,6 +218,7 @@ class PrivSyn(ReleasedModel, Estimator):
         noise = noise_source(self.seed, delta)
         reserved = reserved_delta(delta, open_schema)
         person_rho = rho_for(epsilon, delta - reserved, self._accounting(noise))
+        fine = self._method.fine_cells
         discovered = discover(
             open_schema,
             rows,
@@ -226,10 +227,11 @@ class PrivSyn(ReleasedModel, Estimator):
             noise=noise,
             rows_per_unit=self._most_rows,
             report=report,
+            fine=fine,
         )
         person_rho *= 1 - discovered.share
         row_rho = noise.law.of_row(person_rho, self._most_rows)  # k rows cost k^2 times as much, or k times
-        codec = Codec.for_table(discovered.schema, rows.head, fine=self._method.fine_cells)
+        codec = Codec.for_table(discovered.schema, rows.head, fine=fine, heaps=discovered.heaps)
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         facts = PublicFacts(
             target, codec.axes, codec.possible, doubtful=(*open_schema.values, *open_schema.bounds)

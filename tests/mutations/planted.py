@@ -538,9 +538,23 @@ DISCOVERY = (
     bug(
         "the second look at bounds not in the ledger",
         "privsyn/methods/discovery.py",
-        "(*spends, *first_look, *second_look)",
-        "(*spends, *first_look)",
+        "*second_look, *third_look)",
+        "*third_look)",
         "tests/private/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
+    ),
+    bug(
+        "the question on grids not in the ledger",
+        "privsyn/methods/discovery.py",
+        "*second_look, *third_look)",
+        "*second_look)",
+        "tests/table/discovery/test_lattices.py::test_the_ledger_says_what_the_grids_cost",
+    ),
+    bug(
+        "a row on every lattice that holds its number",
+        "privsyn/table/discovery/lattices.py",
+        "return np.bincount(first, minlength=len(listed) + 1).astype(np.int64)",
+        "return np.bincount(first, minlength=len(listed) + 1).cumsum().astype(np.int64)",
+        "tests/table/discovery/test_lattices.py::test_a_row_more_moves_one_count_by_one",
     ),
     bug(
         "cells of a grid that overlap",

@@ -9,7 +9,7 @@ import pytest
 from command import SCHEMA, fill, run
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, plan, read_schema
-from privsyn.methods.discovery import BOUNDS, VALUES
+from privsyn.methods.discovery import BOUNDS, LATTICES, VALUES
 from privsyn.table.encoding.codec import Codec
 
 LETTERS = list("abcdefgh")
@@ -111,7 +111,9 @@ def test_what_is_to_be_found_costs_its_share():
     schema = Schema({"a": Categorical(), "b": Numerical()})
     found = plan(schema=schema, epsilon=1.0, rows=1000)
     assert found.to_find == ("a", "b")
-    assert found.expectations[0].parts["values and bounds"] == pytest.approx(VALUES + BOUNDS)
+    assert found.expectations[0].parts["values, bounds and grids"] == pytest.approx(
+        VALUES + BOUNDS + LATTICES
+    )
     assert "to be found: a, b" in str(found)
 
 

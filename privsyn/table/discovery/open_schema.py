@@ -13,6 +13,7 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
 from privsyn.table.discovery.bounds import BoundsGrid, cluster, extent
+from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.values import by_type, distinct_cells
 from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals, largest_decimal
 from privsyn.table.encoding.codec import Codec
@@ -139,6 +140,15 @@ class OpenSchema:
             if found := cluster(noisy, sigma):
                 bounds[name] = closer[name].span(*found)
         return bounds
+
+    def lattices(self, filled: Schema) -> LatticeQuestion:
+        """Return the question on lattices about the completed schema, in which dates may have times."""
+        dates = [
+            name
+            for name in self.bounds
+            if isinstance(column := self.schema.columns[name], Datetime) and column.unit is None
+        ]
+        return LatticeQuestion.of(filled, self.dtypes, dates)
 
     def count(self, table: pd.DataFrame, grids: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
         """Return the count of rows in each cell of each grid. Private.

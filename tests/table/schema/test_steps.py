@@ -83,7 +83,7 @@ def test_a_time_off_the_grid_is_taken_to_the_nearest_multiple():
 @pytest.mark.parametrize(("column", "dtype", "step"), COLUMNS)
 def test_bins_never_split_a_grid_point(column, dtype, step):
     codec = Codec(Schema({"x": column}), ("x",), (str(dtype) if dtype is not DECIMAL else "object",), True)
-    lows, highs = codec.coders[0].extents
+    lows, highs = codec.encoders[0].extents
     assert np.allclose(lows[1:] - highs[:-1], step, rtol=1e-5)
 
 
