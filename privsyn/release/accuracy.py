@@ -102,7 +102,7 @@ class Accuracy:
         counts of the column alone, and takes each number at the place in its cell where the release draws
         it. ``within_cells`` is how far the mean can move if numbers lie elsewhere in their cells; it is large
         where bounds are far beyond the numbers. Times are cells of the table. A column with ``covered``
-        False is computed from others and was not measured.
+        False follows from others and was not measured.
         """
         return self._ordered.means()
 

@@ -25,6 +25,7 @@ from privsyn.inference.number_intervals import (
 from privsyn.marginals.marginal import Marginal
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
+from privsyn.table.schema.columns import Ordinal
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 UNKNOWN = Interval(nan, nan, nan)
@@ -44,17 +45,16 @@ class OrderedColumns:
         self._encoders = {
             name: coder
             for name, coder in zip(codec.domain, codec.coders, strict=True)
-            if isinstance(coder, OrderedEncoder)
+            if isinstance(coder, OrderedEncoder) and name in codec.names
         }
         self.cells = cache(self._cells)
         self.ranks = cache(self._ranks)
 
     @property
     def names(self) -> list[str]:
-        """The ordered columns in the order of the table; computed columns have no counts."""
+        """The ordered columns in the order of the table; some have no counts of their own."""
         kinds = self._codec.schema.coded
-        computed = set(self._codec.schema.computed)
-        return [n for n in self._codec.names if n in self._encoders or (n in computed and n in kinds)]
+        return [name for name in self._codec.names if isinstance(kinds.get(name), Ordinal)]
 
     def means(self) -> pd.DataFrame:
         """Return one row for each column; see `Accuracy.means`."""
