@@ -70,9 +70,9 @@ ACCOUNTING = (
     ),
     bug(
         "the tighter accounting of Gaussian noise for the published one",
-        "privsyn/synthesizer.py",
-        "return self._method.accounting or noise.law.accounting",
-        "return noise.law.accounting",
+        "privsyn/methods/methods.py",
+        "return self.accounting or law.accounting",
+        "return law.accounting",
         "tests/test_synthesizer.py::test_paper_is_the_published_method_with_its_accounting",
     ),
 )
