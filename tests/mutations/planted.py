@@ -612,6 +612,13 @@ ROWS = (
         "tests/table/io/test_open_table.py::test_a_reader_that_fails_is_not_quoted",
     ),
     bug(
+        "a change of the file noticed only where the rows do not fit in memory",
+        "privsyn/private/rows.py",
+        "        self._check = check\n",
+        "        self._check = lambda: None\n",
+        "tests/test_faults.py::test_a_change_is_refused_until_the_last_question_however_often_rows_are_read",
+    ),
+    bug(
         "a log of how many rows are read",
         "privsyn/table/io/source.py",
         "    rows = batch_rows(len(frame.columns))\n    for start",
@@ -654,9 +661,8 @@ RELEASE = (
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        source = open_table(table, self.schema, unit=self.unit)\n",
-                "        self._table = table\n"
-                "        source = open_table(table, self.schema, unit=self.unit)\n",
+                "        source = open_table(table, schema, unit=self.unit)\n",
+                "        self._table = table\n        source = open_table(table, schema, unit=self.unit)\n",
             ),
         ),
         ("tests/test_synthesizer.py::test_the_private_table_can_be_deleted_after_the_fit",),
