@@ -43,9 +43,9 @@ class OrderedColumns:
     def __init__(self, codec: Codec, fitted: Fitted) -> None:
         self._codec, self._fitted = codec, fitted
         self._encoders = {
-            name: coder
-            for name, coder in zip(codec.domain, codec.encoders, strict=True)
-            if isinstance(coder, OrderedEncoder) and name in codec.names
+            name: encoder
+            for name, encoder in zip(codec.domain, codec.encoders, strict=True)
+            if isinstance(encoder, OrderedEncoder) and name in codec.names
         }
         self.cells = cache(self._cells)
         self.ranks = cache(self._ranks)

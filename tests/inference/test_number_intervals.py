@@ -48,6 +48,18 @@ def test_intervals_of_a_mean_hold_as_often_as_they_say(rows, sigma):
     assert 0.92 < hits / RUNS < 0.98
 
 
+def test_intervals_of_a_mean_hold_with_laplace_noise():
+    rng = np.random.default_rng(5)
+    counts = skewed(rng, 2000)
+    truth, hits = counts[:SIZE] @ POINTS / 2000, 0
+    released = Marginal(ONE, counts)
+    for _ in range(RUNS):
+        answers = np.rint(counts + rng.laplace(0, 10 / np.sqrt(2), counts.shape))
+        found = mean_interval(Measurement(Marginal(ONE, answers), 100.0), released, CELLS)
+        hits += found.low <= truth <= found.high
+    assert 0.92 < hits / RUNS < 0.98
+
+
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.5, 0.75, 0.95])
 def test_intervals_of_a_quantile_hold_at_least_as_often_as_they_say(share):
     """A quantile is in the interval if its cell is, so coarse cells make the interval hold more often."""
