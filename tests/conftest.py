@@ -10,8 +10,10 @@ from jsonschema import Draft202012Validator
 
 from privsyn.private.ledger import Ledger
 
-# A deadline would measure the machine's load, and the time to compile a kernel, not the code.
-settings.register_profile("privsyn", deadline=None)
+# A deadline would measure the machine's load, and the time to compile a kernel, not the code. Every run draws
+# other examples; `make mutations` draws more of them: pytest --hypothesis-profile=thorough.
+settings.register_profile("thorough", deadline=None, max_examples=100)
+settings.register_profile("privsyn", deadline=None, max_examples=30)
 settings.load_profile("privsyn")
 
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
