@@ -32,7 +32,7 @@ from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import read_schema
+from privsyn.table.schema.yaml_file import as_schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
@@ -132,7 +132,7 @@ class PrivSyn(ReleasedModel, Estimator):
         if not isinstance(method, str) or method not in METHODS:
             names = " or ".join(f'"{name}"' for name in METHODS)
             raise InputError(f"method must be {names}; got {safe_repr(method)}")
-        public = _schema_of(schema)
+        public = as_schema(schema)
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
@@ -201,7 +201,7 @@ class PrivSyn(ReleasedModel, Estimator):
             depends on the value of a cell.
         """
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
-        schema = _schema_of(self.schema)
+        schema = as_schema(self.schema)
         source = open_table(table, schema, unit=self.unit)
         rows = self._bounded(source)
         open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
@@ -216,6 +216,7 @@ class PrivSyn(ReleasedModel, Estimator):
         noise = noise_source(self.seed, delta)
         reserved = reserved_delta(delta, open_schema)
         person_rho = rho_for(epsilon, delta - reserved, self._method.accounting_of(noise.law))
+        fine = self._method.fine_cells
         discovered = discover(
             open_schema,
             rows,
@@ -224,16 +225,16 @@ class PrivSyn(ReleasedModel, Estimator):
             noise=noise,
             rows_per_unit=self._most_rows,
             report=report,
+            fine=fine,
         )
         person_rho *= 1 - discovered.share
         row_rho = noise.law.of_row(person_rho, self._most_rows)  # k rows cost k^2 times as much, or k times
-        codec = Codec.for_table(discovered.schema, rows.head, fine=self._method.fine_cells)
+        codec = Codec.for_table(discovered.schema, rows.head, fine=fine, heaps=discovered.heaps)
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         facts = PublicFacts(
             target, codec.axes, codec.possible, doubtful=(*open_schema.values, *open_schema.bounds)
         )
         fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
-        source.require_unchanged()
         ledger = self._ledger((*discovered.spends, *private.spends), noise, source.public_inputs)
         form = rows.form.only(set(codec.names).difference(codec.dropped))
         self.release_ = Release(codec, fitted, ledger, self._method, form)
@@ -279,7 +280,7 @@ class PrivSyn(ReleasedModel, Estimator):
         memory = check_bytes("memory", self.memory)
         walk = rows.walk(codec)
         if rows.near:
-            walk = CachedWalk(walk, np.inf if rows.once else memory / 2)
+            walk = CachedWalk(walk, np.inf if rows.once else memory / 2, rows.require_unchanged)
         return Rows(codec.domain, walk, memory / 4)
 
     def _ledger(self, spends: tuple[Spend, ...], noise: Noise, inputs: tuple[str, ...]) -> Ledger:
@@ -297,12 +298,3 @@ class PrivSyn(ReleasedModel, Estimator):
             unit=self.unit,
             rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
         )
-
-
-def _schema_of(schema: object) -> Schema | None:
-    """Return a schema, given as such or as the path of its YAML file."""
-    if isinstance(schema, str | PathLike):
-        return read_schema(schema)
-    if schema is None or isinstance(schema, Schema):
-        return schema
-    raise InputError(f"schema must be a Schema or the path of a YAML file; got a {type(schema).__name__}")

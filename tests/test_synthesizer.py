@@ -22,7 +22,7 @@ from strategies import tables
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
 from privsyn.marginals.domain import Records
-from privsyn.private import measure
+from privsyn.private import discovery, measure
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import NOT_PRIVATE
 
@@ -336,6 +336,7 @@ def test_the_exact_row_count_is_never_used(method, monkeypatch):
         return 30 + 40 * (np.arange(exact.size) % 4).reshape(exact.shape)
 
     monkeypatch.setattr(measure, "release", paint)
+    monkeypatch.setattr(discovery, "release", paint)
     same_release(fitted(method, seed=1), fitted(method, seed=1, table=people(1733, seed=9)))
 
 

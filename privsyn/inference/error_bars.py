@@ -49,7 +49,7 @@ class Certainty:
         Precision-weighted mean of all measurements of this table.
     error : float
         Expected total variation between the released counts and the true ones: the share of records that
-        would have to move.
+        would have to change.
     """  # style: allow
 
     measured: Measurement

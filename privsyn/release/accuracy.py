@@ -13,6 +13,7 @@ from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.coarse import join
 from privsyn.marginals.types import Codes
+from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels
 
@@ -21,8 +22,9 @@ from privsyn.table.encoding.labels import labels
 class Accuracy:
     """Expected errors of a release against the private table, and confidence intervals for its counts.
 
-    They cover the one-way table of every column, and every measured table of two or more columns. They do not
-    include the sampling error of a synthetic table.
+    They cover the one-way table of every column, every measured table of two or more columns, and means,
+    quantiles and correlations of ordered columns. They do not include the sampling error of a synthetic
+    table.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ class Accuracy:
 
         ``sigma`` is the standard deviation of the noise in a cell, in rows. ``expected_error`` is the
         expected total variation between the estimate and the private table: the share of rows that would
-        have to move. It includes the effect of constraints on the estimate. It excludes the effects of
+        have to change. It includes the effect of constraints on the estimate. It excludes the effects of
         constraints and of sampling on a synthetic table; `privsyn.report` includes both.
         """
         certainties = self.fitted.certainties
@@ -95,6 +97,41 @@ class Accuracy:
                 return self._counts(certainty, np.asarray(estimate.counts))
         names = ", ".join(map(safe_repr, columns)) or "no column"
         raise InputError(f"no table of {names} was measured: see accuracy_.tables for the measured ones")
+
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        """One row for each ordered column: the estimated mean, and a 95 % interval.
+
+        The interval covers the mean of the private numbers, clipped to the bounds. It comes from the noisy
+        counts of the column alone, and takes each number at the place in its cell where the release draws
+        it. ``within_cells`` is how far the mean can move if numbers lie elsewhere in their cells; it is large
+        where bounds are far beyond the numbers. Times are cells of the table. A column with ``covered``
+        False follows from others and was not measured.
+        """
+        return self._ordered.means()
+
+    @cached_property
+    def quantiles(self) -> pd.DataFrame:
+        """One row for each ordered column and quantile: the share, the estimate, and a 95 % interval.
+
+        The interval ends where cells end. It contains the quantile of the private numbers, clipped to the
+        bounds, with a probability of at least 0.95, for every private table.
+        """
+        return self._ordered.quantiles()
+
+    @cached_property
+    def correlations(self) -> pd.DataFrame:
+        """One row for each pair of ordered columns: Spearman's correlation, and a 95 % interval.
+
+        The interval comes from the noisy counts of this pair alone. It assumes that inside the groups in
+        which the pair was counted, dependence is that of a Gaussian copula. The finer the groups, the less
+        this matters. A pair with ``covered`` False was not measured, or a constraint links both columns.
+        """
+        return self._ordered.correlations()
+
+    @cached_property
+    def _ordered(self) -> OrderedColumns:
+        return OrderedColumns(self.codec, self.learnt)
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
         words = [self._labels[name] for name in certainty.attributes]

@@ -67,7 +67,7 @@ def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float, p
         split = split.without_scores()
     first, second = split.first_look + split.one_ways, split.pairs + split.second_look
     spent = {
-        "values and bounds": finding * rho,
+        "values, bounds and grids": finding * rho,
         "one-ways": first,
         "scores": split.departures + split.scores,
         "pairs and bigger tables": second,

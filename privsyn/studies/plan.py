@@ -22,6 +22,7 @@ from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, least_share, reserv
 from privsyn.private.accounting import rho_for
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 from privsyn.studies.expectation import Expectation, expect
+from privsyn.studies.plan_notes import notes
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
@@ -59,9 +60,10 @@ class Plan:
     untyped : bool
         Whether the table is a file without types, and there is no schema.
     expectations : tuple of Expectation
-    advice : str
-        How the other law of noise compares at this epsilon: delta 0 if delta is above 0, and `USUAL_DELTA` if
-        it is 0. Empty if there is nothing to gain.
+    given : bool
+        Whether the caller gave the number of rows.
+    notes : tuple of str
+        Sentences on the bounds and the target.
     """
 
     epsilon: float
@@ -71,11 +73,13 @@ class Plan:
     to_find: tuple[str, ...]
     untyped: bool
     expectations: tuple[Expectation, ...]
-    advice: str = ""
+    given: bool = False
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         all_rows = self.expectations
-        lines = [("rows of the table, as given", [f"{e.rows:,}" for e in all_rows])]
+        title = "rows of the table, as given" if self.given else "if the table has this many rows"
+        lines = [(title, [f"{e.rows:,}" for e in all_rows])]
         for part in all_rows[0].parts:
             lines.append((f"budget for {part}", [f"{e.parts[part]:.1%}" for e in all_rows]))
         lines.append(("noise in a count of one column", [f"{e.count_noise:,.1f}" for e in all_rows]))
@@ -93,7 +97,6 @@ class Plan:
             f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}; the largest: "
             + ", ".join(f"{name} ({size:,})" for name, size in largest),
         ]
-        head += [self.advice] if self.advice else []
         if self.to_find:
             head.append(
                 f"values or bounds to be found: {', '.join(self.to_find)}"
@@ -104,13 +107,15 @@ class Plan:
                 "which columns hold numbers is not known before the file is read:"
                 f" to find their bounds takes another {BOUNDS:.0%} or {BOUNDS + CLOSER_BOUNDS:.0%}"
             )
+        head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
         return "\n".join(map(printable, [*head, "", *table, "", *NOTES]))
 
 
 NOTES = (
-    "An error is the share of rows that would have to change. For two columns it assumes a typical",
-    "dependence. Nothing was spent, and no row was read.",
+    "An error is the share of rows that would have to change: a mean over all columns or all pairs, which",
+    "assumes a typical dependence. `evaluate` measures the same, with the chance of drawing rows on top.",
+    "Nothing was spent, and no row was read.",
 )
 
 
@@ -183,22 +188,25 @@ def plan(
     to_find = (*open_schema.values, *open_schema.bounds)
     other = () if open_schema.values else expected(0.0 if delta else USUAL_DELTA)[1]
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    advice = _advice(delta, expectations, other)
-    return Plan(epsilon, delta, rho, sizes, to_find, text and schema is None, expectations, advice)
+    untyped = text and schema is None
+    said = (*_advice(delta, expectations, other), *notes(open_schema.schema, target))
+    return Plan(epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said)
 
 
-def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]) -> str:
+def _advice(
+    delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]
+) -> tuple[str, ...]:
     """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
     gaussian, pure = (planned, other) if delta else (other, planned)
     if not other:
-        return ""
+        return ()
     if all(p.error <= g.error for p, g in zip(pure, gaussian, strict=True)):
         than = f"delta {delta or USUAL_DELTA:g}"
-        return f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon"
+        return (f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon",)
     if delta:
-        return ""
+        return ()
     errors = ", ".join(f"{_error(g.error)} ({g.rows:,} rows)" for g in gaussian)
-    return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}"
+    return (f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}",)
 
 
 def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema]:

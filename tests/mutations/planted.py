@@ -336,7 +336,7 @@ PERSONS = (
         "privsyn/synthesizer.py",
         "noise.law.of_row(person_rho, self._most_rows)",
         "person_rho / self._most_rows",
-        "tests/table/io/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
+        "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     Bug(
         "the rows of a person bounded after they were counted",
@@ -352,7 +352,7 @@ PERSONS = (
                 "        self._bounded(source)\n        self.release_ = Release(",
             ),
         ),
-        ("tests/table/io/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
+        ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
     ),
     bug(
         "a row more of each person than is accounted for",
@@ -373,7 +373,7 @@ PERSONS = (
         "privsyn/synthesizer.py",
         "bits: Bits = os_entropy",
         "bits: Bits = seeded_bits(np.random.default_rng(0))",
-        "tests/table/io/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
+        "tests/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
     ),
     bug(
         "the rows of a person chosen, and others counted",
@@ -416,7 +416,7 @@ PERSONS = (
         "    rows = len(persons)\n",
         "    rows = len(persons)\n"
         "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n",
-        "tests/table/io/test_unit.py::test_rows_without_an_identifier_are_not_counted",
+        "tests/test_unit.py::test_rows_without_an_identifier_are_not_counted",
     ),
 )
 
@@ -538,9 +538,23 @@ DISCOVERY = (
     bug(
         "the second look at bounds not in the ledger",
         "privsyn/methods/discovery.py",
-        "(*spends, *first_look, *second_look)",
-        "(*spends, *first_look)",
+        "*second_look, *third_look)",
+        "*third_look)",
         "tests/private/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
+    ),
+    bug(
+        "the question on grids not in the ledger",
+        "privsyn/methods/discovery.py",
+        "*second_look, *third_look)",
+        "*second_look)",
+        "tests/table/discovery/test_lattices.py::test_the_ledger_says_what_the_grids_cost",
+    ),
+    bug(
+        "a row on every lattice that holds its number",
+        "privsyn/table/discovery/lattices.py",
+        "return np.bincount(first, minlength=len(listed) + 1).astype(np.int64)",
+        "return np.bincount(first, minlength=len(listed) + 1).cumsum().astype(np.int64)",
+        "tests/table/discovery/test_lattices.py::test_a_row_more_moves_one_count_by_one",
     ),
     bug(
         "cells of a grid that overlap",

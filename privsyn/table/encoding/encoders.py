@@ -219,15 +219,14 @@ class OrderedEncoder(Encoder):
     def fits(self, cells: pd.Series) -> Mask:
         """Return which cells lie within the bounds."""
         read = self.read(cells)
-        slack = 0.0 if self.grid.decimals is None else 0.25 / self.grid.scale  # a float32 of 0.1 is above 0.1
+        # A float32 of 0.1 is above 0.1.
+        slack = 0.0 if self.grid.decimals is None else 0.25 * 10.0 ** (-self.grid.decimals)
         return (read >= self.grid.low - slack) & (read <= self.grid.high + slack)
 
 
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(OrderedEncoder):
-    """Encodes numbers within bounds; a column of objects may hold Python decimals."""
-
-    decimal: bool = False
+    """Encodes numbers within bounds."""
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the cells as float64."""
@@ -243,18 +242,13 @@ class NumericalEncoder(OrderedEncoder):
         drawn = pd.Series(numbers)
         if family(self.dtype) == "decimal":
             return self._decimals(drawn, missing)
-        if self.decimal:
-            return pd.Series([Decimal(text) for text in self._texts(drawn)], dtype=object).mask(missing)
         whole = self.grid.decimals == 0 and family(self.dtype) in ("integer", "object")
         return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing)
 
     def _decimals(self, drawn: pd.Series, missing: Mask) -> pd.Series:
         """Return Arrow decimals, rounded first to those of the grid, or all digits of a float would show."""
-        exact = pa.array([Decimal(text) for text in self._texts(drawn)], self.dtype.pyarrow_dtype)
+        decimals = self.grid.decimals
+        texts = [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]
+        exact = pa.array(map(Decimal, texts), self.dtype.pyarrow_dtype)
         cells = pc.if_else(pa.array(missing), pa.scalar(None, exact.type), exact)
         return pd.Series(pd.array(cells, dtype=self.dtype))
-
-    def _texts(self, drawn: pd.Series) -> list[str]:
-        """Return the numbers as text with the decimals of the grid."""
-        decimals = self.grid.decimals
-        return [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]
