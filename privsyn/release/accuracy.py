@@ -131,7 +131,7 @@ class Accuracy:
 
     @cached_property
     def _ordered(self) -> OrderedColumns:
-        return OrderedColumns(self.codec, self.learnt)
+        return OrderedColumns(self.codec, self.fitted)
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
         words = [self._labels[name] for name in certainty.attributes]

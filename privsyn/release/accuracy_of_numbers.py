@@ -37,14 +37,14 @@ class OrderedColumns:
     Parameters
     ----------
     codec : Codec
-    learnt : Fitted
+    fitted : Fitted
     """
 
-    def __init__(self, codec: Codec, learnt: Fitted) -> None:
-        self._codec, self._learnt = codec, learnt
+    def __init__(self, codec: Codec, fitted: Fitted) -> None:
+        self._codec, self._fitted = codec, fitted
         self._encoders = {
             name: coder
-            for name, coder in zip(codec.domain, codec.coders, strict=True)
+            for name, coder in zip(codec.domain, codec.encoders, strict=True)
             if isinstance(coder, OrderedEncoder) and name in codec.names
         }
         self.cells = cache(self._cells)
@@ -63,7 +63,7 @@ class OrderedColumns:
             found, away = UNKNOWN, nan
             if name in self._encoders:
                 certainty, released = self._one_way(name)
-                found = mean_interval(certainty.heard, released, self.cells(name))
+                found = mean_interval(certainty.measured, released, self.cells(name))
                 away = within_cells(released, self.cells(name))
             rows.append({"column": name, **self._shown(name, found), "within_cells": away})
         return _frame(rows, ["column", "estimate", "low", "high", "within_cells", "covered"])
@@ -76,7 +76,7 @@ class OrderedColumns:
                 found = UNKNOWN
                 if name in self._encoders:
                     certainty, released = self._one_way(name)
-                    found = quantile_interval(certainty.heard, released, self.cells(name), share)
+                    found = quantile_interval(certainty.measured, released, self.cells(name), share)
                 rows.append({"column": name, "share": share, **self._shown(name, found)})
         return _frame(rows, ["column", "share", "estimate", "low", "high", "covered"])
 
@@ -90,26 +90,26 @@ class OrderedColumns:
             if frozenset(pair) in measured:
                 certainty, released = measured[frozenset(pair)]
                 a, b = (self.ranks(name) for name in certainty.attributes)
-                found = correlation_interval(certainty.heard, released, (a, b))
+                found = correlation_interval(certainty.measured, released, (a, b))
                 if any(set(pair) <= columns for columns in tied):
                     found = Interval(found.estimate, nan, nan)
             rows.append({"columns": pair, **vars(found), "covered": not np.isnan(found.low)})
         return _frame(rows, ["columns", "estimate", "low", "high", "covered"])
 
     def _pairs(self) -> Iterator[tuple[Certainty, Marginal]]:
-        first = len(self._learnt.one_ways)
-        for certainty, table in zip(self._learnt.certainties[first:], self._learnt.marginals, strict=True):
+        first = len(self._fitted.one_ways)
+        for certainty, table in zip(self._fitted.certainties[first:], self._fitted.marginals, strict=True):
             if len(table.attributes) == 2 and set(table.attributes) <= self._encoders.keys():
                 yield certainty, table
 
     def _one_way(self, name: str) -> tuple[Certainty, Marginal]:
         place = self._codec.domain.names.index(name)
-        return self._learnt.certainties[place], self._learnt.one_ways[place]
+        return self._fitted.certainties[place], self._fitted.one_ways[place]
 
     def _merged(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the merged code and the share of each ordered code."""
         place, size = self._codec.domain.names.index(name), self._encoders[name].size
-        merging = self._learnt.merging
+        merging = self._fitted.merging
         return merging.groups[place][:size], merging.shares[place][:size]
 
     def _cells(self, name: str) -> NumberedCells:
@@ -125,7 +125,7 @@ class OrderedColumns:
         group, share = self._merged(name)
         counts = self._one_way(name)[1].counts[group] * share
         place = self._codec.domain.names.index(name)
-        domain = self._learnt.merging.original.project((name,))
+        domain = self._fitted.merging.original.project((name,))
         fine = np.zeros(self._codec.domain.sizes[place])
         fine[: len(counts)] = counts
         return Ranks.of(Marginal(domain, fine), group)
@@ -136,7 +136,7 @@ class OrderedColumns:
         values: dict[str, Any] = vars(found)
         if encoder is not None and not isinstance(encoder, NumericalEncoder):
             numbers = np.array([np.rint(found.estimate), np.floor(found.low), np.ceil(found.high)])
-            values = dict(zip(values, encoder.cells(numbers, np.zeros(3, np.bool_)), strict=True))
+            values = dict(zip(values, encoder.decode(numbers, np.zeros(3, np.bool_)), strict=True))
         return {**values, "covered": encoder is not None}
 
 

@@ -64,6 +64,9 @@ class Plan:
         Whether the caller gave the number of rows.
     notes : tuple of str
         Sentences on the bounds and the target.
+    advice : str
+        How the other law of noise compares at this epsilon: delta 0 if delta is above 0, and `USUAL_DELTA` if
+        it is 0. Empty if there is nothing to gain.
     """
 
     epsilon: float
@@ -75,6 +78,7 @@ class Plan:
     expectations: tuple[Expectation, ...]
     given: bool = False
     notes: tuple[str, ...] = ()
+    advice: str = ""
 
     def __str__(self) -> str:
         all_rows = self.expectations
@@ -97,6 +101,7 @@ class Plan:
             f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}; the largest: "
             + ", ".join(f"{name} ({size:,})" for name, size in largest),
         ]
+        head += [self.advice] if self.advice else []
         if self.to_find:
             head.append(
                 f"values or bounds to be found: {', '.join(self.to_find)}"
@@ -188,25 +193,23 @@ def plan(
     to_find = (*open_schema.values, *open_schema.bounds)
     other = () if open_schema.values else expected(0.0 if delta else USUAL_DELTA)[1]
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    untyped = text and schema is None
-    said = (*_advice(delta, expectations, other), *notes(open_schema.schema, target))
-    return Plan(epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said)
+    untyped, said = text and schema is None, notes(open_schema.schema, target)
+    advice = _advice(delta, expectations, other)
+    return Plan(epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said, advice)
 
 
-def _advice(
-    delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]
-) -> tuple[str, ...]:
+def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]) -> str:
     """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
     gaussian, pure = (planned, other) if delta else (other, planned)
     if not other:
-        return ()
+        return ""
     if all(p.error <= g.error for p, g in zip(pure, gaussian, strict=True)):
         than = f"delta {delta or USUAL_DELTA:g}"
-        return (f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon",)
+        return f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon"
     if delta:
-        return ()
+        return ""
     errors = ", ".join(f"{_error(g.error)} ({g.rows:,} rows)" for g in gaussian)
-    return (f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}",)
+    return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}"
 
 
 def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema]:
