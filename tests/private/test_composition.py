@@ -16,8 +16,8 @@ from privsyn.private.ledger import Ledger
 
 SETS = 1000
 CLOSE = 1e-3
-FEW, FINE = 15, 2e-4  # of the sets are compared from above too, on a finer grid
-STEP = 2e-3  # of the independent accountant's grid of losses
+FEW, FINE = 15, 2e-4  # of the sets are compared on a finer grid too
+STEP = 4e-3  # of the independent accountant's grid of losses
 
 
 def release(epsilon, delta=0.0, *, accounting=None, unit=None, private=True):
@@ -52,16 +52,16 @@ def accountant(releases, delta, *, pessimistic, step=STEP):
     return whole.get_epsilon_for_delta(delta)
 
 
-def test_a_thousand_random_sets_are_never_below_an_independent_accountant_nor_above_its_upper_bound():
+def test_a_thousand_random_sets_lie_between_the_bounds_of_an_independent_accountant():
     rng = np.random.default_rng(1)
     for number in range(SETS):
         releases, delta = random_set(rng)
         joint = Ledger.compose(releases, delta)
         exact = by_theorem(joint)["exact"]
         assert exact >= accountant(releases, delta, pessimistic=False) - 1e-12
+        assert exact <= accountant(releases, delta, pessimistic=True) + 1e-9
         if number < FEW:
-            assert exact <= accountant(releases, delta, pessimistic=True, step=FINE) + CLOSE
-            assert exact >= accountant(releases, delta, pessimistic=True, step=FINE) - CLOSE
+            assert abs(exact - accountant(releases, delta, pessimistic=True, step=FINE)) < CLOSE
         assert joint.epsilon <= exact
         assert exact <= min(by_theorem(joint)[theorem] for theorem in ("sequential", "optimal")) + 1e-9
 
