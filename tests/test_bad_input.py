@@ -219,7 +219,7 @@ ODD_PARQUET = (
     ("columns of nothing", parquet("odd.parquet", **{name: [None, None] for name in COLUMNS})),
     (
         "cells that are lists",
-        parquet("odd.parquet", age=[[1]], job=[["clerk"]], pay=[{"a": 1.0}], start=[b"x"]),
+        parquet("odd.parquet", age=[[1]], job=[["clerk"]], pay=[{"a": 1.0}], start=[["x"]]),
     ),
 )
 ODD = (

@@ -126,6 +126,7 @@ def _show(
         show_identifiers,
         show_nothing_found,
         show_privacy,
+        show_public_inputs,
         show_public_report,
     )
     from privsyn.table.encoding.identifiers import called_identifiers
@@ -144,6 +145,7 @@ def _show(
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_nothing_found(public, schema)
     show_privacy(fitted.ledger_)
+    show_public_inputs(fitted.ledger_)
 
 
 def _compare(

@@ -60,6 +60,22 @@ def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
 
 
 @njit(cache=True)
+def errors(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
+    """Return each table's expected error at each budget: float64 of shape (tables, budgets).
+
+    The parameters are those of `slopes`.
+    """
+    left = np.zeros((len(ends), len(rhos)))
+    start = 0
+    for t in range(len(ends)):
+        for c in range(start, ends[t]):
+            for r in range(len(rhos)):
+                left[t, r] += np.sqrt(variances[c] / (1 + 2 * rhos[r] * variances[c]))
+        start = ends[t]
+    return np.sqrt(2 / np.pi) * left
+
+
+@njit(cache=True)
 def smooth_errors(
     axes: Ints,
     scales: Floats,

@@ -12,6 +12,7 @@ DenseMarg (`methods.paper.dense_marg`) is the published rule.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -19,19 +20,29 @@ import numpy as np
 from privsyn.inference import _kernels
 from privsyn.marginals.types import Floats
 
+RhoOf = Callable[[Floats], Floats]
+"""From costs to the rho of Gaussian noise with the same variance."""
+
 STEPS: Floats = np.concatenate(
     [[0.0], np.logspace(-6, 0, 73)]
 )  # shares of the budget at which slopes are tabulated
 HALVINGS = 100  # bisection steps for the common slope
 
 
-def slopes_of(variances: list[Floats], rho: float) -> Floats:
-    """Return how fast the errors of tables fall at each of the `STEPS`, from their cells' prior variances."""
+def slopes_of(variances: list[Floats], rho: float, rho_of: RhoOf | None = None) -> Floats:
+    """Return how fast the errors of tables fall at each of the `STEPS`, from their cells' prior variances.
+
+    With `rho_of`, the budget is not in zCDP: this function converts costs to the rho of Gaussian noise with
+    the same variance. The errors need not be convex in such a cost. Then the slopes are those of their convex
+    hull, so a table gets at least the cost at which it is worth measuring, or nothing.
+    """
     if not variances:
         return np.zeros((0, len(STEPS)))
     cells = np.concatenate([table.ravel() for table in variances])
     ends = np.cumsum([table.size for table in variances])
-    return _kernels.slopes(cells, ends, rho * STEPS)
+    if rho_of is None:
+        return _kernels.slopes(cells, ends, rho * STEPS)
+    return slopes_along(_kernels.errors(cells, ends, rho_of(rho * STEPS)), rho)
 
 
 def slopes_along(errors: Floats, rho: float) -> Floats:
@@ -60,7 +71,7 @@ def _fall(curve: Floats, start: int, end: int) -> float:
     return float((curve[start] - curve[end]) / (STEPS[end] - STEPS[start]))
 
 
-def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Floats:
+def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps: bool = False) -> Floats:
     """Split `rho` over tables so that all have the same weighted slope.
 
     Parameters
@@ -71,6 +82,9 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Flo
         Total budget, in zCDP.
     weights : array of shape (tables,), optional
         Weight of an error in each table. Default: equal.
+    jumps : bool
+        Whether gains may be constant over several steps. Tables that are alike then get the budget of the
+        last of these steps one after another, as long as it lasts.
 
     Returns
     -------
@@ -97,7 +111,17 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Flo
         else:
             high = middle
     budgets = _budgets(gains, high, rho)  # not `low`: at slope 0 even a certain table would take all
+    if jumps:
+        budgets = _filled(budgets, _budgets(gains, low, rho), rho)
     return budgets * (rho / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), rho / len(gains))
+
+
+def _filled(budgets: Floats, more: Floats, rho: float) -> Floats:
+    """Return the budgets after giving `more`, table after table, to those where it differs and still fits."""
+    for table in np.flatnonzero(more > budgets):
+        if budgets.sum() - budgets[table] + more[table] <= rho:
+            budgets[table] = more[table]
+    return budgets
 
 
 def _budgets(gains: Floats, slope: float, rho: float) -> Floats:

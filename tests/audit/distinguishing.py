@@ -33,6 +33,7 @@ from privsyn.methods import discovery as discovering
 from privsyn.methods.discovery import discover
 from privsyn.private import discovery, measure
 from privsyn.private.discovery import count_cells
+from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
 from privsyn.table.io.open_table import open_table
@@ -68,6 +69,8 @@ class Round:
 
 class Silence:
     """No noise: marks the twin, whose exact answers the attacker works out alone."""
+
+    law = GAUSSIAN
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,12 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     done = run(capsys, "evaluate", "data.csv", "out.csv", "--schema", "schema.yaml", *files_to_write)
     assert (done.code, done.err) == (0, "")
     assert "IT IS NOT PRIVATE" in done.out.splitlines()[0]
+    scores = json.loads(Path("scores.json").read_text())
+    assert done.out.splitlines()[1] == scores["verdict"]
+    legend, table = done.out.split("synthetic         real     held out  independent")
+    for header in ("real: ", "held out: ", "independent: "):
+        assert f"\n  {header}" in legend
+    assert table.index("Where it is worst: ") < table.index("\nworst: ")
     assert json.loads(Path("scores.json").read_text())["target"] == "job"
     assert "Not private." in Path("report.html").read_text()
     assert "\nscores.json: all the numbers" in done.out
@@ -164,8 +170,12 @@ def test_without_a_seed_two_runs_differ(folder, capsys):
     assert Path("out.csv").read_bytes() != once
 
 
-def test_what_was_taken_as_public_of_the_file_is_said(folder, capsys):
-    done = run(capsys, *SYNTH, "--ledger", "ledger.json")
+def test_what_was_taken_as_public_of_the_file_is_said_once_by_the_run_that_reads_it(folder, capsys):
+    done = run(capsys, *SYNTH, "--ledger", "ledger.json", "--model", "m.privsyn")
+    for later in (("sample", "m.privsyn", "more.csv"), ("report", "m.privsyn", "page.html")):
+        said = run(capsys, *later).out
+        assert "privacy: epsilon 1" in said
+        assert "taken as public" not in said
     (said,) = (line for line in done.out.splitlines() if line.startswith("taken as public: "))
     assert "well-formed CSV" in said
     assert (

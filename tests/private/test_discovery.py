@@ -25,6 +25,7 @@ from privsyn.private.discovery import (
     summary,
     threshold,
 )
+from privsyn.private.laws import GAUSSIAN
 from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.table.discovery.bounds import BoundsGrid, extent
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -36,7 +37,7 @@ TINY = 1e-9  # chance that a right program fails a randomised test
 class Recorder:
     """Noise of nothing, which keeps the exact answers it is added to."""
 
-    name, private, accounting = "none", False, "gaussian"
+    name, private, law = "none", False, GAUSSIAN
 
     def draw(self, sigma, size):
         return np.zeros(size, np.int64)

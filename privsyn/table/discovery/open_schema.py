@@ -13,13 +13,14 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
 from privsyn.table.discovery.bounds import BoundsGrid, cluster, extent
+from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.values import by_type, distinct_cells
 from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals, largest_decimal
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.identifiers import with_identifiers
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.derived import add_declared
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
@@ -140,6 +141,15 @@ class OpenSchema:
                 bounds[name] = closer[name].span(*found)
         return bounds
 
+    def lattices(self, filled: Schema) -> LatticeQuestion:
+        """Return the question on lattices about the completed schema, in which dates may have times."""
+        dates = [
+            name
+            for name in self.bounds
+            if isinstance(column := self.schema.columns[name], Datetime) and column.unit is None
+        ]
+        return LatticeQuestion.of(filled, self.dtypes, dates)
+
     def count(self, table: pd.DataFrame, grids: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
         """Return the count of rows in each cell of each grid. Private.
 
@@ -216,6 +226,8 @@ def column_of(dtype: Dtype) -> Column:
             return Time()
         case "duration":
             return Duration()
+        case "binary":
+            return Text()
         case _:
             return Categorical()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privsyn.table.drafting.draft import draft_schema, is_csv, is_short
+from privsyn.table.drafting.draft import draft_schema, draft_with_wide, is_csv, is_short
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.schema.time_columns import Datetime, Duration
 from privsyn.table.schema.yaml_file import to_yaml
@@ -32,17 +32,28 @@ _IDENTIFIER = (
     "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
 )
 
+_WIDE = (
+    "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"
+    " that anybody may know, and clip the rest."
+)
+
 MANY_NUMBERS = 5
 """Numbers in a list. A list this long may show the value of a single row."""
 
 
 def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> str:
     """Return the draft as the text of a schema file, with comments for its reviewer."""
-    draft = draft_schema(table, unit=unit, read=read)
+    if read:
+        draft, wide = draft_with_wide(table, unit)
+    else:
+        draft, wide = draft_schema(table, unit=unit, read=False), ()
     header = READ if read else UNREAD + (NO_TYPES if is_csv(table) else "")
     header += MARKS_READ if draft.missing else ""
     remark = _read if read else _unread
-    notes = {name: remark(column) for name, column in draft.columns.items()}
+    notes = {
+        name: " ".join(filter(None, (remark(column), _WIDE if name in wide else "")))
+        for name, column in draft.columns.items()
+    }
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, about, replace_errors
 from privsyn.inference.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
@@ -28,6 +28,7 @@ from privsyn.table.encoding.encoders import (
     missing_cells,
 )
 from privsyn.table.encoding.grid import FINE
+from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
@@ -62,6 +63,8 @@ class Codec:
     fine : bool
         Encode numbers and times in many fine cells, which released counts later join to at most `bins` groups
         (see `axes`). Default: `bins` equal intervals.
+    heaps : mapping of a column to the heaps of its numbers, optional
+        Released. Only `decode` uses them.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Codec:
     names: tuple[str, ...]
     dtypes: tuple[str, ...]
     fine: bool = False
+    heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     domain: Domain = field(init=False, repr=False, compare=False)
     _encoders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
     _makers: dict[str, IdentifierMaker] = field(init=False, repr=False, compare=False)
@@ -121,17 +125,17 @@ class Codec:
         return tuple(self._encoders[name] for name in self.domain)
 
     @classmethod
-    def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
+    def for_table(
+        cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False, heaps: Mapping[str, Heaps] = NO_HEAPS
+    ) -> Codec:
         """Return the codec of a table. This reads its column names and dtypes, but no row."""
-        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine)
+        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine, heaps)
 
     @property
     def axes(self) -> dict[str, Axis]:
-        """The widths of the cells of each fine column. Public."""
+        """The widths of the cells of each fine column. Public, or from released heaps."""
         return {
-            name: Axis(
-                np.diff(encoder.grid.edges).astype(np.float64), cast(Ordinal, self.schema.columns[name]).bins
-            )
+            name: Axis(encoder.grid.widths, cast(Ordinal, self.schema.columns[name]).bins)
             for name in self.domain
             if self.fine and isinstance(encoder := self._encoders[name], OrderedEncoder)
         }
@@ -182,9 +186,9 @@ class Codec:
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
         numbers = {}
         for name, of_column in codes.items():
-            missing = of_column == self._encoders[name].size
-            drawn = self._encoders[name].draw(np.where(missing, 0, of_column), rng)
-            numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
+            present = of_column != self._encoders[name].size
+            numbers[name] = np.full(len(of_column), np.nan)
+            numbers[name][present] = self._encoders[name].draw(of_column[present], rng)
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
             self._rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
@@ -228,7 +232,7 @@ class Codec:
     def _made(
         self, name: str, maker: IdentifierMaker, n: int, rng: np.random.Generator, start: int
     ) -> pd.Series:
-        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
+        with about(f"column {name!r}"):
             return maker.make(n, rng, start)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
@@ -274,13 +278,15 @@ class Codec:
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine}
+        more = {"heaps": heaps_to_plain(self.heaps)} if self.heaps else {}
+        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, **more}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
-        dtypes = plain["dtypes"]
-        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]))
+        dtypes, fine = plain["dtypes"], bool(plain["fine"])
+        heaps = heaps_from_plain(plain.get("heaps", {}))
+        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), fine, heaps)
 
     def _column(self, name: str, text: str) -> Encoder | IdentifierMaker | None:
         """Return the encoder or identifier maker of a column; None if the column is left out."""
@@ -290,10 +296,11 @@ class Codec:
             return None
         if family(dtype) == "nothing":
             return AllMissingEncoder(dtype)
-        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
+        with about(f"column {name!r}"):
             if isinstance(column, Identifier):
                 return make_maker(column, dtype)
             encoder = choose_encoder(column, dtype)
             if self.fine and isinstance(encoder, OrderedEncoder) and name not in self.schema.computed:
-                return replace(encoder, grid=encoder.grid.fine(max(FINE, column.bins)))
+                grid = replace(encoder.grid, heaps=self.heaps.get(name, ()))
+                return replace(encoder, grid=grid.fine(max(FINE, column.bins)))
             return encoder

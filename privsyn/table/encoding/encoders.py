@@ -219,7 +219,8 @@ class OrderedEncoder(Encoder):
     def fits(self, cells: pd.Series) -> Mask:
         """Return which cells lie within the bounds."""
         read = self.read(cells)
-        slack = 0.0 if self.grid.decimals is None else 0.25 / self.grid.scale  # a float32 of 0.1 is above 0.1
+        # A float32 of 0.1 is above 0.1.
+        slack = 0.0 if self.grid.decimals is None else 0.25 * 10.0 ** (-self.grid.decimals)
         return (read >= self.grid.low - slack) & (read <= self.grid.high + slack)
 
 

@@ -12,8 +12,9 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import replace_errors
+from privsyn.table.encoding.dtypes import number_type
 from privsyn.table.io.arrow import INDEX, public_schema
-from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.columns import Categorical, Column, Identifier
 from privsyn.table.schema.schema import Schema
 
 
@@ -78,7 +79,7 @@ class OutputType:
                 continue
             field = self.types.field(name)
             nullable = field.nullable or getattr(schema.columns[name], "nullable", False)
-            columns.append(_as_type(frame[name], field.type))
+            columns.append(_as_type(frame[name], _type_of(schema.columns[name], field.type, frame[name])))
             fields.append(pa.field(name, columns[-1].type, nullable))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
@@ -119,6 +120,13 @@ def _is_bare(kind: pa.DataType) -> bool:
         return _is_bare(kind.value_type)
     other = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # values have any length
     return not (other or isinstance(kind, pa.BaseExtensionType))
+
+
+def _type_of(column: Column, kind: pa.DataType, cells: pd.Series) -> pa.DataType:
+    """Return the type of a synthetic column: its own, except that a narrow type of identifiers is widened."""
+    if isinstance(column, Identifier) and pa.types.is_primitive(kind):
+        return pa.from_numpy_dtype(number_type(cells.dtype))
+    return kind
 
 
 def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:

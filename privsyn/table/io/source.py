@@ -110,7 +110,13 @@ class RawTable(ABC):
         return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
 
     def require_unchanged(self) -> None:
-        """Refuse files that were written to since the table was opened."""
+        """Refuse files that were written to since the table was opened.
+
+        This is checked before and after every walk over the rows, also if they are kept in memory. So all
+        answers are about the same rows, and a change after the last walk does no harm. A change before it
+        ends the run, because a file that is written to during a walk may show one row twice, which would move
+        an answer by more than its sensitivity. A run that is ended shows none of its answers.
+        """
         require_unchanged(self.stamps)
 
     def require_again(self, what: str) -> None:

@@ -8,6 +8,7 @@ from datetime import date
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -321,3 +322,13 @@ def test_the_reference_names_every_option():
 def test_numbers_too_far_apart_for_bounds_get_none():
     wide = pd.DataFrame({"a": [-1.25e308, 1.25e308, *range(50)]})
     assert isinstance(draft_schema(wide).columns["a"], Categorical)
+
+
+def test_a_draft_warns_of_bounds_far_beyond_most_numbers():
+    rng = np.random.default_rng(0)
+    pay = rng.normal(3000.0, 500.0, 2000)
+    frame = pd.DataFrame({"pay": pay, "tail": np.append(pay[1:], 1e6), "age": rng.integers(0, 99, 2000)})
+    notes = remarks(draft_text(frame))
+    warned = {name: "WIDE: " in notes[name] for name in frame}
+    assert warned == {"pay": False, "tail": True, "age": False}
+    assert "WIDE" not in draft_text(frame, read=False)

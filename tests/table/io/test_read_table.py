@@ -768,3 +768,25 @@ def test_rows_are_read_alike_whichever_others_stand_above_or_below(kind, low, od
         above = pd.concat([read(one), read(two)], ignore_index=True)
         pd.testing.assert_frame_equal(read(both), above)
         pd.testing.assert_frame_equal(read(both.combine_chunks()), above)
+
+
+def test_a_lazy_frame_of_polars_is_the_table_that_it_makes():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"age": [20, None, 40], "sex": ["f", "m", "f"]})
+    lazy = read_table(table.lazy().filter(polars.col("sex").is_not_null()))
+    whole = read_table(table)
+    assert lazy.form == whole.form
+    pd.testing.assert_frame_equal(lazy.frame, whole.frame)
+    secret = table.lazy().select(polars.col("sex").cast(polars.Int64))
+    with pytest.raises(InputError, match="cannot be collected") as refused:
+        read_table(secret)
+    assert refused.value.__context__ is None
+
+
+def test_a_query_of_duckdb_is_an_arrow_table():
+    duckdb = pytest.importorskip("duckdb")
+    people = duckdb.arrow(pa.table({"age": [20, None, 40], "sex": ["f", "m", "f"]}))
+    relation = people.filter("sex = 'f'").project("age, sex")
+    read = read_table(relation)
+    assert read.form.kind == "pyarrow"
+    assert read.frame["age"].tolist() == [20, 40]

@@ -104,7 +104,7 @@ AWKWARD += [
         (lambda: Datetime("2015-01-01T00:00Z", "2016-01-01"), "no time zone"),
         (lambda: Datetime("2015-01-01T00:00:00.5", "2016-01-01"), "whole seconds"),
         (lambda: Datetime("2015-01-01T10:00", "2016-01-01", unit="D"), "without a time of day"),
-        (lambda: Datetime("2015-01-01", "2016-01-01", unit="h"), "unit 'h'"),
+        (lambda: Datetime("2015-01-01", "2016-01-01", unit="ms"), "unit 'ms'"),
         (lambda: Schema({}), "a schema maps names to columns"),
         (lambda: Schema([("a", Categorical(["b"]))]), "a schema maps names to columns"),
         (lambda: Schema({3: Categorical(["b"])}), "the column name 3 is not text"),
@@ -352,3 +352,12 @@ def test_the_schema_of_adult_is_public():
         41,
         2,
     ]
+
+
+def test_an_error_of_a_schema_names_its_place_and_remembers_no_other_error(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text("columns:\n  age: {kind: numerical, low: 9, high: 1}\n")
+    with pytest.raises(InputError) as refused:
+        read_schema(path)
+    assert str(refused.value).startswith(f"{path}: column 'age': ")
+    assert refused.value.__context__ is None
