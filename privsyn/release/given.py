@@ -106,7 +106,8 @@ def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any
     if isinstance(column, Datetime) and column.unit == "s" and "high" in ends:
         ends["high"] = _end_of_day(ends["high"])
     span = Span.of(column, ends)
-    if name not in codec.domain.names or not part_inside(codec.cells()[name], span).any():
+    cells = codec.cells_of(name)
+    if cells is None or not part_inside(cells, span).any():
         raise InputError("none of its values lies in the range")
     return span
 
@@ -152,7 +153,7 @@ class _Numbers(dict[Any, float]):
         low, high = self.column.bounds
         if not low <= number <= high:
             raise InputError(f"{safe_repr(value)} lies outside its bounds")
-        cells = self.codec.cells().get(self.name)
+        cells = self.codec.cells_of(self.name)
         if cells is not None:
             snapped = float(cells.snap(np.array([number]))[0])
             if np.isnan(snapped):

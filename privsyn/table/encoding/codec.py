@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -16,26 +15,28 @@ from privsyn.inference.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.types import Floats
+from privsyn.table.encoding.attributes import Attributes
 from privsyn.table.encoding.choose_encoder import check_computed, choose_encoder, dtypes_of, match_names
 from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.encoding.encoders import (
-    STRAY,
     AllMissingEncoder,
     CategoricalEncoder,
     Encoder,
     OrderedEncoder,
     missing_cells,
 )
-from privsyn.table.encoding.grid import FINE
+from privsyn.table.encoding.grid import FINE, Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
+from privsyn.table.encoding.parts import join_rows, parts, split_given, splittable
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.columns import Identifier, Ordinal, Text
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import Datetime
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 
@@ -65,6 +66,8 @@ class Codec:
         (see `axes`). Default: `bins` equal intervals.
     heaps : mapping of a column to the heaps of its numbers, optional
         Released. Only `decode` uses them.
+    split : tuple of str
+        The columns that are counted as several attributes; see `privsyn.table.encoding.parts`.
 
     Examples
     --------
@@ -83,8 +86,10 @@ class Codec:
     dtypes: tuple[str, ...]
     fine: bool = False
     heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
+    split: tuple[str, ...] = ()
     domain: Domain = field(init=False, repr=False, compare=False)
     _encoders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
+    _attributes: Attributes = field(init=False, repr=False, compare=False)
     _makers: dict[str, IdentifierMaker] = field(init=False, repr=False, compare=False)
     _nullable: dict[str, bool] = field(init=False, repr=False, compare=False)
     _rules: Repair = field(init=False, repr=False, compare=False)
@@ -114,31 +119,42 @@ class Codec:
         object.__setattr__(self, "_nullable", nullable)
         object.__setattr__(self, "_rules", Repair.of(self.schema.coded, self.schema.constraints))
         check_computed(self._rules.computations, encoders, nullable)
-        coded = tuple(name for name in encoders if name not in self._rules.computed)
-        sizes = tuple(encoders[name].size + nullable[name] for name in coded)
-        ordered = tuple(encoders[name].ordered for name in coded)
-        object.__setattr__(self, "domain", Domain(coded, sizes, ordered))
+        free = {name: encoder for name, encoder in encoders.items() if name not in self._rules.computed}
+        names = {name: parts(name, cast(Datetime, self.schema.columns[name])) for name in self.split}
+        object.__setattr__(self, "_attributes", Attributes(free, nullable, names))
+        object.__setattr__(self, "domain", self._attributes.domain)
 
     @property
     def encoders(self) -> tuple[Encoder, ...]:
-        """The encoder of each encoded column, in order."""
-        return tuple(self._encoders[name] for name in self.domain)
+        """The encoder of each attribute, in order."""
+        return tuple(self._attributes.encoders.values())
+
+    @property
+    def parts(self) -> Mapping[str, tuple[str, ...]]:
+        """The attributes of each column that has several."""
+        return self._attributes.parts
 
     @classmethod
     def for_table(
-        cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False, heaps: Mapping[str, Heaps] = NO_HEAPS
+        cls,
+        schema: Schema,
+        table: pd.DataFrame,
+        *,
+        fine: bool = False,
+        heaps: Mapping[str, Heaps] = NO_HEAPS,
+        target: str | None = None,
     ) -> Codec:
-        """Return the codec of a table. This reads its column names and dtypes, but no row."""
-        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine, heaps)
+        """Return the codec of a table, from its names and dtypes alone. The `target` is one attribute."""
+        split = splittable(schema, target) if fine else ()
+        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine, heaps, split)
 
     @property
     def axes(self) -> dict[str, Axis]:
         """The widths of the cells of each fine column. Public, or from released heaps."""
-        return {
-            name: Axis(encoder.grid.widths, cast(Ordinal, self.schema.columns[name]).bins)
-            for name in self.domain
-            if self.fine and isinstance(encoder := self._encoders[name], OrderedEncoder)
+        bins = {
+            name: column.bins for name, column in self.schema.coded.items() if isinstance(column, Ordinal)
         }
+        return self._attributes.axes(bins) if self.fine else {}
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -150,18 +166,7 @@ class Codec:
         if (tuple(table.columns), dtypes_of(self.schema, table)) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
-            return self._codes(table)
-
-    def _codes(self, table: pd.DataFrame) -> Records:
-        codes = np.empty((len(table), len(self.domain)), dtype=np.int32, order="F")
-        for place, name in enumerate(self.domain):
-            codes[:, place] = self._codes_of(name, table[name])
-        return Records(self.domain, codes)
-
-    def _codes_of(self, name: str, cells: pd.Series) -> Ints:
-        encoder = self._encoders[name]
-        found = encoder.encode(cells)
-        return np.where(found == STRAY, encoder.size if self._nullable[name] else 0, found)
+            return self._attributes.encode(table)
 
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
@@ -180,24 +185,28 @@ class Codec:
         merging: Merging | None = None,
         fixed: Mapping[str, Floats] = MappingProxyType({}),
     ) -> dict[str, Floats]:
-        """Return each column as numbers, NaN for missing; the numbers in `fixed` are kept."""
+        """Return each attribute and column as numbers, NaN for missing; the numbers in `fixed` are kept."""
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
-        numbers = {}
-        for name, of_column in codes.items():
-            present = of_column != self._encoders[name].size
-            numbers[name] = np.full(len(of_column), np.nan)
-            numbers[name][present] = self._encoders[name].draw(of_column[present], rng)
+        numbers = {name: self._attributes.draw(name, drawn, rng) for name, drawn in codes.items()}
         numbers |= {name: np.array(given) for name, given in fixed.items()}
+        rows = DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed))
         if self.schema.constraints:
-            self._rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
+            self._rules.enforce(rows, rng)
+        for name, of in self.parts.items():
+            joined = join_rows(rows, of, self.grid(name), rng)
+            numbers |= {name: joined, **split_given({name: joined}, self.parts)}
         return numbers
 
     @property
     def computed(self) -> tuple[Computation, ...]:
         """The computations of computed columns, each after those that it needs."""
         return self._rules.computations
+
+    def grid(self, name: str) -> Grid | None:
+        """Return the grid of a column of numbers or times; None for any other."""
+        return getattr(self._encoders[name], "grid", None)
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
@@ -237,26 +246,18 @@ class Codec:
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
         """Return the range of numbers of each code, and how `merging` groups the codes."""
-        if merging is None:
-            return dict(self._unmerged)
-        return {
-            name: Cells(cells.lows, cells.highs, cells.grid, merging.groups[place], merging.shares[place])
-            for place, (name, cells) in enumerate(self._unmerged.items())
-        }
+        return self._attributes.cells(merging)
 
-    @cached_property
-    def _unmerged(self) -> dict[str, Cells]:
-        found = {}
-        for name in self.domain:
-            lows, highs = self._encoders[name].extents
-            if self._nullable[name]:
-                lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
-            found[name] = Cells.unmerged(lows, highs, getattr(self._encoders[name], "grid", None))
-        return found
+    def cells_of(self, name: str) -> Cells | None:
+        """Return the range of numbers of each code of a column; None if it is computed or not counted."""
+        if name in self.split and (grid := self.grid(name)):
+            return Cells.unmerged(*grid.extents, grid)
+        return self.cells().get(name)
 
     def possible(self, merging: Merging) -> StructuralZeros:
-        """Return the structural zeros of merged tables that the constraints imply."""
-        tables = self._rules.possible(self.cells(merging))
+        """Return the structural zeros of merged tables that the constraints and missing cells imply."""
+        cells = self.cells(merging)
+        tables = [*self._rules.possible(cells), *self._attributes.possible(cells)]
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:
@@ -278,15 +279,16 @@ class Codec:
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        more = {"heaps": heaps_to_plain(self.heaps)} if self.heaps else {}
-        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, **more}
+        more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split)}
+        found = {name: plain for name, plain in more.items() if plain}
+        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, **found}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
         dtypes, fine = plain["dtypes"], bool(plain["fine"])
-        heaps = heaps_from_plain(plain.get("heaps", {}))
-        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), fine, heaps)
+        heaps, split = heaps_from_plain(plain.get("heaps", {})), tuple(plain.get("split", ()))
+        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), fine, heaps, split)
 
     def _column(self, name: str, text: str) -> Encoder | IdentifierMaker | None:
         """Return the encoder or identifier maker of a column; None if the column is left out."""
