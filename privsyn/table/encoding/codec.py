@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, cast
@@ -17,8 +17,8 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats, Ints
-from privsyn.table.encoding.choose_encoder import check_computed, choose_encoder, dtypes_of, match_names
-from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
+from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
+from privsyn.table.encoding.dtypes import holds_missing, parse_dtype
 from privsyn.table.encoding.encoders import (
     STRAY,
     AllMissingEncoder,
@@ -27,13 +27,15 @@ from privsyn.table.encoding.encoders import (
     OrderedEncoder,
     missing_cells,
 )
-from privsyn.table.encoding.grid import FINE
-from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
+from privsyn.table.encoding.gap_rules import rules_with_gaps
+from privsyn.table.encoding.gaps import Gap, choose_gaps
+from privsyn.table.encoding.identifiers import IdentifierMaker
+from privsyn.table.encoding.make_encoders import make_encoders
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Computation
-from privsyn.table.schema.columns import Identifier, Ordinal, Text
+from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
@@ -62,6 +64,9 @@ class Codec:
     fine : bool
         Encode numbers and times in many fine cells, which released counts later join to at most `bins` groups
         (see `axes`). Default: `bins` equal intervals.
+    with_gaps : bool
+        Encode columns that increase as gaps (see `privsyn.table.encoding.gaps`). False for a release that was
+        saved before gaps were known.
 
     Examples
     --------
@@ -79,24 +84,20 @@ class Codec:
     names: tuple[str, ...]
     dtypes: tuple[str, ...]
     fine: bool = False
+    with_gaps: bool = True
     domain: Domain = field(init=False, repr=False, compare=False)
     _coders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
     _makers: dict[str, IdentifierMaker] = field(init=False, repr=False, compare=False)
     _nullable: dict[str, bool] = field(init=False, repr=False, compare=False)
-    _rules: Repair = field(init=False, repr=False, compare=False)
+    _gaps: dict[str, Gap] = field(init=False, repr=False, compare=False)
+    _attributes: dict[str, Encoder] = field(init=False, repr=False, compare=False)
+    rules: Repair = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         match_names(self.names, self.schema)
         self.schema.require_public()
         check_constraints(self.schema.coded, self.schema.constraints)
-        coders: dict[str, Encoder] = {}
-        makers: dict[str, IdentifierMaker] = {}
-        for name, text in zip(self.names, self.dtypes, strict=True):
-            match self._column(name, text):
-                case Encoder() as coder:
-                    coders[name] = coder
-                case IdentifierMaker() as maker:
-                    makers[name] = maker
+        coders, makers = make_encoders(self.schema, self.names, self.dtypes, fine=self.fine)
         if not coders:
             raise InputError("no column is left to be counted: all are identifiers or free text")
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
@@ -105,20 +106,29 @@ class Codec:
             or (self.schema.coded[name].nullable and holds_missing(parse_dtype(dtypes[name])))
             for name, coder in coders.items()
         }
+        rules = Repair.of(self.schema.coded, self.schema.constraints)
+        check_computed(rules.computations, coders, nullable)
+        gaps = choose_gaps(self.schema, coders, nullable, fine=self.fine) if self.with_gaps else {}
+        coded = {
+            gaps[name].name if name in gaps else name: name for name in coders if name not in rules.computed
+        }
+        attributes = {
+            name: gaps[of].encoder if of in gaps else coders[of] for name, of in coded.items()
+        }
         object.__setattr__(self, "_coders", coders)
         object.__setattr__(self, "_makers", makers)
-        object.__setattr__(self, "_nullable", nullable)
-        object.__setattr__(self, "_rules", Repair.of(self.schema.coded, self.schema.constraints))
-        check_computed(self._rules.computations, coders, nullable)
-        coded = tuple(name for name in coders if name not in self._rules.computed)
-        sizes = tuple(coders[name].size + nullable[name] for name in coded)
-        ordered = tuple(coders[name].ordered for name in coded)
-        object.__setattr__(self, "domain", Domain(coded, sizes, ordered))
+        object.__setattr__(self, "_nullable", {**nullable, **{name: nullable[of] for name, of in coded.items()}})
+        object.__setattr__(self, "_gaps", gaps)
+        object.__setattr__(self, "_attributes", attributes)
+        object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, gaps, nullable))
+        sizes = tuple(coder.size + nullable[coded[name]] for name, coder in attributes.items())
+        ordered = tuple(coder.ordered for coder in attributes.values())
+        object.__setattr__(self, "domain", Domain(tuple(coded), sizes, ordered))
 
     @property
     def coders(self) -> tuple[Encoder, ...]:
         """The encoder of each encoded column, in order."""
-        return tuple(self._coders[name] for name in self.domain)
+        return tuple(self._attributes.values())
 
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
@@ -130,10 +140,11 @@ class Codec:
         """The widths of the cells of each fine column. Public."""
         return {
             name: Axis(
-                np.diff(coder.grid.edges).astype(np.float64), cast(Ordinal, self.schema.columns[name]).bins
+                np.diff(coder.grid.edges[: coder.ordered + 1]).astype(np.float64),
+                cast(Ordinal, self.schema.columns[self.column_of(name)]).bins,
             )
-            for name in self.domain
-            if self.fine and isinstance(coder := self._coders[name], OrderedEncoder)
+            for name, coder in self._attributes.items()
+            if self.fine and isinstance(coder, OrderedEncoder)
         }
 
     @property
@@ -151,13 +162,34 @@ class Codec:
     def _codes(self, table: pd.DataFrame) -> Records:
         codes = np.empty((len(table), len(self.domain)), dtype=np.int32, order="F")
         for place, name in enumerate(self.domain):
-            codes[:, place] = self._find(name, table[name])
+            codes[:, place] = self._find(name, table)
         return Records(self.domain, codes)
 
-    def _find(self, name: str, cells: pd.Series) -> Ints:
-        coder = self._coders[name]
-        found = coder.find(cells)
+    def _find(self, name: str, table: pd.DataFrame) -> Ints:
+        coder, column = self._attributes[name], self.column_of(name)
+        if (gap := self._gaps.get(column)) is not None:
+            found = gap.codes({of: self._numbers_of(of, table[of]) for of in (*gap.before, column)})
+        else:
+            found = coder.find(table[name])
         return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)
+
+    def _numbers_of(self, name: str, cells: pd.Series) -> Floats:
+        """Return the cells of a column on a grid as numbers; one that may not be missing is read as in `_find`."""
+        coder = cast(OrderedEncoder, self._coders[name])
+        found = coder.read(cells)
+        return found if self._nullable[name] else np.where(np.isnan(found), coder.grid.low, found)
+
+    def column_of(self, attribute: str) -> str:
+        """Return the column that an attribute encodes: for a gap, the column that it ends in."""
+        return self._columns.get(attribute, attribute)
+
+    def attribute_of(self, column: str) -> str:
+        """Return the attribute that encodes a column: its gap, if it has one."""
+        return self._gaps[column].name if column in self._gaps else column
+
+    @cached_property
+    def _columns(self) -> dict[str, str]:
+        return {gap.name: name for name, gap in self._gaps.items()}
 
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
@@ -182,18 +214,18 @@ class Codec:
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
         numbers = {}
         for name, of_column in codes.items():
-            missing = of_column == self._coders[name].size
-            drawn = self._coders[name].draw(np.where(missing, 0, of_column), rng)
+            missing = of_column == self._attributes[name].size
+            drawn = self._attributes[name].draw(np.where(missing, 0, of_column), rng)
             numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
-            self._rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
+            self.rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
         return numbers
 
     @property
     def computed(self) -> tuple[Computation, ...]:
         """The computations of computed columns, each after those that it needs."""
-        return self._rules.computations
+        return self.rules.computations
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
@@ -244,15 +276,15 @@ class Codec:
     def _unmerged(self) -> dict[str, Cells]:
         found = {}
         for name in self.domain:
-            lows, highs = self._coders[name].extents
+            lows, highs = self._attributes[name].extents
             if self._nullable[name]:
                 lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
-            found[name] = Cells.unmerged(lows, highs, getattr(self._coders[name], "grid", None))
+            found[name] = Cells.unmerged(lows, highs, getattr(self._attributes[name], "grid", None))
         return found
 
     def possible(self, merging: Merging) -> StructuralZeros:
         """Return the structural zeros of merged tables that the constraints imply."""
-        tables = self._rules.possible(self.cells(merging))
+        tables = self.rules.possible(self.cells(merging))
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:
@@ -274,26 +306,11 @@ class Codec:
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine}
+        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, "gaps": self.with_gaps}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
-        dtypes = plain["dtypes"]
-        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]))
-
-    def _column(self, name: str, text: str) -> Encoder | IdentifierMaker | None:
-        """Return the encoder or identifier maker of a column; None if the column is left out."""
-        column: Any = self.schema.columns[name]
-        dtype = parse_dtype(text)
-        if isinstance(column, Text):
-            return None
-        if family(dtype) == "nothing":
-            return AllMissingEncoder(dtype)
-        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
-            if isinstance(column, Identifier):
-                return make_maker(column, dtype)
-            coder = choose_encoder(column, dtype)
-            if self.fine and isinstance(coder, OrderedEncoder) and name not in self.schema.computed:
-                return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))
-            return coder
+        dtypes, with_gaps = plain["dtypes"], bool(plain.get("gaps"))  # none in releases of 0.1.0
+        schema = from_plain(plain["schema"])
+        return cls(schema, tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]), with_gaps)
