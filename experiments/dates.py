@@ -2,8 +2,8 @@
 
     python experiments/dates.py
 
-Of each model: the mean stay in days, and the total variation of arrivals by month, at two epsilons. Free columns
-are arrival and stay, without any constraint.
+Of each model: the mean stay in days, and the total variation of arrivals by month, at two epsilons. The free
+columns are arrival and stay, without any constraint.
 """
 
 from __future__ import annotations

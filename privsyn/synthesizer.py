@@ -219,9 +219,9 @@ class PrivSyn(ReleasedModel):
         row_rho = person_rho / self._most_rows**2  # k rows cost k^2 times as much as one
         codec = Codec.for_table(opening.schema, rows.head, fine=self._method.fine_cells)
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
-        facts = PublicFacts(
-            self.target, codec.axes, codec.possible, doubtful=(*unknown.values, *unknown.bounds)
-        )
+        doubtful = tuple(map(codec.attribute_of, (*unknown.values, *unknown.bounds)))
+        target = None if self.target is None else codec.attribute_of(self.target)
+        facts = PublicFacts(target, codec.axes, codec.possible, doubtful=doubtful)
         learnt = self._method.learn(private, row_rho, self._generator(1), report, facts)
         source.require_unchanged()
         ledger = self._ledger((*opening.spends, *private.spends), noise, source.public_inputs)

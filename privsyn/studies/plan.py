@@ -197,7 +197,7 @@ def plan(
         columns = columns.drop(columns=unit, errors="ignore")
     domain, unknown = _domain(columns, schema)
     if target is not None:
-        check_column("target", target, domain.names)
+        check_column("target", target, unknown.schema.coded)
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
     reserved = reserved_delta(delta, unknown)
     rho = rho_for(epsilon, delta - reserved, "gaussian") / (rows_per_unit or 1) ** 2
@@ -216,10 +216,11 @@ def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenS
     codec = Codec.for_table(public, columns)
     sizes = []
     for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
-        column = unknown.schema.columns[name]
-        if name in unknown.values:
+        of = codec.column_of(name)
+        column = unknown.schema.columns[of]
+        if of in unknown.values:
             size = ASSUMED_VALUES
-        elif name in unknown.bounds:
+        elif of in unknown.bounds:
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
     return Domain(codec.domain.names, tuple(sizes)), unknown

@@ -16,21 +16,12 @@ from privsyn.inference.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.types import Floats
 from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
-from privsyn.table.encoding.dtypes import holds_missing, parse_dtype
-from privsyn.table.encoding.encoders import (
-    STRAY,
-    AllMissingEncoder,
-    CategoricalEncoder,
-    Encoder,
-    OrderedEncoder,
-    missing_cells,
-)
+from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder, missing_cells
 from privsyn.table.encoding.gap_rules import rules_with_gaps
-from privsyn.table.encoding.gaps import Gap, choose_gaps
 from privsyn.table.encoding.identifiers import IdentifierMaker
-from privsyn.table.encoding.make_encoders import make_encoders
+from privsyn.table.encoding.make_encoders import Encoders
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.repair import Repair
@@ -86,49 +77,27 @@ class Codec:
     fine: bool = False
     with_gaps: bool = True
     domain: Domain = field(init=False, repr=False, compare=False)
-    _coders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
-    _makers: dict[str, IdentifierMaker] = field(init=False, repr=False, compare=False)
-    _nullable: dict[str, bool] = field(init=False, repr=False, compare=False)
-    _gaps: dict[str, Gap] = field(init=False, repr=False, compare=False)
-    _attributes: dict[str, Encoder] = field(init=False, repr=False, compare=False)
+    _encoders: Encoders = field(init=False, repr=False, compare=False)
     rules: Repair = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         match_names(self.names, self.schema)
         self.schema.require_public()
         check_constraints(self.schema.coded, self.schema.constraints)
-        coders, makers = make_encoders(self.schema, self.names, self.dtypes, fine=self.fine)
-        if not coders:
-            raise InputError("no column is left to be counted: all are identifiers or free text")
-        dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        nullable = {
-            name: isinstance(coder, AllMissingEncoder)
-            or (self.schema.coded[name].nullable and holds_missing(parse_dtype(dtypes[name])))
-            for name, coder in coders.items()
-        }
+        made = Encoders.of(self.schema, self.names, self.dtypes, fine=self.fine, with_gaps=self.with_gaps)
         rules = Repair.of(self.schema.coded, self.schema.constraints)
-        check_computed(rules.computations, coders, nullable)
-        gaps = choose_gaps(self.schema, coders, nullable, fine=self.fine) if self.with_gaps else {}
-        coded = {
-            gaps[name].name if name in gaps else name: name for name in coders if name not in rules.computed
-        }
-        attributes = {
-            name: gaps[of].encoder if of in gaps else coders[of] for name, of in coded.items()
-        }
-        object.__setattr__(self, "_coders", coders)
-        object.__setattr__(self, "_makers", makers)
-        object.__setattr__(self, "_nullable", {**nullable, **{name: nullable[of] for name, of in coded.items()}})
-        object.__setattr__(self, "_gaps", gaps)
-        object.__setattr__(self, "_attributes", attributes)
-        object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, gaps, nullable))
-        sizes = tuple(coder.size + nullable[coded[name]] for name, coder in attributes.items())
+        check_computed(rules.computations, made.columns, made.nullable)
+        object.__setattr__(self, "_encoders", made)
+        object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, made.gaps, made.nullable))
+        attributes = made.attributes
+        sizes = tuple(coder.size + made.nullable[name] for name, coder in attributes.items())
         ordered = tuple(coder.ordered for coder in attributes.values())
-        object.__setattr__(self, "domain", Domain(tuple(coded), sizes, ordered))
+        object.__setattr__(self, "domain", Domain(tuple(attributes), sizes, ordered))
 
     @property
     def coders(self) -> tuple[Encoder, ...]:
         """The encoder of each encoded column, in order."""
-        return tuple(self._attributes.values())
+        return tuple(self._encoders.attributes.values())
 
     @classmethod
     def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
@@ -143,7 +112,7 @@ class Codec:
                 np.diff(coder.grid.edges[: coder.ordered + 1]).astype(np.float64),
                 cast(Ordinal, self.schema.columns[self.column_of(name)]).bins,
             )
-            for name, coder in self._attributes.items()
+            for name, coder in self._encoders.attributes.items()
             if self.fine and isinstance(coder, OrderedEncoder)
         }
 
@@ -162,34 +131,17 @@ class Codec:
     def _codes(self, table: pd.DataFrame) -> Records:
         codes = np.empty((len(table), len(self.domain)), dtype=np.int32, order="F")
         for place, name in enumerate(self.domain):
-            codes[:, place] = self._find(name, table)
+            codes[:, place] = self._encoders.find(name, table)
         return Records(self.domain, codes)
-
-    def _find(self, name: str, table: pd.DataFrame) -> Ints:
-        coder, column = self._attributes[name], self.column_of(name)
-        if (gap := self._gaps.get(column)) is not None:
-            found = gap.codes({of: self._numbers_of(of, table[of]) for of in (*gap.before, column)})
-        else:
-            found = coder.find(table[name])
-        return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)
-
-    def _numbers_of(self, name: str, cells: pd.Series) -> Floats:
-        """Return the cells of a column on a grid as numbers; one that may not be missing is read as in `_find`."""
-        coder = cast(OrderedEncoder, self._coders[name])
-        found = coder.read(cells)
-        return found if self._nullable[name] else np.where(np.isnan(found), coder.grid.low, found)
 
     def column_of(self, attribute: str) -> str:
         """Return the column that an attribute encodes: for a gap, the column that it ends in."""
-        return self._columns.get(attribute, attribute)
+        return next((name for name, gap in self._encoders.gaps.items() if gap.name == attribute), attribute)
 
     def attribute_of(self, column: str) -> str:
         """Return the attribute that encodes a column: its gap, if it has one."""
-        return self._gaps[column].name if column in self._gaps else column
-
-    @cached_property
-    def _columns(self) -> dict[str, str]:
-        return {gap.name: name for name, gap in self._gaps.items()}
+        gap = self._encoders.gaps.get(column)
+        return column if gap is None else gap.name
 
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
@@ -214,8 +166,8 @@ class Codec:
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
         numbers = {}
         for name, of_column in codes.items():
-            missing = of_column == self._attributes[name].size
-            drawn = self._attributes[name].draw(np.where(missing, 0, of_column), rng)
+            missing = of_column == self._encoders.attributes[name].size
+            drawn = self._encoders.attributes[name].draw(np.where(missing, 0, of_column), rng)
             numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
@@ -227,20 +179,25 @@ class Codec:
         """The computations of computed columns, each after those that it needs."""
         return self.rules.computations
 
+    def own_cells(self, name: str) -> Cells:
+        """Return the codes that a column has alone, also if it is computed or encoded as a gap."""
+        coder = self._encoders.columns[name]
+        return Cells.unmerged(*coder.extents, getattr(coder, "grid", None))
+
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
-        coder = self._coders[name]
+        coder = self._encoders.columns[name]
         return coder.size if isinstance(coder, CategoricalEncoder) else 0
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""
         columns = {}
-        for name, coder in self._coders.items():
+        for name, coder in self._encoders.columns.items():
             missing = np.isnan(numbers[name])
             first = coder.extents[0][0] if coder.size else 0.0
             columns[name] = coder.cells(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
-        for name, maker in self._makers.items():
+        for name, maker in self._encoders.makers.items():
             columns[name] = self._made(name, maker, rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
@@ -249,10 +206,10 @@ class Codec:
 
         These rows may break constraints. Identifiers start after `start` rows, as in `decode`.
         """
-        rows = 1 + max((self.listed(name) for name in self._coders), default=0)
+        rows = 1 + max((self.listed(name) for name in self._encoders.columns), default=0)
         numbers = {}
-        for name, coder in self._coders.items():
-            codes = np.arange(rows) % (coder.size + self._nullable[name])
+        for name, coder in self._encoders.columns.items():
+            codes = np.arange(rows) % (coder.size + self._encoders.nullable[name])
             drawn = coder.draw(np.where(codes < coder.size, codes, 0), rng)
             numbers[name] = np.where(codes < coder.size, drawn, np.nan)
         return self.table(numbers, rng, start)
@@ -276,10 +233,10 @@ class Codec:
     def _unmerged(self) -> dict[str, Cells]:
         found = {}
         for name in self.domain:
-            lows, highs = self._attributes[name].extents
-            if self._nullable[name]:
+            lows, highs = self._encoders.attributes[name].extents
+            if self._encoders.nullable[name]:
                 lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
-            found[name] = Cells.unmerged(lows, highs, getattr(self._attributes[name], "grid", None))
+            found[name] = Cells.unmerged(lows, highs, getattr(self._encoders.attributes[name], "grid", None))
         return found
 
     def possible(self, merging: Merging) -> StructuralZeros:
@@ -293,15 +250,15 @@ class Codec:
         A missing cell counts if the column may not have missing cells.
         """
         counts = {}
-        for name, coder in self._coders.items():
+        for name, coder in self._encoders.columns.items():
             cells = table[name]
-            fine = coder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
+            fine = coder.fits(cells) | (missing_cells(cells) if self._encoders.nullable[name] else False)
             counts[name] = int((~fine).sum())
         return counts
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
-        return {name: coder.read(table[name]) for name, coder in self._coders.items()}
+        return {name: coder.read(table[name]) for name, coder in self._encoders.columns.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""

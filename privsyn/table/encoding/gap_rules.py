@@ -86,11 +86,13 @@ class GapRule(Rule):
         rows.numbers[name][at] = np.where(np.isnan(drawn), rows.numbers[name][at], drawn)
 
 
-def rules_with_gaps(repair: Repair, schema: Schema, gaps: Mapping[str, Gap], nullable: Mapping[str, bool]) -> Repair:
+def rules_with_gaps(
+    repair: Repair, schema: Schema, gaps: Mapping[str, Gap], nullable: Mapping[str, bool]
+) -> Repair:
     """Return the rules and computations in terms of the gaps.
 
-    A rule about whether a column is missing becomes one about its gap. A constraint whose columns are all encoded
-    as gaps needs no rule.
+    A rule about whether a column is missing becomes one about its gap. A constraint whose columns are all
+    encoded as gaps needs no rule.
     """
     if not gaps:
         return repair

@@ -1,10 +1,11 @@
 """Gaps: columns that increase are encoded as their distance from the column before.
 
-Of ``Increasing(["start", "end"])`` the release counts `start` and the gap `end - start`. `end` is computed from
-the two, so every row keeps the constraint, and no row is repaired.
+Of ``Increasing(["start", "end"])`` the release counts `start` and the gap `end - start`. `end` is computed
+from the two, so every row keeps the constraint, and hardly any row is repaired.
 
-Privacy: the code of a gap is a function of the cells of its own row and of public facts. A row that breaks the
-constraint has a gap below 0, which becomes 0. One row still changes one code of each attribute.
+Privacy: the code of a gap is a function of the cells of its own row and of public facts. A row that breaks
+the constraint has a gap below 0, which becomes 0. So adding or removing a row adds or removes one code of
+each attribute, as without gaps, and all sensitivities stay the same.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ REAL_ROUNDING = 0.01
 class GapEncoder(OrderedEncoder):
     """Encodes the distance of a column from the last column before it that is not missing.
 
-    Distances are whole steps of the column's own grid, from the smallest value that keeps the constraint. Their
-    bins are fine near 0. If all columns before are missing, there is no distance: codes after those of the
-    distances, which have no order, then hold the column's own value.
+    Distances are whole steps of the column's own grid, from the smallest value that keeps the constraint.
+    Their bins are fine near 0. If all columns before are missing, there is no distance: codes after those of
+    the distances, which have no order, then hold the column's own value.
 
     Parameters
     ----------
@@ -88,10 +89,6 @@ class GapEncoder(OrderedEncoder):
         """The largest distance; larger numbers are values of the column itself."""
         return (self.distances - 0.5) / self.grid.scale
 
-    def bins_of(self, points: Ints) -> Ints:
-        """Return the bin of each point of the grid."""
-        return np.searchsorted(self.grid.edges[1:-1], points, side="right")
-
     def read(self, cells: object) -> Floats:
         """Not used: a gap has no cells of its own."""
         raise NotImplementedError("a gap is computed from the cells of several columns")
@@ -135,7 +132,7 @@ class Gap(Computation):
 
     def last(self, numbers: Numbers) -> Floats:
         """Return the number of the last column before that is not missing, in units of the column."""
-        found = np.full(len(numbers[self.before[0]]), np.nan)
+        found = np.full(np.shape(numbers[self.before[0]]), np.nan)
         for name, scale in zip(self.before, self.scales, strict=True):
             found = np.where(np.isnan(numbers[name]), found, numbers[name] * scale)
         return found
@@ -147,19 +144,21 @@ class Gap(Computation):
         place = (last - grid.low) * grid.scale
         return np.floor(place + slack) + 1 if self.strict else np.ceil(place - slack)
 
-    def codes(self, numbers: Mapping[str, Floats]) -> Ints:
-        """Return the code of each row, `STRAY` where the column is missing. Private: each row by itself."""
-        coder = self.encoder
-        own = _point(coder.of.grid, numbers[self.column])
-        distance = np.clip(own - self.least(self.last(numbers)), 0, coder.distances - 1)
-        alone = np.clip(coder.distances + own, 0, coder.grid.points - 1)
-        point = np.where(np.isnan(distance), alone, distance)
-        return np.where(np.isnan(point), STRAY, coder.bins_of(np.nan_to_num(point).astype(np.int64)))
+    def distance(self, numbers: Numbers) -> Floats:
+        """Return the steps from the least number that keeps the constraint; below 0 if a row breaks it."""
+        return point_of(self.encoder.of.grid, numbers[self.column]) - self.least(self.last(numbers))
 
-    def gap_to(self, numbers: Numbers) -> Floats:
-        """Return the gap of rows in which the column and the last one before are known; below 0 if none fits."""
-        grid = self.encoder.of.grid
-        return (_point(grid, numbers[self.column]) - self.least(self.last(numbers))) / grid.scale
+    def gap_of(self, numbers: Numbers) -> Floats:
+        """Return the number of the gap of each row, NaN where the column is missing. Private: row by row."""
+        coder, own = self.encoder, point_of(self.encoder.of.grid, numbers[self.column])
+        distance = np.clip(self.distance(numbers), 0, coder.distances - 1)
+        alone = np.clip(coder.distances + own, 0, coder.grid.points - 1)
+        return np.where(np.isnan(distance), alone, distance) / coder.grid.scale
+
+    def codes(self, numbers: Numbers) -> Ints:
+        """Return the code of each row, `STRAY` where the column is missing. Private: row by row."""
+        gap = self.gap_of(numbers)
+        return np.where(np.isnan(gap), STRAY, self.encoder.grid.encode(gap))
 
     def make(self, numbers: Numbers) -> Floats:
         """Return the column, clipped to its bounds; NaN where the gap is missing."""
@@ -169,8 +168,10 @@ class Gap(Computation):
         alone = np.isnan(last) | (gap > coder.farthest)
         point = np.where(alone, np.maximum(steps - coder.distances, 0), self.least(last) + steps)
         point = np.clip(point, 0, grid.points - 1)
-        made = np.where(np.isnan(point), np.nan, _number(grid, point))
-        if grid.decimals is None and not self.strict:  # doubles round: a value may lie just below the one before
+        made = np.where(np.isnan(point), np.nan, number_of(grid, point))
+        if (
+            grid.decimals is None and not self.strict
+        ):  # doubles round: a value may lie just below the one before
             made = np.where(alone, made, np.minimum(np.maximum(made, last), grid.high))
         return made
 
@@ -182,14 +183,17 @@ class Gap(Computation):
         return Numerical(0.0, grid.high, decimals=grid.decimals, nullable=nullable)
 
 
-def _point(grid: Grid, numbers: Floats) -> Floats:
+def point_of(grid: Grid, numbers: Floats) -> Floats:
     """Return the place of each number, clipped to the bounds, among the points of its grid."""
     return np.rint((np.clip(numbers, grid.low, grid.high) - grid.low) * grid.scale)
 
 
-def _number(grid: Grid, points: Floats) -> Floats:
-    return grid.low + points / grid.scale if grid.decimals is None else np.round(
-        grid.low + points / grid.scale, grid.decimals
+def number_of(grid: Grid, points: Floats) -> Floats:
+    """Return the number of each point."""
+    return (
+        grid.low + points / grid.scale
+        if grid.decimals is None
+        else np.round(grid.low + points / grid.scale, grid.decimals)
     )
 
 
@@ -198,8 +202,8 @@ def choose_gaps(
 ) -> dict[str, Gap]:
     """Return the columns that are encoded as gaps, in the order in which they are computed.
 
-    A column stays as it is if another constraint lists its values or computes it, if two constraints put it after
-    others, or if columns would be computed from each other in a circle.
+    A column stays as it is if another constraint lists its values or computes it, if it already has a gap by
+    another constraint, or if columns would be computed from each other in a circle.
     """
     gaps: dict[str, Gap] = {}
     computing = computed_by(schema.constraints)
@@ -238,7 +242,10 @@ def _gap(
 ) -> Gap:
     """Return the gap of one column of a constraint; its columns are all encoded on grids."""
     before, name = tuple(constraint.columns[:place]), constraint.columns[place]
-    columns, coders = cast(Mapping[str, Ordinal], schema.columns), cast(Mapping[str, OrderedEncoder], encoders)
+    columns, coders = (
+        cast(Mapping[str, Ordinal], schema.columns),
+        cast(Mapping[str, OrderedEncoder], encoders),
+    )
     column, of = columns[name], coders[name]
     scales = tuple(columns[other].scale / column.scale for other in before)
     free = f"{name} - {before[-1]}"

@@ -12,6 +12,7 @@ import numpy as np
 from privsyn.marginals.types import Floats, Integers
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder
+from privsyn.table.encoding.gaps import GapEncoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 
@@ -201,6 +202,8 @@ def _words(coder: Encoder, codes: Integers) -> list[str]:
 def range_words(coder: OrderedEncoder) -> RangeWords:
     """Return the function that writes ranges of a column."""
     match coder:
+        case GapEncoder():
+            return partial(_gap_range, coder)
         case DatetimeEncoder():
             return partial(date_range, in_a_day=1 if coder.unit == "D" else SECONDS_IN_A_DAY)
         case DurationEncoder() | TimeEncoder():
@@ -217,3 +220,14 @@ def _range(grid: Grid, first: int, last: int, words: RangeWords) -> str:
 
 def _joined(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
+
+
+def _gap_range(coder: GapEncoder, low: float, high: float) -> str:
+    """Return a range of distances or, where no column before is given, of the column itself, as text."""
+    of = coder.of
+    if low > coder.farthest:
+        start = of.grid.low - coder.distances / coder.grid.scale
+        return f"no {coder.before[-1]}: {range_words(of)(start + low, start + high)}"
+    if isinstance(of, DatetimeEncoder):
+        return number_range(low, high, 0) if of.unit == "D" else span_range(low, high)
+    return range_words(of)(low, high)
