@@ -73,17 +73,20 @@ class GapRule(Rule):
         return tuple(c.merged for c in cells)
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
-        """Draw a distance again within its group, so that the column lies within its bounds."""
+        """Draw a distance again within its group, or clip it, so that the column lies within its bounds."""
         gap, name = self.gap, self.gap.name
         if not rows.is_free(name):
             return
         least = gap.least(gap.last({of: rows.numbers[of][at] for of in gap.before}))
-        grid = gap.encoder.of.grid
+        grid, numbers = gap.encoder.of.grid, rows.numbers[name][at]
+        first = np.maximum(-least, 0) / grid.scale
+        last = np.minimum(grid.points - 1 - least, gap.encoder.distances - 1) / grid.scale
         lows, highs = rows.room(name, at)
-        lows = np.maximum(lows, -least / grid.scale)
-        highs = np.minimum(np.minimum(highs, gap.encoder.farthest), (grid.points - 1 - least) / grid.scale)
-        drawn = rows.cells[name].draw(lows, highs, rng)
-        rows.numbers[name][at] = np.where(np.isnan(drawn), rows.numbers[name][at], drawn)
+        drawn = rows.cells[name].draw(np.maximum(lows, first), np.minimum(highs, last), rng)
+        clipped = np.where(
+            (first <= last) & (numbers < gap.encoder.farthest), np.clip(numbers, first, last), numbers
+        )
+        rows.numbers[name][at] = np.where(np.isnan(drawn), clipped, drawn)
 
 
 def rules_with_gaps(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.rules import Computation, Numbers, Rule
 from privsyn.table.schema.columns import Categorical, Coded, Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.time_columns import Datetime
 
 
 @dataclass(frozen=True, init=False)
@@ -47,22 +48,24 @@ class Equal(Constraint):
     def derive(self, columns: Columns) -> Columns:
         """Return the copy with the values or the bounds of the column that is counted."""
         of, copy = (columns[name] for name in self.columns)
-        ordinal = isinstance(of, Ordinal) and isinstance(copy, Ordinal) and of.scale == copy.scale
-        if not (type(of) is type(copy) and (ordinal or isinstance(of, Categorical))):
-            raise InputError("columns that are equal are of the same kind and unit")
+        if type(of) is not type(copy) or not isinstance(of, Categorical | Ordinal):
+            raise InputError("columns that are equal are of the same kind")
         if copy.is_public or not of.is_public:
             if copy.is_public and not of.is_public:
                 raise InputError(f"give the values or bounds of {self.columns[0]!r}, or none for both")
             return {}
         if isinstance(of, Categorical):
             return {self.computes: replace(copy, values=of.values)}  # type: ignore[type-var]
-        return {self.computes: replace(copy, low=of.low, high=of.high)}  # type: ignore[attr-defined, type-var]
+        unit = {"unit": of.unit} if isinstance(of, Datetime) else {}
+        return {self.computes: replace(copy, low=of.low, high=of.high, **unit)}  # type: ignore[type-var]
 
     def check(self, columns: Columns) -> None:
         """Refuse a copy that lacks a value, or has narrower bounds."""
-        of, copy = (columns[name] for name in self.columns)
+        of, copy = (cast(Any, columns[name]) for name in self.columns)
         if isinstance(of, Categorical):
             _places(of, copy)
+        elif of.scale != copy.scale:
+            raise InputError("columns that are equal have the same unit")
         elif not (copy.bounds[0] <= of.bounds[0] and of.bounds[1] <= copy.bounds[1]):
             raise InputError(f"{self.columns[1]!r} has narrower bounds than {self.columns[0]!r}")
         if of.nullable and not copy.nullable:
