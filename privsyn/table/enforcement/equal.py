@@ -23,8 +23,10 @@ class Equal(Constraint):
 
     Parameters
     ----------
-    *names : str
+    names : str
         The column that is counted, and the column that is its copy.
+    columns : list of str, optional
+        The two names as a list.
 
     Examples
     --------
