@@ -62,8 +62,9 @@ class Encoders:
             match _column(schema, name, text, fine=fine):
                 case Encoder() as encoder:
                     columns[name] = encoder
-                    may_miss = schema.coded[name].nullable and holds_missing(parse_dtype(text))
-                    nullable[name] = isinstance(encoder, AllMissingEncoder) or may_miss
+                    nullable[name] = isinstance(encoder, AllMissingEncoder) or (
+                        schema.coded[name].nullable and holds_missing(parse_dtype(text))
+                    )
                 case IdentifierMaker() as maker:
                     makers[name] = maker
         if not columns:
