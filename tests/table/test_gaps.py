@@ -345,3 +345,31 @@ def test_a_constraint_with_columns_alone_has_a_short_form():
     plain = to_plain(Schema({"a": Numerical(0, 1), "b": Numerical(0, 1)}))
     plain["constraints"] = [{"increasing": ["a", "b"]}]
     assert from_plain(plain).constraints == (Increasing(["a", "b"]),)
+
+
+def test_rows_in_batches_and_of_persons_are_encoded_as_one_table():
+    """Dask, Spark and streams give blocks: the codes of a row do not depend on its block."""
+    real = stays(2000)
+    settings = {"epsilon": 1.0, "delta": 1e-9, "schema": constrained(), "seed": 1}
+    whole = PrivSyn(**settings).fit(real).sample(200, seed=1)
+    blocks = (real[start : start + 300].reset_index(drop=True) for start in range(0, 2000, 300))
+    assert PrivSyn(**settings).fit(blocks).sample(200, seed=1).equals(whole)
+    dask = pytest.importorskip("dask.dataframe")
+    parts = PrivSyn(**settings).fit(dask.from_pandas(real, npartitions=3)).sample(200, seed=1)
+    assert parts.astype(str).to_numpy().tolist() == whole.astype(str).to_numpy().tolist()
+    persons = real.assign(person=np.arange(2000) // 2)
+    model = PrivSyn(**settings, unit="person", rows_per_unit=2).fit(persons)
+    sample = model.sample(500, seed=1)
+    assert (sample["arrival"] <= sample["departure"]).all()
+
+
+def test_a_release_without_gaps_is_read_as_it_was_saved():
+    """Releases of 0.1.0 say nothing about gaps: their columns are encoded as they are."""
+    codec = Codec.for_table(constrained(), stays(10), fine=True)
+    plain = {name: said for name, said in codec.to_dict().items() if name != "gaps"}
+    old = Codec.from_dict(plain)
+    assert old.domain.names == ("ward", "arrival", "departure")
+    assert Codec.from_dict(codec.to_dict()).domain.names == ("ward", "arrival", "departure - arrival")
+    codes = np.stack([RNG(0).integers(0, size, 2000) for size in old.domain.sizes], axis=1).astype(np.int32)
+    rows = old.decode(Records(old.domain, codes), RNG(1))
+    assert (rows["arrival"] <= rows["departure"]).all()
