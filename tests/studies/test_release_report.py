@@ -160,7 +160,7 @@ def test_no_number_on_the_page_needs_a_calculator(epsilon):
 
 @pytest.fixture(scope="module")
 def constrained():
-    """A release of two numbers with a constraint that many rows break, their sum, an identifier and remarks."""
+    """A release of two numbers with a constraint that rows break, their sum, an identifier and remarks."""
     rng = np.random.default_rng(0)
     first = rng.gamma(2.0, 300, 4000).astype(int).clip(0, 3650)
     second = (first + rng.gamma(1.0, 30, 4000).astype(int)).clip(0, 3650)
