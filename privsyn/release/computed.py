@@ -27,7 +27,7 @@ NEAR = 50
 
 def encoded_given(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     given: Numbers,
@@ -51,11 +51,11 @@ def encoded_given(
         wanted, by = known[maker.column], maker.by[0]
         match maker:
             case Gap():
-                known |= _split(codec, learnt, tables, pool, known, maker, n, rng)
+                known |= _split(codec, fitted, tables, pool, known, maker, n, rng)
             case CopyOf() | LookUp() if len(maker.by) == 1:
                 if by not in known:
                     known[by] = (
-                        wanted if isinstance(maker, CopyOf) else _keys(codec, learnt, maker, wanted, rng)
+                        wanted if isinstance(maker, CopyOf) else _keys(codec, fitted, maker, wanted, rng)
                     )
                 elif (maker.make(known) != wanted).any():
                     raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
@@ -66,9 +66,9 @@ def encoded_given(
     return {name: numbers for name, numbers in known.items() if name in codec.domain.names}
 
 
-def _keys(codec: Codec, learnt: Fitted, maker: LookUp, wanted: Floats, rng: np.random.Generator) -> Floats:
+def _keys(codec: Codec, fitted: Fitted, maker: LookUp, wanted: Floats, rng: np.random.Generator) -> Floats:
     """Return a key that leads to each wanted value, drawn by the released counts of the keys."""
-    weights = released_weights(codec, learnt, maker.by[0])
+    weights = released_weights(codec, fitted, maker.by[0])
     found = np.empty(len(wanted))
     for value in np.unique(wanted):
         keys = maker.keys[maker.values == value, 0].astype(np.int64)
@@ -82,7 +82,7 @@ def _keys(codec: Codec, learnt: Fitted, maker: LookUp, wanted: Floats, rng: np.r
 
 def _split(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     known: Numbers,
@@ -97,7 +97,7 @@ def _split(
     """
     found = dict(known)
     if not set(gap.before) <= set(known):
-        records, at = _near(codec, learnt, tables, pool, known, gap.column, n, rng)
+        records, at = _near(codec, fitted, tables, pool, known, gap.column, n, rng)
         shift = known[gap.column] - records[gap.column][at]
         for name, scale in zip(gap.before, gap.scales, strict=True):
             if name not in known:
@@ -126,7 +126,7 @@ def _floored(codec: Codec, name: str, numbers: Floats) -> Floats:
 
 def _near(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     known: Numbers,
@@ -138,8 +138,8 @@ def _near(
     held = {of: numbers for of, numbers in known.items() if of in codec.domain.names}
     if held and len(np.unique(np.stack(list(held.values())), axis=1).T) > MOST_KINDS:
         held = {}
-    records, kinds, kind = records_with(codec, learnt, tables, pool, held, n, rng)
-    numbers = codec.numbers(learnt.merging.restore(records, rng), rng, learnt.merging)
+    records, kinds, kind = records_with(codec, fitted, tables, pool, held, n, rng)
+    numbers = codec.numbers(fitted.merging.restore(records, rng), rng, fitted.merging)
     at = np.flatnonzero(~np.isnan(numbers[name]))
     if not len(at):
         raise InputError(f"given: in the release, {name!r} is always missing")
@@ -154,16 +154,16 @@ def _near(
     return numbers, found
 
 
-def released_weights(codec: Codec, learnt: Fitted, name: str) -> Floats:
+def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
     """Return the released count of each listed value of a column; empty if the column lists none."""
     size = codec.listed(name)
     if name in codec.domain.names:
         (place,) = codec.domain.axes((name,))
-        merging = learnt.merging
-        return (learnt.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
+        merging = fitted.merging
+        return (fitted.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
     maker = next((maker for maker in codec.computed if maker.column == name), None)
     if isinstance(maker, LookUp) and len(maker.by) == 1 and size:
         keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)
-        weights = released_weights(codec, learnt, maker.by[0])[keys]
+        weights = released_weights(codec, fitted, maker.by[0])[keys]
         return np.bincount(values, weights, minlength=size).astype(np.float64)
     return np.ones(size)

@@ -31,24 +31,24 @@ LEAST = 0.5
 """Rows. A sample as large as the private table usually contains no value with a smaller released count."""
 
 
-def balanced(codec: Codec, learnt: Fitted, name: str, n: int, rng: np.random.Generator) -> Floats:
+def balanced(codec: Codec, fitted: Fitted, name: str, n: int, rng: np.random.Generator) -> Floats:
     """Return `n` values of a column in random order, each released value equally often, to within one."""
-    return rng.permutation(np.resize(np.flatnonzero(_is_released(codec, learnt, name)).astype(np.float64), n))
+    return rng.permutation(np.resize(np.flatnonzero(_is_released(codec, fitted, name)).astype(np.float64), n))
 
 
-def absent(codec: Codec, learnt: Fitted, name: str) -> tuple[Any, ...]:
+def absent(codec: Codec, fitted: Fitted, name: str) -> tuple[Any, ...]:
     """Return the listed values of a column with no row in the release, which no sample can have."""
     values = cast(Categorical, codec.schema.coded[name]).values or ()
     return tuple(
         value
-        for value, is_there in zip(values, _is_released(codec, learnt, name), strict=True)
+        for value, is_there in zip(values, _is_released(codec, fitted, name), strict=True)
         if not is_there
     )
 
 
-def _is_released(codec: Codec, learnt: Fitted, name: str) -> Mask:
+def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:
     """Return which listed values have rows in the release; the most frequent value always does."""
-    weights = np.nan_to_num(released_weights(codec, learnt, name))
+    weights = np.nan_to_num(released_weights(codec, fitted, name))
     if not len(weights):
         raise InputError(f"balance {name!r} needs a column of listed values")
     return weights >= min(LEAST, weights.max())
@@ -56,7 +56,7 @@ def _is_released(codec: Codec, learnt: Fitted, name: str) -> Mask:
 
 def completed(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     given: Numbers,
@@ -69,7 +69,7 @@ def completed(
     Parameters
     ----------
     codec : Codec
-    learnt : Fitted
+    fitted : Fitted
     tables : tuple of Marginal
         The marginals from which records are made.
     pool : Records of the release, in merged codes
@@ -83,19 +83,19 @@ def completed(
         spans = _with_keys(codec, known, spans)
         looked_up = {maker.column for maker in codec.computed if set(maker.by) & set(spans)}
         others = {name: x for name, x in known.items() if name not in looked_up}
-        held = encoded_given(codec, learnt, tables, pool, others, n, rng)
-        given = {**known, **held, **within(codec, learnt, tables, pool, held, spans, n, rng)}
+        held = encoded_given(codec, fitted, tables, pool, others, n, rng)
+        given = {**known, **held, **within(codec, fitted, tables, pool, held, spans, n, rng)}
     whole: dict[str, Floats] = {}
     for names, at in patterns(given):
         some = {name: given[name][at] for name in names}
-        for name, numbers in _complete(codec, learnt, tables, pool, some, len(at), rng).items():
+        for name, numbers in _complete(codec, fitted, tables, pool, some, len(at), rng).items():
             whole.setdefault(name, np.empty(n))[at] = numbers
     return codec.table(whole, rng)
 
 
 def _complete(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     given: Numbers,
@@ -103,8 +103,8 @@ def _complete(
     rng: np.random.Generator,
 ) -> Numbers:
     """Return the numbers of `n` rows in which the same columns are given."""
-    merging = learnt.merging
-    encoded = encoded_given(codec, learnt, tables, pool, given, n, rng)
+    merging = fitted.merging
+    encoded = encoded_given(codec, fitted, tables, pool, given, n, rng)
     codes = {name: codec.cells()[name].find(numbers) for name, numbers in encoded.items()}
     places = dict(zip(merging.original.names, range(len(merging.original)), strict=True))
     if encoded:

@@ -46,7 +46,7 @@ def part_inside(cells: Cells, span: Span) -> Floats:
 
 def within(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     held: Numbers,
@@ -62,14 +62,14 @@ def within(
 
     Parameters
     ----------
-    codec, learnt, tables, pool : as for `privsyn.release.conditional.completed`
+    codec, fitted, tables, pool : as for `privsyn.release.conditional.completed`
     held : mapping of each given column to a number for each of the `n` rows
     spans : mapping of each other column to the span of its numbers
     """
-    records, kinds, kind = records_with(codec, learnt, tables, pool, held, n, rng)
+    records, kinds, kind = records_with(codec, fitted, tables, pool, held, n, rng)
     if not set(spans) <= set(codec.domain):
-        return _within_computed(codec, learnt, records, spans, kinds, kind, rng)
-    columns = {name: _Column.of(codec, learnt, name, span) for name, span in spans.items()}
+        return _within_computed(codec, fitted, records, spans, kinds, kind, rng)
+    columns = {name: _Column.of(codec, fitted, name, span) for name, span in spans.items()}
     weights = np.ones(len(records))
     for column in columns.values():
         weights *= column.chances[records.codes[:, column.place]]
@@ -95,7 +95,7 @@ def within(
 
 def records_with(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     held: Numbers,
@@ -103,7 +103,7 @@ def records_with(
     rng: np.random.Generator,
 ) -> tuple[Records, Array, Array]:
     """Return records with the given values, the combination of each record, and that of each row."""
-    merging = learnt.merging
+    merging = fitted.merging
     if not held:
         return pool, np.zeros(len(pool), np.int64), np.zeros(n, np.int64)
     cells, axes = codec.cells(), merging.original.axes(tuple(held))
@@ -119,7 +119,7 @@ def records_with(
 
 def _within_computed(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     records: Records,
     spans: Mapping[str, Span],
     kinds: Array,
@@ -130,7 +130,7 @@ def _within_computed(
 
     They are those of a record that lies in all spans. If there is none, each column is drawn uniformly.
     """
-    numbers = codec.numbers(learnt.merging.restore(records, rng), rng, learnt.merging)
+    numbers = codec.numbers(fitted.merging.restore(records, rng), rng, fitted.merging)
     inside = np.ones(len(records))
     for name, span in spans.items():
         inside *= span.holds(numbers[name])
@@ -168,13 +168,13 @@ class _Column:
     alone: Floats
 
     @classmethod
-    def of(cls, codec: Codec, learnt: Fitted, name: str, span: Span) -> _Column:
+    def of(cls, codec: Codec, fitted: Fitted, name: str, span: Span) -> _Column:
         """Return the column with its released distribution, or uniform if no row lies in the span."""
-        cells = codec.cells(learnt.merging)[name]
-        (place,) = learnt.merging.original.axes((name,))
+        cells = codec.cells(fitted.merging)[name]
+        (place,) = fitted.merging.original.axes((name,))
         part = part_inside(cells, span)
         inside = part * cells.shares
-        alone = learnt.one_ways[place].counts * _by_group(cells, inside)
+        alone = fitted.one_ways[place].counts * _by_group(cells, inside)
         if not alone.sum() > 0:
             inside, alone = part, _by_group(cells, part)
         return cls(place, cells, span, inside, alone / alone.sum())

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.methods.methods import METHODS, MethodName
+from privsyn.methods.methods import METHODS
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 
 MU = 1.5  # claimed in every game: near 1 the fewest runs tell most, and noise is not yet lost in its rounding
@@ -44,7 +44,7 @@ class Game:
     others: pd.DataFrame
     person: pd.DataFrame
     settings: Mapping[str, Any] = field(hash=False)
-    method: MethodName = "default"
+    method: str = "default"
     moves: float = 0.999
 
     def table(self, *, inside: bool) -> pd.DataFrame:

@@ -279,5 +279,7 @@ def test_a_delta_that_cannot_be_is_refused(delta: float) -> None:
 def test_other_mistakes_are_refused() -> None:
     with pytest.raises(InputError, match=r"rho must be a finite number of at least 0; got -0\.1"):
         delta_for(-0.1, 1.0, "gaussian")
-    with pytest.raises(InputError, match="accounting must be one of gaussian, zcdp, classical; got 'renyi'"):
+    with pytest.raises(
+        InputError, match="accounting must be one of gaussian, zcdp, classical, pure; got 'renyi'"
+    ):
         rho_for(1.0, 1e-9, "renyi")  # type: ignore[arg-type]

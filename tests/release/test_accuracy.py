@@ -75,7 +75,7 @@ def test_it_says_all_that_was_measured_and_asks_nothing():
     spent = model.ledger_.to_json()
     tables = model.accuracy_.tables
     assert tables["columns"].tolist()[:4] == [("a",), ("b",), ("c",), ("d",)]
-    assert tables["columns"].tolist()[4:] == [m.attributes for m in model.release_.learnt.marginals]
+    assert tables["columns"].tolist()[4:] == [m.attributes for m in model.release_.fitted.marginals]
     assert (tables["cells"] == 2 ** tables["order"]).all()
     assert "a x b" in str(model.accuracy_)
     assert "of 1 columns" in repr(model.accuracy_)
@@ -172,10 +172,10 @@ def test_a_missing_cell_that_joined_a_range_is_named():
 )
 def test_ranges_are_written_for_people(column, expected):
     """Without an exponent, a rounding error of a double, or commas in a year; dates with times if short."""
-    coder = choose_encoder(
+    encoder = choose_encoder(
         column, np.dtype(object) if isinstance(column, Datetime | Time) else np.dtype(float)
     )
-    assert bin_labels(coder.grid, range_words(coder)) == expected
+    assert bin_labels(encoder.grid, range_words(encoder)) == expected
 
 
 def rising(rows, high, *, breaking):
@@ -197,7 +197,7 @@ def rising(rows, high, *, breaking):
 
 def true_one_ways(release, table):
     """The real counts of each column, in the codes of the release."""
-    merged = release.learnt.merging.merge(release.codec.encode(table))
+    merged = release.fitted.merging.merge(release.codec.encode(table))
     return [np.bincount(merged.codes[:, j], minlength=size) for j, size in enumerate(merged.domain.sizes)]
 
 

@@ -86,7 +86,7 @@ def test_the_page_is_one_file_without_script_or_address_and_escapes_names_and_va
 def test_it_says_what_was_released_how_sure_it_is_and_what_it_cost(model, page):
     text = page.read_text()
     assert text.index("May be published.") < text.index("<h1>")
-    rows = f"{round(model.release_.learnt.total):,} rows"
+    rows = f"{round(model.release_.fitted.total):,} rows"
     assert f"Counts of 8 columns of a private table of about {rows}" in text
     assert "with epsilon 2 and delta 10<sup>−6</sup>" in text
     assert "one-way counts of every attribute" in text
@@ -193,7 +193,7 @@ def test_a_column_that_a_constraint_changed_says_so_and_how_much(constrained):
     found = re.search(r"expected error ([\d.]+)%, from noise alone ([\d.]+)%", first)
     error, noise = map(float, found.groups())
     drawn = release.drawn_counts(4000, seed=1)["first"]
-    true = release.codec.cells(release.learnt.merging)["first"].count(rows["first"].to_numpy(float))
+    true = release.codec.cells(release.fitted.merging)["first"].count(rows["first"].to_numpy(float))
     found = 100 * np.abs(drawn / drawn.sum() - true / true.sum()).sum() / 2
     assert 0.8 * found < error < 1.4 * found
     assert noise < 0.3 * found
@@ -204,13 +204,13 @@ def test_the_expected_error_is_that_of_the_rows_that_are_drawn(model, monkeypatc
     """Were all rows drawn with the first of two values, half of them would be wrong."""
 
     def first_only(release, n, seed):
-        merged = release.learnt.merging.merged
+        merged = release.fitted.merging.merged
         return {name: np.eye(1, size)[0] * n for name, size in zip(merged.names, merged.sizes, strict=True)}
 
     monkeypatch.setattr(Release, "drawn_counts", first_only)
     said = figure(render(model.release_), "p")
     error = float(re.search(r"expected error ([\d.]+)%", said)[1])
-    second = model.accuracy_.counts("p")["estimate"][1] / model.release_.learnt.total
+    second = model.accuracy_.counts("p")["estimate"][1] / model.release_.fitted.total
     assert error == pytest.approx(100 * second, abs=2)
     assert "Changed when rows are drawn" in said
 

@@ -156,9 +156,9 @@ def fitted_smoother(
     best, most = Smoother(one_ways), -np.inf
     for smoothness in SMOOTHNESSES if seen else ():
         smoother = Smoother(one_ways, smoothness)
-        told = sum(float(smoother.likelihood(m, e).max()) for m, e in seen)
-        if told > most:
-            best, most = smoother, told
+        likelihood = sum(float(smoother.likelihood(m, e).max()) for m, e in seen)
+        if likelihood > most:
+            best, most = smoother, likelihood
     return best
 
 

@@ -21,8 +21,8 @@ from privsyn.table.io.csv_columns import marks_in
 from privsyn.table.io.csv_header import check_header, read_header
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.persons import persons_of
-from privsyn.table.io.read import ending_of, read_columns, read_table
-from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
+from privsyn.table.io.read_table import ending_of, read_columns, read_table
+from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
@@ -36,6 +36,12 @@ FEW_WHOLE = 100
 """Bounds of whole numbers are exact if they are less than this apart, as for days, weeks or ages."""
 
 MOST_DECIMALS = 6
+
+BULK = 0.01
+"""Share of the numbers at either end that is not the bulk of a column."""
+
+WIDE = 10
+"""Bounds this many times as far apart as the ends of the bulk are worth a remark."""
 
 
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
@@ -67,9 +73,24 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     """
     if not read:
         return _by_dtype(without(unit, _empty(table)))
+    return draft_with_wide(table, unit)[0]
+
+
+def draft_with_wide(table: object, unit: str | None) -> tuple[Schema, tuple[str, ...]]:
+    """Return the draft from the rows, and the columns whose bounds lie far beyond most of their numbers."""
     frame = without(unit, read_table(table, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
-    return Schema(columns, missing=_marks(table))
+    wide = tuple(name for name, column in columns.items() if _is_wide(column, frame[name]))
+    return Schema(columns, missing=_marks(table)), wide
+
+
+def _is_wide(column: Column, cells: pd.Series) -> bool:
+    """Return whether nearly all numbers lie within a small part of the bounds."""
+    if not isinstance(column, Numerical) or column.low is None or column.high is None:
+        return False
+    numbers = cells.dropna().astype(np.float64).to_numpy()
+    first, last = np.quantile(numbers[np.isfinite(numbers)], [BULK, 1 - BULK])
+    return bool(column.high - column.low > WIDE * (last - first))
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
@@ -106,6 +127,8 @@ def _by_dtype(frame: pd.DataFrame) -> Schema:
 def _draft_column(name: str, cells: pd.Series) -> Column:
     if names_rows(name) and can_name(cells.dtype):
         return Identifier()
+    if family(cells.dtype) == "binary":
+        return Text()
     present = cells.dropna()
     nullable = len(present) < len(cells)
     for propose in (_number, _moment, _clock, _span, _listed):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, about, replace_errors
 from privsyn.inference.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
@@ -20,6 +20,7 @@ from privsyn.marginals.types import Floats
 from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder, missing_cells
 from privsyn.table.encoding.gap_rules import rules_with_gaps
+from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.identifiers import IdentifierMaker
 from privsyn.table.encoding.make_encoders import Encoders
 from privsyn.table.enforcement.draws import Cells, DrawnRows
@@ -55,6 +56,8 @@ class Codec:
     fine : bool
         Encode numbers and times in many fine cells, which released counts later join to at most `bins` groups
         (see `axes`). Default: `bins` equal intervals.
+    heaps : mapping of a column to the heaps of its numbers, optional
+        Released. Only `decode` uses them.
     with_gaps : bool
         Encode columns that increase as gaps (see `privsyn.table.encoding.gaps`). False for a release that was
         saved before gaps were known.
@@ -75,6 +78,7 @@ class Codec:
     names: tuple[str, ...]
     dtypes: tuple[str, ...]
     fine: bool = False
+    heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     with_gaps: bool = True
     domain: Domain = field(init=False, repr=False, compare=False)
     _encoders: Encoders = field(init=False, repr=False, compare=False)
@@ -84,36 +88,40 @@ class Codec:
         match_names(self.names, self.schema)
         self.schema.require_public()
         check_constraints(self.schema.coded, self.schema.constraints)
-        made = Encoders.of(self.schema, self.names, self.dtypes, fine=self.fine, with_gaps=self.with_gaps)
+        made = Encoders.of(
+            self.schema, self.names, self.dtypes, self.heaps, fine=self.fine, with_gaps=self.with_gaps
+        )
         rules = Repair.of(self.schema.coded, self.schema.constraints)
         check_computed(rules.computations, made.columns, made.nullable)
         object.__setattr__(self, "_encoders", made)
         object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, made.gaps, made.nullable))
         attributes = made.attributes
-        sizes = tuple(coder.size + made.nullable[name] for name, coder in attributes.items())
-        ordered = tuple(coder.ordered for coder in attributes.values())
+        sizes = tuple(encoder.size + made.nullable[name] for name, encoder in attributes.items())
+        ordered = tuple(encoder.ordered for encoder in attributes.values())
         object.__setattr__(self, "domain", Domain(tuple(attributes), sizes, ordered))
 
     @property
-    def coders(self) -> tuple[Encoder, ...]:
+    def encoders(self) -> tuple[Encoder, ...]:
         """The encoder of each encoded column, in order."""
         return tuple(self._encoders.attributes.values())
 
     @classmethod
-    def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
+    def for_table(
+        cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False, heaps: Mapping[str, Heaps] = NO_HEAPS
+    ) -> Codec:
         """Return the codec of a table. This reads its column names and dtypes, but no row."""
-        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine)
+        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine, heaps)
 
     @property
     def axes(self) -> dict[str, Axis]:
-        """The widths of the cells of each fine column. Public."""
+        """The widths of the cells of each fine column. Public, or from released heaps."""
         return {
             name: Axis(
-                np.diff(coder.grid.edges[: coder.ordered + 1]).astype(np.float64),
+                encoder.grid.widths[: encoder.ordered],
                 cast(Ordinal, self.schema.columns[self.column_of(name)]).bins,
             )
-            for name, coder in self._encoders.attributes.items()
-            if self.fine and isinstance(coder, OrderedEncoder)
+            for name, encoder in self._encoders.attributes.items()
+            if self.fine and isinstance(encoder, OrderedEncoder)
         }
 
     @property
@@ -166,9 +174,9 @@ class Codec:
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
         numbers = {}
         for name, of_column in codes.items():
-            missing = of_column == self._encoders.attributes[name].size
-            drawn = self._encoders.attributes[name].draw(np.where(missing, 0, of_column), rng)
-            numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
+            present = of_column != self._encoders.attributes[name].size
+            numbers[name] = np.full(len(of_column), np.nan)
+            numbers[name][present] = self._encoders.attributes[name].draw(of_column[present], rng)
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         if self.schema.constraints:
             self.rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
@@ -181,21 +189,21 @@ class Codec:
 
     def own_cells(self, name: str) -> Cells:
         """Return the codes that a column has alone, also if it is computed or encoded as a gap."""
-        coder = self._encoders.columns[name]
-        return Cells.unmerged(*coder.extents, getattr(coder, "grid", None))
+        encoder = self._encoders.columns[name]
+        return Cells.unmerged(*encoder.extents, getattr(encoder, "grid", None))
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
-        coder = self._encoders.columns[name]
-        return coder.size if isinstance(coder, CategoricalEncoder) else 0
+        encoder = self._encoders.columns[name]
+        return encoder.size if isinstance(encoder, CategoricalEncoder) else 0
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""
         columns = {}
-        for name, coder in self._encoders.columns.items():
+        for name, encoder in self._encoders.columns.items():
             missing = np.isnan(numbers[name])
-            first = coder.extents[0][0] if coder.size else 0.0
-            columns[name] = coder.cells(np.where(missing, first, numbers[name]), missing)
+            first = encoder.extents[0][0] if encoder.size else 0.0
+            columns[name] = encoder.decode(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
         for name, maker in self._encoders.makers.items():
             columns[name] = self._made(name, maker, rows, rng, start)
@@ -208,16 +216,16 @@ class Codec:
         """
         rows = 1 + max((self.listed(name) for name in self._encoders.columns), default=0)
         numbers = {}
-        for name, coder in self._encoders.columns.items():
-            codes = np.arange(rows) % (coder.size + self._encoders.nullable[name])
-            drawn = coder.draw(np.where(codes < coder.size, codes, 0), rng)
-            numbers[name] = np.where(codes < coder.size, drawn, np.nan)
+        for name, encoder in self._encoders.columns.items():
+            codes = np.arange(rows) % (encoder.size + self._encoders.nullable[name])
+            drawn = encoder.draw(np.where(codes < encoder.size, codes, 0), rng)
+            numbers[name] = np.where(codes < encoder.size, drawn, np.nan)
         return self.table(numbers, rng, start)
 
     def _made(
         self, name: str, maker: IdentifierMaker, n: int, rng: np.random.Generator, start: int
     ) -> pd.Series:
-        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
+        with about(f"column {name!r}"):
             return maker.make(n, rng, start)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
@@ -250,24 +258,27 @@ class Codec:
         A missing cell counts if the column may not have missing cells.
         """
         counts = {}
-        for name, coder in self._encoders.columns.items():
+        for name, encoder in self._encoders.columns.items():
             cells = table[name]
-            fine = coder.fits(cells) | (missing_cells(cells) if self._encoders.nullable[name] else False)
+            fine = encoder.fits(cells) | (missing_cells(cells) if self._encoders.nullable[name] else False)
             counts[name] = int((~fine).sum())
         return counts
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
-        return {name: coder.read(table[name]) for name, coder in self._encoders.columns.items()}
+        return {name: encoder.read(table[name]) for name, encoder in self._encoders.columns.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, "gaps": self.with_gaps}
+        more = {"heaps": heaps_to_plain(self.heaps)} if self.heaps else {}
+        said = {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, "gaps": self.with_gaps}
+        return {**said, **more}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
-        dtypes, with_gaps = plain["dtypes"], bool(plain.get("gaps"))  # none in releases of 0.1.0
-        schema = from_plain(plain["schema"])
-        return cls(schema, tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]), with_gaps)
+        dtypes, fine = plain["dtypes"], bool(plain["fine"])
+        heaps = heaps_from_plain(plain.get("heaps", {}))
+        with_gaps = bool(plain.get("gaps"))  # releases of 0.1.0 have none
+        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), fine, heaps, with_gaps)

@@ -67,7 +67,7 @@ class GapEncoder(OrderedEncoder):
         """Return the encoder of distances up to `most` steps, in about `bins` bins."""
         own, points = of.grid, most + 1
         whole = points + alone * own.points
-        distances = replace(own, low=0.0, high=most / own.scale, points=points, cuts=()).fine(bins)
+        distances = replace(own, low=0.0, high=most / own.scale, points=points, cuts=(), heaps=()).fine(bins)
         ends = [points + own.points * k // ALONE for k in range(1, ALONE + 1)] if alone else []
         cuts = tuple(dict.fromkeys([*distances.edges.tolist(), *ends]))
         high = (whole - 1) / own.scale
@@ -93,7 +93,7 @@ class GapEncoder(OrderedEncoder):
         """Not used: a gap has no cells of its own."""
         raise NotImplementedError("a gap is computed from the cells of several columns")
 
-    cells = read  # type: ignore[assignment]
+    decode = read  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,14 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, about
 from privsyn.marginals.types import Floats, Ints
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.encoding.encoders import STRAY, AllMissingEncoder, Encoder, OrderedEncoder
 from privsyn.table.encoding.gaps import Gap, choose_gaps
 from privsyn.table.encoding.grid import FINE
+from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
 from privsyn.table.schema.columns import Identifier, Text
 from privsyn.table.schema.schema import Schema
@@ -43,7 +44,14 @@ class Encoders:
 
     @classmethod
     def of(
-        cls, schema: Schema, names: Sequence[str], dtypes: Sequence[str], *, fine: bool, with_gaps: bool
+        cls,
+        schema: Schema,
+        names: Sequence[str],
+        dtypes: Sequence[str],
+        heaps: Mapping[str, Heaps],
+        *,
+        fine: bool,
+        with_gaps: bool,
     ) -> Encoders:
         """Return the encoders of the columns of a schema, in the order of the table.
 
@@ -52,6 +60,7 @@ class Encoders:
         schema : Schema
         names, dtypes : sequences of str
             The columns in the order of the table, and the dtype of each as text.
+        heaps : mapping of a column to the heaps of its numbers
         fine, with_gaps : bool
             As for `Codec`.
         """
@@ -59,7 +68,7 @@ class Encoders:
         makers: dict[str, IdentifierMaker] = {}
         nullable = {}
         for name, text in zip(names, dtypes, strict=True):
-            match _column(schema, name, text, fine=fine):
+            match _column(schema, name, text, heaps.get(name, ()), fine=fine):
                 case Encoder() as encoder:
                     columns[name] = encoder
                     nullable[name] = isinstance(encoder, AllMissingEncoder) or (
@@ -86,7 +95,7 @@ class Encoders:
         if gap is not None:
             found = gap.codes({name: self._read(name, table[name]) for name in (*gap.before, gap.column)})
         else:
-            found = encoder.find(table[attribute])
+            found = encoder.encode(table[attribute])
         return np.where(found == STRAY, encoder.size if self.nullable[attribute] else 0, found)
 
     def _read(self, name: str, cells: pd.Series) -> Floats:
@@ -96,7 +105,9 @@ class Encoders:
         return numbers if self.nullable[name] else np.where(np.isnan(numbers), encoder.grid.low, numbers)
 
 
-def _column(schema: Schema, name: str, text: str, *, fine: bool) -> Encoder | IdentifierMaker | None:
+def _column(
+    schema: Schema, name: str, text: str, heaps: Heaps, *, fine: bool
+) -> Encoder | IdentifierMaker | None:
     """Return the encoder or identifier maker of a column; None if the column is left out."""
     column: Any = schema.columns[name]
     dtype = parse_dtype(text)
@@ -104,10 +115,11 @@ def _column(schema: Schema, name: str, text: str, *, fine: bool) -> Encoder | Id
         return None
     if family(dtype) == "nothing":
         return AllMissingEncoder(dtype)
-    with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
+    with about(f"column {name!r}"):
         if isinstance(column, Identifier):
             return make_maker(column, dtype)
         encoder = choose_encoder(column, dtype)
         if fine and isinstance(encoder, OrderedEncoder) and name not in schema.computed:
-            return replace(encoder, grid=encoder.grid.fine(max(FINE, column.bins)))
+            grid = replace(encoder.grid, heaps=heaps)
+            return replace(encoder, grid=grid.fine(max(FINE, column.bins)))
         return encoder

@@ -16,9 +16,9 @@ import pytest
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.table.io import csv_text
 from privsyn.table.io.dask_source import PARTS
-from privsyn.table.io.read import read_table
+from privsyn.table.io.open_table import BATCHES, DATA_SET, open_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.io.spark_source import MADE
-from privsyn.table.io.stream import BATCHES, DATA_SET, open_table
 
 KNOWN = Schema(
     {
