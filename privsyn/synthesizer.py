@@ -229,7 +229,9 @@ class PrivSyn(ReleasedModel, Estimator):
         )
         person_rho *= 1 - discovered.share
         row_rho = noise.law.of_row(person_rho, self._most_rows)  # k rows cost k^2 times as much, or k times
-        codec = Codec.for_table(discovered.schema, rows.head, fine=fine, heaps=discovered.heaps)
+        codec = Codec.for_table(
+            discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
+        )
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
         doubtful = tuple(map(codec.attribute_of, (*open_schema.values, *open_schema.bounds)))
         target = None if target is None else codec.attribute_of(target)

@@ -162,7 +162,7 @@ def table_certainty(
         groups = dict(zip(table.attributes, measured.groups, strict=True))
         # Errors inside a group may all have one sign. Their sum varies no more than the noise of the group.
         left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
-        table = coarsen(table, measured.groups).marginal
+        table = coarsen(table, measured.groups)
         one_ways = tuple(_joined(one_way, groups) for one_way in one_ways)
     variance = _centred(left)
     variance = variance * _misfit(measured, variance, table)
@@ -180,10 +180,8 @@ def _joined(one_way: Measurement, groups: Mapping[str, Codes]) -> Measurement:
     name, marginal = one_way.attributes[0], one_way.marginal
     if name not in groups:
         return one_way
-    counts = coarsen(marginal, (groups[name],)).marginal
-    return Measurement(
-        counts, join(np.broadcast_to(one_way.variance, marginal.domain.shape), (groups[name],))
-    )
+    group = (groups[name],)
+    return Measurement(coarsen(marginal, group), join(one_way.variance, group))
 
 
 def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:

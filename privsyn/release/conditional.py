@@ -18,6 +18,7 @@ from privsyn.release.ranges import within
 from privsyn.synthesis.conditional import complete
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.parts import split_given, split_spans
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Numbers
@@ -78,6 +79,8 @@ def completed(
     n : int
     rng : numpy.random.Generator
     """
+    whole_spans = {name: span for name, span in spans.items() if name in codec.split}
+    given, spans = split_given(given, codec.parts), split_spans(spans, codec.parts)
     if spans:  # given as a mapping, so a column is given in all rows or in none
         known = {name: numbers for name, numbers in given.items() if not np.isnan(numbers).any()}
         spans = _with_keys(codec, known, spans)
@@ -90,6 +93,8 @@ def completed(
         some = {name: given[name][at] for name in names}
         for name, numbers in _complete(codec, fitted, tables, pool, some, len(at), rng).items():
             whole.setdefault(name, np.empty(n))[at] = numbers
+    for name, span in whole_spans.items():  # times of its first and last day may lie outside
+        whole[name] = np.clip(whole[name], span.lows[0], span.highs[0])
     return codec.table(whole, rng)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import typer
-from command import CANARY, COLUMNS, Outcome, fill, run, table
+from command import CANARY, COLUMNS, Outcome, run, table
 
 import privsyn
 from privsyn import PrivSyn
@@ -26,13 +26,6 @@ from privsyn.table.io import read_table, write
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    fill(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def files(folder: Path) -> set[str]:

@@ -205,7 +205,6 @@ def test_a_dtype_alone_is_enough(name):
         "time of day",
         "time of day of Arrow",
         "time of day as text",
-        "Decimal objects",
         "decimal of Arrow",
         "decimal of Arrow, listed",
         "Python's Enum",

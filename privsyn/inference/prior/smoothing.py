@@ -89,7 +89,7 @@ class Smoother:
         """Return the posterior mean if cells depart independently; groups are shared out as expected."""
         groups = groups_of(measured)
         mean = join(expected, groups)
-        sides = tuple(coarsen(side, (group,)).marginal for side, group in zip(margins, groups, strict=True))
+        sides = tuple(coarsen(side, (group,)) for side, group in zip(margins, groups, strict=True))
         counts = denoise(measured, mean, dispersion, sides).counts
         ratio = np.divide(counts, mean, out=np.ones_like(mean), where=mean > 0)
         return fit_margins(Marginal(_over(margins), expected * ratio[np.ix_(*groups)]), margins)

@@ -77,9 +77,10 @@ def _facts(column: Coded) -> list[str]:
             return [
                 "exact bounds" if exact else "bounds",
                 *(digits if column.integer or column.decimals else []),
+                *([] if column.step is None else [f"all multiples of {column.step:,}"]),
             ]
-        case Datetime():
-            return ["first and last year"]
+        case Datetime(step=step):
+            return ["first and last year", *([] if step is None else [f"all multiples of {step}"])]
         case Duration():
             return ["bounds"]
     return []

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.column import Ordinal
 from privsyn.table.schema.plain_values import plain_value
 from privsyn.table.schema.steps import SECONDS, multiples_around, step_seconds, time_step
@@ -48,6 +48,9 @@ class Timed(Ordinal):
         return None if self.step is None else step_seconds(self.step) / self.scale
 
 
+CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
+
+
 @dataclass(frozen=True)
 class Datetime(Timed):
     """A column of dates or times between public bounds. Values outside are clipped to them.
@@ -62,6 +65,11 @@ class Datetime(Timed):
     step : str, optional
         All times are multiples of it, counted from midnight, such as ``"15min"`` or ``"1h"``. A time between
         two multiples is taken to the nearer one.
+    cycles : list, optional
+        ``["day"]`` counts the date and the time of day as two attributes, so that the time of day and what it
+        has to do with other columns survive; ``["day", "week"]`` the day of the week too; ``[]`` counts one.
+        Default: the day if the times range over more than a week, and the week over more than eight. It needs
+        a step below a day. A column that a constraint names is always one attribute.
     format : str, optional
         How dates are written in a column of text or in a CSV, in the terms of ``datetime.strftime``, such as
         ``"%d.%m.%Y"``. Default: ISO form.
@@ -82,6 +90,7 @@ class Datetime(Timed):
     high: str | date | np.datetime64 | None = None
     unit: Literal["D", "h", "min", "s"] | None = field(default=None, kw_only=True)
     step: str | None = field(default=None, kw_only=True)
+    cycles: Sequence[str] | None = field(default=None, kw_only=True)
     format: str | None = field(default=None, kw_only=True)
     objects: Literal["text", "date", "datetime"] = field(default="text", kw_only=True)
     bins: int = field(default=32, kw_only=True)
@@ -91,6 +100,10 @@ class Datetime(Timed):
     def __post_init__(self) -> None:
         normalise_shared(self)
         one_of("objects", self.objects, ("text", "date", "datetime"))
+        if self.cycles is not None:
+            if isinstance(self.cycles, str) or [*self.cycles] not in CYCLES:
+                raise InputError(f"cycles are [day, week], [day] or [], not {safe_repr(self.cycles)}")
+            normalise(self, cycles=tuple(self.cycles))
         if self.format is not None:
             normalise(self, format=time_format(self.format))
         if self.unit is not None:

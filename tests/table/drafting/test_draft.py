@@ -98,7 +98,7 @@ def test_each_column_is_asked_about_in_a_line():
         "sex": "READ: 2 values, no cell missing.",
         "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds reveal less:"
         " {kind: numerical, low: , high: }.",
-        "price": "READ: bounds, 2 decimals, no cell missing.",
+        "price": "READ: bounds, all multiples of 0.05, no cell missing.",
         "notes": "READ: no cell missing. Common values are found. Free text? {kind: text} leaves it out.",
         "day": "READ: first and last year.",
     }
@@ -332,3 +332,22 @@ def test_a_draft_warns_of_bounds_far_beyond_most_numbers():
     warned = {name: "WIDE: " in notes[name] for name in frame}
     assert warned == {"pay": False, "tail": True, "age": False}
     assert "WIDE" not in draft_text(frame, read=False)
+
+
+def test_a_step_that_the_rows_show_is_drafted_and_marked_as_read(tmp_path):
+    rows = pd.DataFrame(
+        {
+            "pay": [10_000 * i for i in range(30, 60)] * 3,
+            "grade": [i / 2 for i in range(30)] * 3,
+            "whole": [*range(30, 60)] * 3,
+            "at": pd.Timestamp("2020-01-31") + pd.to_timedelta(15 * np.arange(90), unit="min"),
+            "when": pd.Timestamp("2020-01-31") + pd.to_timedelta(61 * np.arange(90), unit="s"),
+        }
+    )
+    columns = draft_schema(rows).columns
+    assert [column.step for column in columns.values()] == [10_000, 0.5, None, "15min", None]
+    said = remarks(draft_text(rows))
+    assert "all multiples of 10,000" in said["pay"]
+    assert "all multiples of 15min" in said["at"]
+    assert from_plain(parse(draft_text(rows))) == draft_schema(rows)
+    assert check_schema(rows, draft_schema(rows))[0] == "every cell fits"

@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privsyn.marginals.types import Floats, Integers, Mask
-from privsyn.table.encoding.gaps import Gap
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.forbidden import ForbiddenRule
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Numbers, Rule
 from privsyn.table.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from privsyn.table.encoding.gaps import Gap
 
 
 @dataclass(frozen=True, eq=False)
