@@ -152,8 +152,8 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
         rows_per_unit=1,
         report=lambda *_: None,
     )
-    (first,), (again, _, second) = asked
-    for look in (first, again, second):
+    (first,), (before, *_), (again, _, second) = asked
+    for look in (first, before, again, second):
         counts, _ = look["year"]
         assert counts.min() >= 7
         assert counts.sum() == len(FEW) + 7 * counts.size
