@@ -140,7 +140,7 @@ def warn_objects(names: Sequence[str]) -> None:
     text = (
         f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
         f"{', '.join(map(repr, names))}. Declare others in the schema: Time(), Duration(), "
-        "Datetime(objects='date'), Numerical(objects='decimal')"
+        "Datetime(objects='date'), Numerical()"
     )
     warnings.warn(text, ObjectsWarning, stacklevel=3)
 

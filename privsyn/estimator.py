@@ -63,6 +63,6 @@ class Estimator:
 
 
 def _short(value: object) -> str:
-    """Return a parameter's text, or its type in angle brackets if the text is long."""
-    text = repr(value)
+    """Return a parameter's text, or its type in angle brackets if the text is long; a function's name."""
+    text: str = getattr(value, "__qualname__", repr(value))
     return text if len(text) <= LONGEST else f"<{type(value).__name__}>"

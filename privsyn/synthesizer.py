@@ -15,7 +15,7 @@ from privsyn.estimator import Estimator
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
-from privsyn.private.accounting import Accounting, rho_for
+from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
@@ -154,11 +154,9 @@ class PrivSyn(ReleasedModel, Estimator):
         self.method = method
         self.memory = memory
         self.progress = progress
-        law = (noise := noise_source(seed, self._promise[1])).law
-        if (
-            law.rho(law.of_row(rho_for(*self._promise, self._accounting(noise)), self._most_rows))
-            < LEAST_BUDGET
-        ):
+        law = noise_source(seed, self._promise[1]).law
+        cost = rho_for(*self._promise, self._method.accounting_of(law))
+        if law.rho(law.of_row(cost, self._most_rows)) < LEAST_BUDGET:
             lower = "" if unit is None else ", or lower rows_per_unit"
             raise InputError(
                 f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
@@ -217,7 +215,7 @@ class PrivSyn(ReleasedModel, Estimator):
         epsilon, delta = self._promise
         noise = noise_source(self.seed, delta)
         reserved = reserved_delta(delta, open_schema)
-        person_rho = rho_for(epsilon, delta - reserved, self._accounting(noise))
+        person_rho = rho_for(epsilon, delta - reserved, self._method.accounting_of(noise.law))
         fine = self._method.fine_cells
         discovered = discover(
             open_schema,
@@ -261,9 +259,6 @@ class PrivSyn(ReleasedModel, Estimator):
         """The most rows of one person, which is 1 if each row is a person."""
         return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
 
-    def _accounting(self, noise: Noise) -> Accounting:
-        return self._method.accounting or noise.law.accounting
-
     def _generator(self, stream: int) -> np.random.Generator:
         """Return a generator of its own for each use; stream 0 is the noise."""
         seeds = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(stream,))
@@ -297,7 +292,7 @@ class PrivSyn(ReleasedModel, Estimator):
             spends,
             promised_epsilon=epsilon,
             promised_delta=delta,
-            accounting=self._accounting(noise),
+            accounting=self._method.accounting_of(noise.law),
             randomness=noise.name,
             private=noise.private,
             public_inputs=(*PUBLIC, *of_persons, *inputs),

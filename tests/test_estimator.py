@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_get_params_invariance, check_pa
 from sklearn.utils.validation import check_is_fitted
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
-from privsyn.table.schema.yaml_file import write_schema
+from privsyn.table.schema.yaml_file import to_yaml
 
 SCHEMA = Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["f", "m"])})
 WITH_TARGET = Schema({**SCHEMA.columns, "sick": Categorical([0, 1])})
@@ -114,7 +114,7 @@ def test_a_target_that_does_not_fit_is_refused_without_a_value(table, y):
 
 
 def test_a_schema_may_be_the_path_of_its_file(tmp_path):
-    write_schema(SCHEMA, tmp_path / "people.yaml")
+    (tmp_path / "people.yaml").write_text(to_yaml(SCHEMA))
     for path in (tmp_path / "people.yaml", str(tmp_path / "people.yaml")):
         model = PrivSyn(1.0, 1e-6, path, seed=3)
         assert clone(model).schema == path

@@ -159,7 +159,7 @@ def test_nothing_is_said_of_objects_that_are_declared():
         {
             "at": Time(),
             "day": Datetime("2020-01-01", "2020-12-31", objects="date"),
-            "cost": Numerical(0, 9, decimals=2, objects="decimal"),
+            "cost": Numerical(0, 9, decimals=2),
             "name": Categorical(["a", "b"]),
         }
     )

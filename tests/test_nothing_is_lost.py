@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command import CANARY, COLUMNS, SCHEMA, fill, run, table
+from command import CANARY, COLUMNS, SCHEMA, run, table
 
 import privsyn
 from privsyn import (
@@ -57,13 +57,6 @@ FAILURES = {
     "no memory": (lambda: MemoryError(CANARY), 1, "internal error (MemoryError"),
     "Ctrl-C": (lambda: KeyboardInterrupt(), 130, "privsyn: interrupted; "),
 }
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    fill(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def names(folder):

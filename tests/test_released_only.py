@@ -116,7 +116,7 @@ def test_tables_that_got_the_same_answers_leave_the_same_bytes(
 def test_fit_leaves_a_release_and_nothing_else():
     model = PrivSyn(1.0, 1e-9, SCHEMA, unit="who", rows_per_unit=2)
     settings = set(vars(model))
-    assert set(vars(model.fit(FEW))) - settings == {"release_"}
+    assert set(vars(model.fit(FEW))) - settings == {"release_", "feature_names_in_", "n_features_in_"}
 
 
 # --- question 0 --------------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
         rows_per_unit=1,
         report=lambda *_: None,
     )
-    (first,), (before, *_), (again, _, second) = asked
-    for look in (first, before, again, second):
+    (first,), (again, *_), (once_more, _, second) = asked
+    for look in (first, again, once_more, second):
         counts, _ = look["year"]
         assert counts.min() >= 7
         assert counts.sum() == len(FEW) + 7 * counts.size
@@ -191,10 +191,11 @@ def test_adding_two_parts_changes_neither():
     """A cluster that loses a machine adds the same part again: a row would count twice."""
     some, others = ([np.array([1, 2])], [np.array([3, 4])])
     assert [counts.tolist() for counts in source._add(some, others)] == [[4, 6]]
-    look, more = (({("a", "str"): {"x": n}}, {"b": np.array([n])}) for n in (1, 2))
-    assert discovering._add(look, more) == ({("a", "str"): {"x": 3}}, {"b": np.array([3])})
+    look, more = (({("a", "str"): {"x": n}}, {"b": np.array([n])}, {"c": np.array([n + 4])}) for n in (1, 2))
+    assert discovering._add(look, more) == ({("a", "str"): {"x": 3}}, {"b": [3]}, {"c": [11]})
     assert (some[0].tolist(), others[0].tolist()) == ([1, 2], [3, 4])
-    assert (look, more) == (({("a", "str"): {"x": 1}}, {"b": [1]}), ({("a", "str"): {"x": 2}}, {"b": [2]}))
+    assert look == ({("a", "str"): {"x": 1}}, {"b": [1]}, {"c": [5]})
+    assert more == ({("a", "str"): {"x": 2}}, {"b": [2]}, {"c": [6]})
 
 
 def test_what_fails_on_a_part_is_not_quoted():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 200
 """Of more ordered columns a fixed sample is compared."""
 
-WORK, FEWEST_ROWS = 2 * 10**8, 10_000
+WORK, FEWEST_ROWS = 10**8, 10_000
 """Rows times pairs: of larger tables a fixed sample of rows is used, at least 10,000."""
 
 

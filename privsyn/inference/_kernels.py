@@ -115,9 +115,9 @@ def smooth_errors(
             if precision > 0:
                 for i in range(starts[a], starts[a + 1]):
                     for j in range(starts[b], starts[b + 1]):
-                        told = scale * scale * gains[i] * gains[j]
-                        told /= scale * variances[i] * variances[j] + 1 / precision
-                        left[units[i], units[j]] -= told
+                        gained = scale * scale * gains[i] * gains[j]
+                        gained /= scale * variances[i] * variances[j] + 1 / precision
+                        left[units[i], units[j]] -= gained
             for u in range(rows):
                 for v in range(columns):
                     size = masses[firsts[a] + u] * masses[firsts[b] + v]

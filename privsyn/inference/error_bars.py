@@ -32,6 +32,8 @@ ROUNDING = (
     1 / 12
 )  # variance added by rounding the noise to whole records, unless the noise is under half a record
 
+HALF = 0.5  # record
+
 LEAST = 1e-4  # standard deviations: smallest mean in the table of intervals
 STEPS = 2000
 HALVINGS = 50
@@ -69,9 +71,13 @@ class Certainty:
         """Standard deviation of the noise in a cell, in records: the root of the mean noise variance."""
         return float(np.sqrt(self.measured.variance.mean()))
 
-    def intervals(self) -> tuple[Floats, Floats]:
-        """Return the ends of a 95 % interval for the true count of each cell."""
-        return count_intervals(self.measured.marginal.counts, self.measured.variance)
+    def intervals(self, *, laplace: bool = False) -> tuple[Floats, Floats]:
+        """Return the ends of a 95 % interval for the true count of each cell.
+
+        The noise is Gaussian or, with `laplace`, discrete Laplace.
+        """
+        intervals_of = laplace_intervals if laplace else count_intervals
+        return intervals_of(self.measured.marginal.counts, self.measured.variance)
 
     def distance(self, counts: Floats) -> float:
         """Return the expected total variation between given counts and the true ones.
@@ -156,7 +162,7 @@ def table_certainty(
         groups = dict(zip(table.attributes, measured.groups, strict=True))
         # Errors inside a group may all have one sign. Their sum varies no more than the noise of the group.
         left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
-        table = coarsen(table, measured.groups).marginal
+        table = coarsen(table, measured.groups)
         one_ways = tuple(_joined(one_way, groups) for one_way in one_ways)
     variance = _centred(left)
     variance = variance * _misfit(measured, variance, table)
@@ -174,10 +180,8 @@ def _joined(one_way: Measurement, groups: Mapping[str, Codes]) -> Measurement:
     name, marginal = one_way.attributes[0], one_way.marginal
     if name not in groups:
         return one_way
-    counts = coarsen(marginal, (groups[name],)).marginal
-    return Measurement(
-        counts, join(np.broadcast_to(one_way.variance, marginal.domain.shape), (groups[name],))
-    )
+    group = (groups[name],)
+    return Measurement(coarsen(marginal, group), join(one_way.variance, group))
 
 
 def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:
@@ -227,6 +231,23 @@ def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     low = np.where(places < highest[-1], np.interp(places, highest, means, left=0.0), places - TWO_SIDED)
     high = np.where(places < lowest[-1], np.interp(places, lowest, means), places + TWO_SIDED)
     return low * sigma, high * sigma
+
+
+def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    r"""Return the same for discrete Laplace noise, or sums of it: they cover with probability at least 0.95.
+
+    A single answer has the widest tails: for :math:`\mu \ge t = b \ln 20` it lies within t of its mean with
+    probability 0.95. Below, answers are accepted from minus infinity, because the likelihood ratio of every
+    :math:`x < 0` is the same, :math:`e^{-\mu / b}`; then :math:`b \ln 10` above the mean is enough. A sum of
+    many answers is nearly normal. It stays within t with probability 0.966, and its one-sided quantile is
+    1.645 standard deviations, slightly above :math:`b \ln 10`. Half a record is added, because
+    :math:`P(|X| > t + 1/2) \le e^{-t/b}` for whole numbers.
+    """
+    scale = 1 / (2 * np.arcsinh(1 / np.sqrt(2 * np.maximum(variance, EXACT))))
+    one, two = np.sqrt(2) * ONE_SIDED * scale, np.log(20) * scale
+    from_below, from_above = seen - one - HALF, seen - two - HALF
+    low = np.where(from_above >= two, from_above, np.minimum(from_below, two))
+    return np.maximum(low, 0.0), np.maximum(seen, 0.0) + two + HALF
 
 
 @cache

@@ -16,6 +16,7 @@ from privsyn.methods.facts import PublicFacts
 from privsyn.methods.paper import learn as paper
 from privsyn.methods.paper.synthesise import synthesise_as_published
 from privsyn.private.accounting import Accounting
+from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
@@ -78,6 +79,10 @@ class Method:
     accounting: Accounting | None = None
     fine_cells: bool = True
     takes_target: bool = True
+
+    def accounting_of(self, law: Law) -> Accounting:
+        """Return how a run with this law of noise is accounted."""
+        return self.accounting or law.accounting
 
 
 DEFAULT = Method("default", default.learn, synthesise)

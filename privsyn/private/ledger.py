@@ -8,7 +8,7 @@ anybody can compute the price again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum, inf, sqrt
@@ -19,6 +19,7 @@ from scipy.special import ndtri_exp
 
 from privsyn.errors import printable, replace_errors
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
+from privsyn.private.composition import Composition, compose
 from privsyn.private.laws import epsilon_of
 from privsyn.private.ledger_text import from_plain, to_lines, to_plain
 from privsyn.private.spend import Spend
@@ -173,6 +174,38 @@ class Ledger:
         if 0 < delta <= self.reserved:
             return inf
         return epsilon_for(max(self.cost, self.budget), delta - self.reserved, self.accounting)
+
+    @staticmethod
+    def compose(
+        ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: bool = False
+    ) -> Composition:
+        """Return what several releases from one table promise together, by several theorems.
+
+        Parameters
+        ----------
+        ledgers : iterable of Ledger
+            All protect the same: a row, or all rows of one person in the same column. They may protect
+            different numbers of rows per person.
+        delta : float, optional
+            The delta of the joint promise. Default: the sum of all deltas. A larger one lowers epsilon.
+        disjoint : bool
+            Your statement that no person's row is in the tables of two releases (disjoint filters). It cannot
+            be checked.
+
+        Raises
+        ------
+        InputError
+            If a ledger is not private, or ledgers protect different units.
+
+        Examples
+        --------
+        >>> def release(epsilon):
+        ...     return Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
+        >>> joint = Ledger.compose([release(1.0), release(0.5)])
+        >>> joint.best.theorem, f"{joint.epsilon:.3f}", joint.delta
+        ('exact', '1.106', 2e-09)
+        """
+        return compose(ledgers, delta, disjoint=disjoint)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain data for JSON. If the run is not private, the first entry says so."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import typer
-from command import CANARY, COLUMNS, Outcome, fill, run, table
+from command import CANARY, COLUMNS, Outcome, run, table
 
 import privsyn
 from privsyn import PrivSyn
@@ -26,13 +26,6 @@ from privsyn.table.io import read_table, write
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    fill(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def files(folder: Path) -> set[str]:
@@ -303,12 +296,6 @@ def test_demo_fills_no_file(tmp_path, capsys):
     said = line(run(capsys, "demo", "--out", tmp_path / "a.csv"), 2)
     assert said.endswith("a.csv: is a file: give a folder to fill\n")
     assert (tmp_path / "a.csv").read_text() == "age\n"
-
-
-def test_what_is_no_schema_of_another_program_is_told_what_one_looks_like(folder, capsys):
-    run(capsys, *SYNTH, "--ledger", "ledger.json")
-    said = line(run(capsys, "schema", "--import", "ledger.json"), 2)
-    assert "ledger.json: not SDV's metadata of one table, {columns: " in said
 
 
 def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypatch):

@@ -70,9 +70,9 @@ ACCOUNTING = (
     ),
     bug(
         "the tighter accounting of Gaussian noise for the published one",
-        "privsyn/synthesizer.py",
-        "return self._method.accounting or noise.law.accounting",
-        "return noise.law.accounting",
+        "privsyn/methods/methods.py",
+        "return self.accounting or law.accounting",
+        "return law.accounting",
         "tests/test_synthesizer.py::test_paper_is_the_published_method_with_its_accounting",
     ),
 )
@@ -336,7 +336,7 @@ PERSONS = (
         "privsyn/synthesizer.py",
         "noise.law.of_row(person_rho, self._most_rows)",
         "person_rho / self._most_rows",
-        "tests/table/io/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
+        "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     Bug(
         "the rows of a person bounded after they were counted",
@@ -352,7 +352,7 @@ PERSONS = (
                 "        self._bounded(source)\n        self.release_ = Release(",
             ),
         ),
-        ("tests/table/io/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
+        ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
     ),
     bug(
         "a row more of each person than is accounted for",
@@ -373,7 +373,7 @@ PERSONS = (
         "privsyn/synthesizer.py",
         "bits: Bits = os_entropy",
         "bits: Bits = seeded_bits(np.random.default_rng(0))",
-        "tests/table/io/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
+        "tests/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
     ),
     bug(
         "the rows of a person chosen, and others counted",
@@ -416,7 +416,7 @@ PERSONS = (
         "    rows = len(persons)\n",
         "    rows = len(persons)\n"
         "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n",
-        "tests/table/io/test_unit.py::test_rows_without_an_identifier_are_not_counted",
+        "tests/test_unit.py::test_rows_without_an_identifier_are_not_counted",
     ),
 )
 
@@ -612,6 +612,13 @@ ROWS = (
         "tests/table/io/test_open_table.py::test_a_reader_that_fails_is_not_quoted",
     ),
     bug(
+        "a change of the file noticed only where the rows do not fit in memory",
+        "privsyn/private/rows.py",
+        "        self._check = check\n",
+        "        self._check = lambda: None\n",
+        "tests/test_faults.py::test_a_change_is_refused_until_the_last_question_however_often_rows_are_read",
+    ),
+    bug(
         "a log of how many rows are read",
         "privsyn/table/io/source.py",
         "    rows = batch_rows(len(frame.columns))\n    for start",
@@ -654,9 +661,8 @@ RELEASE = (
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        source = open_table(table, self.schema, unit=self.unit)\n",
-                "        self._table = table\n"
-                "        source = open_table(table, self.schema, unit=self.unit)\n",
+                "        source = open_table(table, schema, unit=self.unit)\n",
+                "        self._table = table\n        source = open_table(table, schema, unit=self.unit)\n",
             ),
         ),
         ("tests/test_synthesizer.py::test_the_private_table_can_be_deleted_after_the_fit",),
@@ -719,4 +725,79 @@ RELEASE = (
     ),
 )
 
-BUGS = (*ACCOUNTING, *LEDGER, *NOISE, *QUESTIONS, *METHODS, *PERSONS, *DISCOVERY, *ROWS, *RELEASE)
+PURE = (
+    bug(
+        "a Laplace scale of half the size",
+        "privsyn/private/noise.py",
+        "_SAMPLERS[self.law.name](scale, size, os_entropy)",
+        "_SAMPLERS[self.law.name](scale if self.law.name == 'gaussian' else scale / 2, size, os_entropy)",
+        "tests/private/test_laplace.py::test_our_noise_is_distributed_like_that_of_opendp",
+        "tests/audit/test_pure.py::test_guesses_show_no_more_than_epsilon_and_most_of_it",
+    ),
+    bug(
+        "the L2 sensitivity of several tables for Laplace noise",
+        "privsyn/private/laws.py",
+        "return float(tables)",
+        "return sqrt(tables)",
+        "tests/private/test_pure.py::test_no_person_moves_an_answer_further_in_l1_than_the_ledger_says_and_one_as_far",
+    ),
+    bug(
+        "zero drawn once for each sign",
+        "privsyn/private/laplace.py",
+        "* 2.0**-64 * (1 + _ratio(scale))",
+        "* 2.0**-63",
+        "tests/private/test_laplace.py::test_words_from_all_over_the_range_agree_with_mpmath",
+        "tests/private/test_laplace.py::test_zero_is_drawn_once_and_not_once_for_each_sign",
+    ),
+    bug(
+        "Laplace noise of one sign",
+        "privsyn/private/laplace.py",
+        "np.negative(draws, out=draws, where=negative)",
+        "del negative",
+        "tests/private/test_laplace.py::test_draws_follow_the_discrete_laplace_and_no_other",
+    ),
+    bug(
+        "a doubtful Laplace draw left to double precision",
+        "privsyn/private/laplace.py",
+        "for found in np.flatnonzero(doubtful):",
+        "for found in np.flatnonzero(doubtful)[:0]:",
+        "tests/private/test_laplace.py::test_a_word_at_a_tail_is_decided_by_further_words",
+    ),
+    bug(
+        "k rows at the price of one, without a delta",
+        "privsyn/private/laws.py",
+        "return cost * rows\n",
+        "return cost * rows * rows\n",
+        "tests/private/test_pure.py::test_k_rows_cost_k_times_as_much_and_no_more_than_their_share",
+    ),
+    bug(
+        "a pure ledger that may overspend by a rounding error",
+        "privsyn/private/ledger.py",
+        "epsilon_of(spend.sigma, spend.sensitivity) for spend in self.spends",
+        "Fraction(1 - 1e-9) * epsilon_of(spend.sigma, spend.sensitivity) for spend in self.spends",
+        "tests/private/test_pure.py::test_a_ledger_that_overspends_by_the_last_bit_cannot_exist",
+    ),
+    bug(
+        "values searched for without a delta",
+        "privsyn/methods/discovery.py",
+        "if open_schema.values and delta == 0:",
+        "if False:",
+        "tests/private/test_pure.py::test_what_pure_epsilon_cannot_do_is_refused_in_one_line",
+    ),
+    bug(
+        "the largest mu for all of a composition",
+        "privsyn/private/composition.py",
+        "rho = fsum(run.budget for run in gaussian)",
+        "rho = max((run.budget for run in gaussian), default=0.0)",
+        "tests/private/test_composition.py::test_a_thousand_random_sets_lie_between_the_bounds_of_an_independent_accountant",
+    ),
+    bug(
+        "the deltas of promises forgotten in a composition",
+        "privsyn/private/composition.py",
+        "sure = -expm1(fsum(log1p(-run.promised_delta) for run in runs))",
+        "sure = 0.0 * log1p(0.0)",
+        "tests/private/test_composition.py::test_no_bound_is_given_at_a_delta_below_its_own",
+    ),
+)
+
+BUGS = (*ACCOUNTING, *LEDGER, *NOISE, *QUESTIONS, *METHODS, *PERSONS, *DISCOVERY, *ROWS, *RELEASE, *PURE)

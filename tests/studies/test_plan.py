@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from command import SCHEMA, fill, run
+from command import SCHEMA, run
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, plan, read_schema
 from privsyn.methods.discovery import BOUNDS, LATTICES, VALUES
@@ -25,13 +25,6 @@ def table(rows=4000, seed=0):
 
 
 OPEN = Schema({name: Categorical(LETTERS, nullable=False) for name in "uvwxyz"})
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    fill(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 # It reads no row

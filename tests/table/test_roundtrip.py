@@ -92,10 +92,6 @@ CASES = {
     "float64": (cells([0.5, None, 3.25, 4.0], "float64"), Numerical(0.0, 9.5)),
     "Float64": (cells([0.5, None, 3.25, 4.0], "Float64"), Numerical(0.0, 9.5)),
     "two decimals": (cells([0.05, None, 3.25, 4.1], "float64"), Numerical(0.0, 9.5, decimals=2)),
-    "Decimal objects": (
-        cells([Decimal("0.05"), None, Decimal("3.25"), Decimal("4.10")], "object"),
-        Numerical(0, 10, decimals=2, objects="decimal"),
-    ),
     "decimal of Arrow": (
         cells([Decimal("0.05"), None, Decimal("3.25"), Decimal("4.10")], arrow(pa.decimal128(10, 2))),
         Numerical(0, 10),
@@ -209,7 +205,6 @@ def test_a_dtype_alone_is_enough(name):
         "time of day",
         "time of day of Arrow",
         "time of day as text",
-        "Decimal objects",
         "decimal of Arrow",
         "decimal of Arrow, listed",
         "Python's Enum",

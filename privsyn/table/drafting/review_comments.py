@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from privsyn.table.drafting.draft import draft_schema, draft_with_wide, is_csv, is_short
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
-from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -31,10 +28,6 @@ NO_TYPES = """\
 # A CSV has no types: only the names in its header are known. Say which kind each column is.
 """
 
-IMPORTED = """\
-# Made from SDV's metadata, which is taken as public. Review each line.
-"""
-
 _IDENTIFIER = (
     "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
 )
@@ -55,14 +48,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> 
     else:
         draft, wide = draft_schema(table, unit=unit, read=False), ()
     header = READ if read else UNREAD + (NO_TYPES if is_csv(table) else "")
-    return commented(draft, header + (MARKS_READ if draft.missing else ""), read=read, wide=wide)
-
-
-def commented(draft: Schema, header: str, *, read: bool, wide: Collection[str] = ()) -> str:
-    """Return the text of a schema file with a comment above each column that needs one.
-
-    Columns in `wide` have bounds far beyond most of their numbers.
-    """
+    header += MARKS_READ if draft.missing else ""
     remark = _read if read else _unread
     notes = {
         name: " ".join(filter(None, (remark(column), _WIDE if name in wide else "")))

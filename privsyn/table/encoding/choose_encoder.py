@@ -66,8 +66,7 @@ def _categorical(column: Categorical, dtype: Dtype, kind: Family) -> Categorical
 
 
 def _numerical(column: Numerical, dtype: Dtype, kind: Family) -> NumericalEncoder:
-    decimal = kind == "object" and column.objects == "decimal"
-    return NumericalEncoder(_number_grid(column, dtype, kind), dtype, decimal)
+    return NumericalEncoder(_number_grid(column, dtype, kind), dtype)
 
 
 def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:

@@ -226,9 +226,7 @@ class OrderedEncoder(Encoder):
 
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(OrderedEncoder):
-    """Encodes numbers within bounds; a column of objects may hold Python decimals."""
-
-    decimal: bool = False
+    """Encodes numbers within bounds."""
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the cells as float64."""
@@ -244,18 +242,13 @@ class NumericalEncoder(OrderedEncoder):
         drawn = pd.Series(numbers)
         if family(self.dtype) == "decimal":
             return self._decimals(drawn, missing)
-        if self.decimal:
-            return pd.Series([Decimal(text) for text in self._texts(drawn)], dtype=object).mask(missing)
         whole = self.grid.decimals == 0 and family(self.dtype) in ("integer", "object")
         return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing)
 
     def _decimals(self, drawn: pd.Series, missing: Mask) -> pd.Series:
         """Return Arrow decimals, rounded first to those of the grid, or all digits of a float would show."""
-        exact = pa.array([Decimal(text) for text in self._texts(drawn)], self.dtype.pyarrow_dtype)
+        decimals = self.grid.decimals
+        texts = [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]
+        exact = pa.array(map(Decimal, texts), self.dtype.pyarrow_dtype)
         cells = pc.if_else(pa.array(missing), pa.scalar(None, exact.type), exact)
         return pd.Series(pd.array(cells, dtype=self.dtype))
-
-    def _texts(self, drawn: pd.Series) -> list[str]:
-        """Return the numbers as text with the decimals of the grid."""
-        decimals = self.grid.decimals
-        return [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]

@@ -129,8 +129,8 @@ class Grid:
         """
         for heap in reversed(self.heaps):
             size, start = round(heap.step * self.scale), round((heap.offset - self.low) * self.scale)
-            if 0 < -((start % size - self.points) // size) <= most:
-                points = np.arange(start % size, self.points, size)
+            if 0 < len(heaped := range(start % size, self.points, size)) <= most:
+                points = np.array(heaped)
                 return np.concatenate([points, points + 1]).astype(np.float64)
         return None
 

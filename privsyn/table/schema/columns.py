@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from privsyn.table.schema.validation import (
     normalise,
     normalise_shared,
     number_bounds,
-    one_of,
     whole_number,
 )
 
@@ -124,8 +123,6 @@ class Numerical(Ordinal):
     step : number, optional
         All numbers are multiples of it, such as 0.05 or 10_000. A number between two multiples is taken to
         the nearer one. The outermost multiples within the bounds are the first and the last number.
-    objects : {"number", "decimal"}
-        What a column of Python objects holds: plain numbers, or `decimal.Decimal`.
     bins : int
         The largest number of intervals that are counted.
     nullable : bool
@@ -146,14 +143,12 @@ class Numerical(Ordinal):
     integer: bool | None = field(default=None, kw_only=True)
     decimals: int | None = field(default=None, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
-    objects: Literal["number", "decimal"] = field(default="number", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         normalise_shared(self)
-        one_of("objects", self.objects, ("number", "decimal"))
         if self.integer is not None:
             normalise(self, integer=flag("integer", self.integer))
         if self.decimals is not None:

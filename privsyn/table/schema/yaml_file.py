@@ -13,7 +13,6 @@ from typing import Any
 import yaml
 
 from privsyn.errors import InputError, about, printable, safe_repr
-from privsyn.files import atomic_path
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_dialect import CsvFormat
@@ -45,12 +44,6 @@ def as_schema(schema: object) -> Schema | None:
     if schema is None or isinstance(schema, Schema):
         return schema
     raise InputError(f"schema must be a Schema or the path of a YAML file; got a {type(schema).__name__}")
-
-
-def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
-    """Write `to_yaml` of the schema to a file; ``read_schema`` gives an equal schema back."""
-    with atomic_path(path) as part:
-        part.write_text(to_yaml(schema), encoding="utf-8")
 
 
 def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
