@@ -5,15 +5,19 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations error-bars robustness constraints clean
+.PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations ordered error-bars robustness constraints clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
 
 # What needs no run of the program comes first: it is quick. The private side is small enough to be covered
 # whole, branches included; compiled kernels cannot be traced, and are compared with slow twins instead.
+# The tests of a file share one process, and with it a browser, a cluster or Spark. One thread each for algebra is
+# enough for two processes, and what one process has compiled the others read.
+test: export OPENBLAS_NUM_THREADS := 1
+test: export PYTHONDONTWRITEBYTECODE :=
 test: lint
-	$(BIN)/pytest -n 2 --cov --cov-report=
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --cov --cov-report=
 	$(BIN)/coverage report --include='privsyn/private/*' --skip-covered --show-missing --fail-under=100
 	$(BIN)/coverage report --omit='privsyn/private/*' --skip-covered --show-missing --fail-under=90
 
@@ -51,7 +55,7 @@ results: $(INSTALLED)
 	@test -n "$(BENCH)" || { echo 'say where the bench is: make results BENCH=folder' >&2; exit 2; }
 	$(EXPERIMENT)/results.py $(BENCH)
 
-paper ablations robustness constraints: $(INSTALLED)
+paper ablations ordered robustness constraints: $(INSTALLED)
 	$(EXPERIMENT)/$@.py
 
 error-bars: $(INSTALLED)

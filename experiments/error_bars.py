@@ -58,7 +58,7 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
 
 def true_counts(release: Release, frame: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
     """The real counts of one table's cells, in the codes of the release."""
-    merging = release.learnt.merging
+    merging = release.fitted.merging
     names = list(release.codec.names)
     codes = release.codec.encode(frame).codes
     places = [merging.groups[names.index(name)][codes[:, names.index(name)]] for name in columns]

@@ -67,8 +67,8 @@ def read(folder: Path | None, name: str) -> Table:
     if name not in MANIFEST:
         raise NotAtHandError(f"{name}: not in datasets/manifest.yaml, and no {name}.json in the folder")
     schema = read_schema(ROOT / MANIFEST[name]["schema"])
-    learnt = {n: kind for n, kind in schema.columns.items() if not isinstance(kind, Identifier | Text)}
-    schema = replace(schema, columns=learnt)  # the others are made anew or left out: nothing to compare
+    fitted = {n: kind for n, kind in schema.columns.items() if not isinstance(kind, Identifier | Text)}
+    schema = replace(schema, columns=fitted)  # the others are made anew or left out: nothing to compare
     frame = fetched(name, folder)[list(schema.columns)]
     for column, kind in schema.columns.items():
         if isinstance(kind, Datetime):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from numbers import Real
 from unicodedata import category
 
@@ -54,6 +54,19 @@ def replace_errors(
     except InputError:
         replacement.__context__ = None
         raise
+
+
+def about(subject: str) -> AbstractContextManager[None]:
+    """Begin the message of an `InputError` with what it is about.
+
+    >>> try:
+    ...     with about("column 'age'"):
+    ...         raise InputError("low is above high")
+    ... except InputError as error:
+    ...     print(error)
+    column 'age': low is above high
+    """
+    return replace_errors(lambda error: f"{subject}: {error}", InputError)
 
 
 def printable(text: str) -> str:
@@ -127,7 +140,7 @@ def warn_objects(names: Sequence[str]) -> None:
     text = (
         f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
         f"{', '.join(map(repr, names))}. Declare others in the schema: Time(), Duration(), "
-        "Datetime(objects='date'), Numerical(objects='decimal')"
+        "Datetime(objects='date'), Numerical()"
     )
     warnings.warn(text, ObjectsWarning, stacklevel=3)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.metadata import version
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
-from privsyn.errors import InputError, plural, safe_repr, warn_dropped, warn_objects
-from privsyn.methods.discovery import open_schema, reserved_delta
+from privsyn.errors import InputError, safe_repr, warn_dropped, warn_objects
+from privsyn.estimator import Estimator
+from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
-from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, MethodName
-from privsyn.private.accounting import Accounting, rho_for
+from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
+from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
@@ -26,9 +28,11 @@ from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
-from privsyn.table.io.stream import open_table
+from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import as_schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
@@ -47,7 +51,7 @@ OF_PERSONS = (
 )
 
 
-class PrivSyn(ReleasedModel):
+class PrivSyn(ReleasedModel, Estimator):
     """Learn a table under differential privacy and make synthetic tables like it.
 
     Parameters
@@ -55,8 +59,9 @@ class PrivSyn(ReleasedModel):
     epsilon : float
         Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy.
     delta : float
-        Between 0 and 1, and far below one divided by the number of people.
-    schema : Schema, optional
+        From 0 to below 1, and far below one divided by the number of people. With 0 (pure epsilon) all noise
+        is discrete Laplace, and the schema must list all values.
+    schema : Schema or path of a YAML file, optional
         What is public about the columns. Missing lists of values and bounds are found under privacy, for a
         part of epsilon and delta. Without a schema only names and dtypes are public, and a column whose name
         looks like an identifier (``customer_id``) gets generated values.
@@ -87,6 +92,8 @@ class PrivSyn(ReleasedModel):
         The questions, their sensitivities, noise and cost.
     accuracy_ : Accuracy
         Expected errors of what was learnt, and intervals for counts.
+    feature_names_in_, n_features_in_ : array of str, int
+        The columns of the table, and their number.
 
     Raises
     ------
@@ -112,30 +119,31 @@ class PrivSyn(ReleasedModel):
         self,
         epsilon: float,
         delta: float = 1e-9,
-        schema: Schema | None = None,
+        schema: Schema | str | PathLike[str] | None = None,
         *,
         unit: str | None = None,
         rows_per_unit: int | None = None,
         target: str | None = None,
         seed: int | None = None,
-        method: MethodName = DEFAULT.name,
+        method: str = DEFAULT.name,
         memory: int | str = "2GB",
         progress: Progress | None = None,
     ) -> None:
         if not isinstance(method, str) or method not in METHODS:
             names = " or ".join(f'"{name}"' for name in METHODS)
             raise InputError(f"method must be {names}; got {safe_repr(method)}")
-        if schema is not None and not isinstance(schema, Schema):
-            raise InputError(f"schema must be a Schema; got a {type(schema).__name__}")
+        public = as_schema(schema)
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
-        check_unit(unit, rows_per_unit, () if schema is None else schema.columns)
+        check_unit(unit, rows_per_unit, () if public is None else public.columns)
+        if METHODS[method].accounting is not None and check_finite("delta", delta) == 0:
+            raise InputError(f"method {method!r} needs a delta above 0: give one such as 1e-9")
         if target is not None:
             if not METHODS[method].takes_target:
                 raise InputError(f"method {method!r} takes no target: leave out target, or method")
-            if schema is not None:
-                check_column("target", target, schema.coded)
+            if public is not None:
+                check_column("target", target, public.coded)
         self.epsilon = epsilon
         self.delta = delta
         self.schema = schema
@@ -143,30 +151,24 @@ class PrivSyn(ReleasedModel):
         self.rows_per_unit = rows_per_unit
         self.target = target
         self.seed = seed
-        self.method: MethodName = method
+        self.method = method
         self.memory = memory
         self.progress = progress
-        if rho_for(*self._promise, self._accounting(noise_source(seed))) / self._most_rows**2 < LEAST_BUDGET:
+        law = noise_source(seed, self._promise[1]).law
+        cost = rho_for(*self._promise, self._method.accounting_of(law))
+        if law.rho(law.of_row(cost, self._most_rows)) < LEAST_BUDGET:
             lower = "" if unit is None else ", or lower rows_per_unit"
             raise InputError(
                 f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
             )
 
-    def __repr__(self) -> str:
-        """Return the settings, which are all public, and whether the model is fitted."""
-        shown = [f"epsilon={self.epsilon!r}", f"delta={self.delta!r}"]
-        if self.schema is not None:
-            shown.append(f"schema of {plural(len(self.schema.columns), 'column')}")
-        defaults = {"method": DEFAULT.name, "memory": "2GB"}
-        for name in ("method", "memory", "unit", "rows_per_unit", "target", "seed"):
-            if (value := getattr(self, name)) != defaults.get(name):
-                shown.append(f"{name}={value!r}")
-        fitted = "fitted" if hasattr(self, "release_") else "not fitted"
-        return f"<PrivSyn: {', '.join(shown)}; {fitted}>"
-
     @classmethod
     def paper(
-        cls, epsilon: float, delta: float = 1e-9, schema: Schema | None = None, **settings: Any
+        cls,
+        epsilon: float,
+        delta: float = 1e-9,
+        schema: Schema | str | PathLike[str] | None = None,
+        **settings: Any,
     ) -> PrivSyn:
         """Return a model that runs the published algorithm step by step, for experiments and comparison.
 
@@ -174,14 +176,18 @@ class PrivSyn(ReleasedModel):
         """
         return cls(epsilon, delta, schema, method=PUBLISHED.name, **settings)
 
-    def fit(self, table: Any) -> PrivSyn:
+    def fit(self, table: Any, y: Any = None) -> PrivSyn:
         """Learn from a private table.
 
         Parameters
         ----------
         table : pandas, polars or pyarrow table, path, data set, Dask or Spark data frame, or iterator
             A path leads to a .csv, .csv.gz or .parquet file, or to a folder of Parquet files. A data set is
-            one of pyarrow. An iterator yields batches and is read once.
+            one of pyarrow. An iterator yields batches and is read once. Any table that exports an Arrow
+            stream is taken too, and a NumPy matrix, whose columns are called x0, x1, ...
+        y : sequence, optional
+            The column to be predicted, if the table does not contain it, as scikit-learn passes it. It
+            becomes a column of the synthetic table under its own name, else "target".
 
         Returns
         -------
@@ -194,39 +200,49 @@ class PrivSyn(ReleasedModel):
             (A CSV is well-formed if every quote is closed and every row is as long as the header.) No error
             depends on the value of a cell.
         """
-        source = open_table(table, self.schema, unit=self.unit)
+        table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
+        schema = as_schema(self.schema)
+        source = open_table(table, schema, unit=self.unit)
         rows = self._bounded(source)
-        unknown = self._unknown(rows, source.schema)
-        if dropped := unknown.schema.dropped:
+        open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
+        if target is not None:
+            check_column("target", target, open_schema.schema.coded)
+        if dropped := open_schema.schema.dropped:
             warn_dropped(dropped)
-        if unknown.objects:
-            warn_objects(unknown.objects)
+        if open_schema.objects:
+            warn_objects(open_schema.objects)
         report = self.progress or no_progress
-        noise = noise_source(self.seed)
         epsilon, delta = self._promise
-        reserved = reserved_delta(delta, unknown)
-        person_rho = rho_for(epsilon, delta - reserved, self._accounting(noise))
-        opening = open_schema(
-            unknown,
+        noise = noise_source(self.seed, delta)
+        reserved = reserved_delta(delta, open_schema)
+        person_rho = rho_for(epsilon, delta - reserved, self._method.accounting_of(noise.law))
+        fine = self._method.fine_cells
+        discovered = discover(
+            open_schema,
             rows,
             rho=person_rho,
             delta=reserved,
             noise=noise,
             rows_per_unit=self._most_rows,
             report=report,
+            fine=fine,
         )
-        person_rho *= 1 - opening.share
-        row_rho = person_rho / self._most_rows**2  # k rows cost k^2 times as much as one
-        codec = Codec.for_table(opening.schema, rows.head, fine=self._method.fine_cells)
+        person_rho *= 1 - discovered.share
+        row_rho = noise.law.of_row(person_rho, self._most_rows)  # k rows cost k^2 times as much, or k times
+        codec = Codec.for_table(
+            discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
+        )
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
-        facts = PublicFacts(
-            self.target, codec.axes, codec.possible, doubtful=(*unknown.values, *unknown.bounds)
-        )
-        learnt = self._method.learn(private, row_rho, self._generator(1), report, facts)
-        source.require_unchanged()
-        ledger = self._ledger((*opening.spends, *private.spends), noise, source.public_inputs)
+        doubtful = tuple(map(codec.attribute_of, (*open_schema.values, *open_schema.bounds)))
+        target = None if target is None else codec.attribute_of(target)
+        facts = PublicFacts(target, codec.axes, codec.possible, doubtful=doubtful)
+        fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
+        ledger = self._ledger((*discovered.spends, *private.spends), noise, source.public_inputs)
         form = rows.form.only(set(codec.names).difference(codec.dropped))
-        self.release_ = Release(codec, learnt, ledger, self._method, form)
+        self.release_ = Release(codec, fitted, ledger, self._method, form)
+        names = [name for name in source.head.columns if y is None or name != target]
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
         return self
 
     @property
@@ -242,9 +258,6 @@ class PrivSyn(ReleasedModel):
     def _most_rows(self) -> int:
         """The most rows of one person, which is 1 if each row is a person."""
         return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
-
-    def _accounting(self, noise: Noise) -> Accounting:
-        return self._method.accounting or noise.accounting
 
     def _generator(self, stream: int) -> np.random.Generator:
         """Return a generator of its own for each use; stream 0 is the noise."""
@@ -264,19 +277,12 @@ class PrivSyn(ReleasedModel):
             bits = seeded_bits(self._generator(2))
         return rows.bounded(self.unit, partial(kept_rows, rows_per_unit=self._most_rows, bits=bits))
 
-    def _unknown(self, rows: RawTable, inferred: Schema | None) -> OpenSchema:
-        """Return the schema with what it leaves open, which public names and dtypes decide."""
-        unknown = OpenSchema.of(self.schema or by_names(rows.head, inferred), rows.head)
-        if self.target is not None:
-            check_column("target", self.target, unknown.schema.coded)
-        return unknown
-
     def _coded(self, rows: RawTable, codec: Codec) -> Rows:
         """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
         memory = check_bytes("memory", self.memory)
         walk = rows.walk(codec)
         if rows.near:
-            walk = CachedWalk(walk, np.inf if rows.once else memory / 2)
+            walk = CachedWalk(walk, np.inf if rows.once else memory / 2, rows.require_unchanged)
         return Rows(codec.domain, walk, memory / 4)
 
     def _ledger(self, spends: tuple[Spend, ...], noise: Noise, inputs: tuple[str, ...]) -> Ledger:
@@ -286,7 +292,7 @@ class PrivSyn(ReleasedModel):
             spends,
             promised_epsilon=epsilon,
             promised_delta=delta,
-            accounting=self._accounting(noise),
+            accounting=self._method.accounting_of(noise.law),
             randomness=noise.name,
             private=noise.private,
             public_inputs=(*PUBLIC, *of_persons, *inputs),

@@ -21,6 +21,8 @@ elif not (shutil.which("java") or os.environ.get("JAVA_HOME")):
     MISSING = "Spark needs Java, and none is found"
 
 SETTINGS = {
+    # Sessions are short: Java's optimising compiler and parallel collector would cost more than they save.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "Asia/Tokyo",  # a zone that Arrow would not choose
     "spark.sql.shuffle.partitions": "2",

@@ -5,13 +5,16 @@ import shutil
 from importlib import resources
 
 import pytest
+from command import fill
 from hypothesis import settings
 from jsonschema import Draft202012Validator
 
 from privsyn.private.ledger import Ledger
 
-# A deadline would measure the machine's load, and the time to compile a kernel, not the code.
-settings.register_profile("privsyn", deadline=None)
+# A deadline would measure the machine's load, and the time to compile a kernel, not the code. Every run draws
+# other examples; `make mutations` draws more of them: pytest --hypothesis-profile=thorough.
+settings.register_profile("thorough", deadline=None, max_examples=100)
+settings.register_profile("privsyn", deadline=None, max_examples=30)
 settings.load_profile("privsyn")
 
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
@@ -36,6 +39,14 @@ def _every_ledger_fits_its_schema():
         yield
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with a table and its schema; see `command.fill`."""
+    fill(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="module")
 def chromium():
     """A browser without a screen, to open a page with."""
@@ -46,3 +57,23 @@ def chromium():
         browser = started.chromium.launch(executable_path=BROWSER, args=OFFLINE)
         yield browser
         browser.close()
+
+
+@pytest.fixture(params=[(390, "light"), (390, "dark"), (1200, "light"), (1200, "dark")], ids=str)
+def open_page(chromium, request):
+    """Open a page on a phone or a desk, light or dark. It fits, raises no error and makes no request."""
+    width, scheme = request.param
+    context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    tab, complaints, requests = context.new_page(), [], []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: requests.append(request.url))
+
+    def open_(path):
+        tab.goto(path.as_uri())
+        return tab
+
+    yield open_
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert (complaints, requests) == ([], [tab.url])
+    context.close()

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain, Records
-from privsyn.private.accounting import Accounting
+from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.table.encoding.dtypes import TEXT, holds_missing
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
@@ -301,7 +301,7 @@ class StubNoise:
     drawn: list[tuple[float, int]] = field(default_factory=list)
     name: ClassVar[str] = "none: a test"
     private: ClassVar[bool] = False
-    accounting: ClassVar[Accounting] = "gaussian"
+    law: ClassVar[Law] = GAUSSIAN
 
     def draw(self, sigma, size):
         self.drawn.append((sigma, size))

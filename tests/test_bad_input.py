@@ -20,7 +20,7 @@ import pytest
 from command import CANARY, COLUMNS, SCHEMA, fill, run, table
 
 import privsyn
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 
 SETTINGS = "--epsilon 1 --schema schema.yaml"
 HEADER = ",".join(COLUMNS)
@@ -219,7 +219,7 @@ ODD_PARQUET = (
     ("columns of nothing", parquet("odd.parquet", **{name: [None, None] for name in COLUMNS})),
     (
         "cells that are lists",
-        parquet("odd.parquet", age=[[1]], job=[["clerk"]], pay=[{"a": 1.0}], start=[b"x"]),
+        parquet("odd.parquet", age=[[1]], job=[["clerk"]], pay=[{"a": 1.0}], start=[["x"]]),
     ),
 )
 ODD = (

@@ -25,8 +25,8 @@ from pyarrow import feather
 from replay import Tape
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load, report
-from privsyn.table.io.read import read_table
-from privsyn.table.io.stream import DATA_SET
+from privsyn.table.io.open_table import DATA_SET
+from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.yaml_file import to_yaml
 
 JOBS = [f"job {place:03}" for place in range(126)]
@@ -265,10 +265,12 @@ def in_parquet_of_arrow(table: pa.Table) -> Path:
     return Path("data.parquet")
 
 
-of_objects = pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # bytes and lists are
+of_objects = pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # lists are
+of_bytes = pytest.mark.filterwarnings("ignore::privsyn.errors.DroppedWarning")  # bytes are left out
 
 
 @of_objects
+@of_bytes
 @pytest.mark.parametrize("hold", [lambda table: table, in_parquet_of_arrow], ids=["Arrow", "Parquet"])
 @pytest.mark.parametrize("odd", range(3))
 def test_no_cell_of_any_type_decides_more_than_its_answer(odd, hold, replay):
@@ -341,6 +343,7 @@ def test_a_dictionary_of_arrow_in_pandas_is_a_category_and_its_width_is_not_show
 
 
 @of_objects
+@of_bytes
 def test_a_dictionary_of_numbers_has_room_for_what_is_not_found(tmp_path):
     table = pa.table(
         {"a": pa.array([1, 2] * 300).dictionary_encode(), "b": pa.array([b"xy"] * 600, pa.binary(2))}

@@ -27,7 +27,8 @@ def test_a_proof_names_tests_that_are_there():
     assert all(f"def {name}(" in tests for name in named)
 
 
-def test_the_examples_on_constraints_run():
-    failed, run = doctest.testfile(str(ROOT / "docs" / "constraints.md"), module_relative=False)
-    assert run > 20
+@pytest.mark.parametrize(("page", "least"), [("constraints", 20), ("pure", 8), ("composition", 5)])
+def test_the_examples_of_a_page_run(page, least):
+    failed, run = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
+    assert run >= least
     assert not failed

@@ -21,24 +21,29 @@ pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the scripts are in the repo
 INSIDE = {
     "ablations": "stages are replaced",
     "error_bars": "real counts in the codes of a release",
+    "ordered": "stages are replaced",
     "paper": "stages are replaced",
     "real_tables": "a file written by a schema",
     "robustness": "independent columns with the whole budget",
     "runs": "the measures of a sweep, run by run",
 }
-PARTS = {"codec", "learnt"}  # of a release, that say how it is made
+PARTS = {"codec", "fitted"}  # of a release, that say how it is made
 
 
 @pytest.fixture(scope="module")
 def variants():
-    """All variants of both scripts, by the script's name; what importing them brings is forgotten again."""
+    """All variants of these scripts, by the script's name; what importing them brings is forgotten again."""
     before = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(FOLDER))
-        found = {name: import_module(name) for name in ("ablations", "paper")}
+        found = {name: import_module(name) for name in ("ablations", "ordered", "paper")}
     for name in (set(sys.modules) - before) & set(SCRIPTS):
         del sys.modules[name]
-    return {"ablations": found["ablations"].ABLATIONS, "paper": found["paper"].STAGES}
+    return {
+        "ablations": found["ablations"].ABLATIONS,
+        "ordered": found["ordered"].STEPS,
+        "paper": found["paper"].STAGES,
+    }
 
 
 def call(of):
@@ -49,7 +54,7 @@ def call(of):
     return placed, named
 
 
-@pytest.mark.parametrize("script", ["ablations", "paper"])
+@pytest.mark.parametrize("script", ["ablations", "ordered", "paper"])
 def test_a_stand_in_can_be_called_as_what_it_stands_for(variants, script):
     replaced = [item for variant in variants[script] for item in variant.replaced.items()]
     assert replaced

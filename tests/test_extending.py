@@ -11,6 +11,7 @@ import pytest
 
 from privsyn import PrivSyn, Schema, load
 from privsyn.evaluation.registry import METRICS
+from privsyn.methods.methods import METHODS
 from privsyn.table.encoding.choose_encoder import ENCODERS
 from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.schema.columns import COLUMNS
@@ -22,7 +23,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
 @pytest.fixture
 def module(monkeypatch):
     """A module to run the blocks in: dataclasses look up their module by its name."""
-    registries = [COLUMNS, CONSTRAINTS, ENCODERS, READERS, METRICS]
+    registries = [COLUMNS, CONSTRAINTS, ENCODERS, READERS, METRICS, METHODS]
     before = [dict(registry) for registry in registries]
     module = ModuleType("extending")
     monkeypatch.setitem(sys.modules, "extending", module)
@@ -35,7 +36,7 @@ def module(monkeypatch):
 def test_the_examples_on_extending_run(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 6
+    assert len(blocks) >= 11
     for block in blocks:
         exec(compile(block, "docs/extending.md", "exec"), module.__dict__)  # noqa: S102
     module.school.to_csv(tmp_path / "school.csv", index=False)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -339,21 +340,38 @@ def test_a_file_that_changes_between_two_walks_is_one_line(name, change, unit, t
     assert said == f"{path}: was changed while it was read: let nothing write to it, and run again"
 
 
+def at_stage(after, path, change, stage, done, _):
+    if (stage, done) == ("counting", after):
+        change(path)
+
+
 @pytest.mark.parametrize("memory", [0, "2GB"])
-@pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
-def test_a_file_that_changes_is_refused_whether_it_is_read_once_or_several_times(
-    name, memory, tmp_path, schema
+@pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
+def test_a_change_is_refused_until_the_last_question_however_often_rows_are_read(
+    name, memory, change, tmp_path, schema
 ):
-    """Which of the two follows from the number of rows, and that is private."""
+    """How often they are read follows from their number, which is private."""
+    path = tmp_path / name
+    for after in range(4):  # after each round of questions but the last
+        rewrite(path, table(300))
+        model = PrivSyn(20.0, 1e-9, schema, memory=memory, seed=1)
+        model.progress = partial(at_stage, after, path, change)
+        with pytest.raises(InputError, match="was changed while it was read: let nothing write to it"):
+            model.fit(path)
+
+
+@pytest.mark.parametrize("memory", [0, "2GB"])
+@pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
+def test_a_change_after_the_last_question_loses_nothing(name, memory, change, tmp_path, schema):
     path = tmp_path / name
     rewrite(path, table(300))
-
-    def when_all_is_counted(stage, done, total):
-        if stage == "counting" and done == total:
-            grow(path)
-
-    said = complaint(path, schema, memory=memory, progress=when_all_is_counted)
-    assert said == f"{path}: was changed while it was read: let nothing write to it, and run again"
+    before = stamps_of([path])
+    quiet = PrivSyn(20.0, 1e-9, schema, memory=memory, seed=1).fit(path)
+    late = partial(at_stage, 4, path, change)
+    touched = PrivSyn(20.0, 1e-9, schema, memory=memory, seed=1, progress=late).fit(path)
+    assert stamps_of([path]) != before
+    assert touched.ledger_ == quiet.ledger_
+    assert touched.sample(seed=1).equals(quiet.sample(seed=1))
 
 
 def test_a_file_that_changes_during_a_walk_is_refused_at_its_end(tmp_path):

@@ -45,7 +45,7 @@ from privsyn import (
 from privsyn.errors import DroppedWarning, ObjectsWarning
 from privsyn.private.measure import PrivateTable
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
-from privsyn.table.io.stream import open_table
+from privsyn.table.io.open_table import open_table
 
 EXAMPLES = int(os.environ.get("FUZZ", "40"))  # `make fuzz` says 10,000
 METHODS = ["default", "published"]
@@ -159,7 +159,7 @@ def test_nothing_is_said_of_objects_that_are_declared():
         {
             "at": Time(),
             "day": Datetime("2020-01-01", "2020-12-31", objects="date"),
-            "cost": Numerical(0, 9, decimals=2, objects="decimal"),
+            "cost": Numerical(0, 9, decimals=2),
             "name": Categorical(["a", "b"]),
         }
     )

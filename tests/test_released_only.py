@@ -18,17 +18,17 @@ from strategies import StubNoise
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.errors import replace_errors
-from privsyn.methods import discovery as opening
+from privsyn.methods import discovery as discovering
 from privsyn.private import discovery, measure
 from privsyn.private.contribution import kept_rows
 from privsyn.private.discovery import count_votes, find_values
 from privsyn.private.sampler import os_entropy
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io import source as raw
+from privsyn.table.io import source
 from privsyn.table.io.dask_source import DaskParts
-from privsyn.table.io.frame_type import FrameType
+from privsyn.table.io.open_table import open_table
+from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.source import FAILED
-from privsyn.table.io.stream import open_table
 
 SCHEMA = Schema(
     {
@@ -116,7 +116,7 @@ def test_tables_that_got_the_same_answers_leave_the_same_bytes(
 def test_fit_leaves_a_release_and_nothing_else():
     model = PrivSyn(1.0, 1e-9, SCHEMA, unit="who", rows_per_unit=2)
     settings = set(vars(model))
-    assert set(vars(model.fit(FEW))) - settings == {"release_"}
+    assert set(vars(model.fit(FEW))) - settings == {"release_", "feature_names_in_", "n_features_in_"}
 
 
 # --- question 0 --------------------------------------------------------------------------------------------
@@ -138,12 +138,12 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
     for name in ("closer", "bounds_of"):
         method = getattr(OpenSchema, name)
 
-        def spy(unknown, *released, method=method):
+        def spy(open_schema, *released, method=method):
             asked.append(released)
-            return method(unknown, *released)
+            return method(open_schema, *released)
 
         monkeypatch.setattr(OpenSchema, name, spy)
-    opening.open_schema(
+    discovering.discover(
         OpenSchema.of(None, FEW[["year"]]),
         open_table(FEW[["year"]]),
         rho=0.01,
@@ -152,8 +152,8 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
         rows_per_unit=1,
         report=lambda *_: None,
     )
-    (first,), (again, _, second) = asked
-    for look in (first, again, second):
+    (first,), (again, *_), (once_more, _, second) = asked
+    for look in (first, again, once_more, second):
         counts, _ = look["year"]
         assert counts.min() >= 7
         assert counts.sum() == len(FEW) + 7 * counts.size
@@ -190,11 +190,12 @@ def test_of_a_person_in_many_parts_no_more_rows_are_kept():
 def test_adding_two_parts_changes_neither():
     """A cluster that loses a machine adds the same part again: a row would count twice."""
     some, others = ([np.array([1, 2])], [np.array([3, 4])])
-    assert [counts.tolist() for counts in raw._add(some, others)] == [[4, 6]]
-    look, more = (({("a", "str"): {"x": n}}, {"b": np.array([n])}) for n in (1, 2))
-    assert opening._add(look, more) == ({("a", "str"): {"x": 3}}, {"b": np.array([3])})
+    assert [counts.tolist() for counts in source._add(some, others)] == [[4, 6]]
+    look, more = (({("a", "str"): {"x": n}}, {"b": np.array([n])}, {"c": np.array([n + 4])}) for n in (1, 2))
+    assert discovering._add(look, more) == ({("a", "str"): {"x": 3}}, {"b": [3]}, {"c": [11]})
     assert (some[0].tolist(), others[0].tolist()) == ([1, 2], [3, 4])
-    assert (look, more) == (({("a", "str"): {"x": 1}}, {"b": [1]}), ({("a", "str"): {"x": 2}}, {"b": [2]}))
+    assert look == ({("a", "str"): {"x": 1}}, {"b": [1]}, {"c": [5]})
+    assert more == ({("a", "str"): {"x": 2}}, {"b": [2]}, {"c": [6]})
 
 
 def test_what_fails_on_a_part_is_not_quoted():
@@ -213,10 +214,10 @@ def test_no_note_beside_the_types_reaches_the_model(tmp_path):
     noted = table.schema.with_metadata({b"rows": b"400", **table.schema.metadata})
     noted = noted.set(0, noted.field(0).with_metadata({b"rows": b"400"}))
     pq.write_table(table.cast(noted), tmp_path / "table.parquet")
-    for form in (FrameType.of(table.cast(noted)), open_table(tmp_path / "table.parquet").form):
+    for form in (OutputType.of(table.cast(noted)), open_table(tmp_path / "table.parquet").form):
         assert form.types.metadata is None
         assert [field.metadata for field in form.types] == [None]
-        assert form.to_plain() == FrameType.of(
+        assert form.to_plain() == OutputType.of(
             FEW[["year"]].head(3).pipe(pa.Table.from_pandas)
         ).to_plain() | {"kind": form.kind}
 

@@ -42,7 +42,7 @@ from privsyn.errors import AbsentWarning
 from privsyn.table.encoding.choose_encoder import dtypes_of
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import holds_missing
-from privsyn.table.schema.yaml_file import to_plain, write_schema
+from privsyn.table.schema.yaml_file import to_plain, to_yaml
 
 ROWS = 24
 SCHEMA_OF_SCHEMAS = json.loads(
@@ -215,7 +215,7 @@ def test_listed_values_keep_their_type_in_models_and_in_schema_files(kind, tmp_p
         {"key": Categorical(values, other=values[-1]), "word": Categorical()},
         constraints=[Determined("word", "key", follows), Forbidden({"key": [values[0]], "word": "is 0"})],
     )
-    write_schema(schema, tmp_path / "s.yaml")
+    (tmp_path / "s.yaml").write_text(to_yaml(schema), encoding="utf-8")
     Draft202012Validator(SCHEMA_OF_SCHEMAS).validate(to_plain(schema))
     again = read_schema(tmp_path / "s.yaml")
     assert again == schema

@@ -1,14 +1,17 @@
 """Draw the pictures of the pages: docs/pictures/*.svg.
 
-    python docs/tools/pictures.py
+    python docs/tools/pictures.py [NAME ...]
 
-From the survey of the demo, which is published; runs are seeded, and so the pictures stay as they are until
-the program changes. Each function is one picture.
+From the survey of the demo, which is published, and from generated households. Each function is one picture.
+Arguments name pictures to draw; by default all are drawn.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import matplotlib as mpl
@@ -22,6 +25,8 @@ from scipy.stats import norm
 from privsyn import Numerical, PrivSyn, Release, Schema, plan, read_schema, sweep
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "experiments"))
+households = import_module("ordered").households
 PICTURES = ROOT / "docs" / "pictures"
 SCHEMA = ROOT / "privsyn" / "cli" / "happiness.yaml"
 DELTA = 1e-9
@@ -104,11 +109,13 @@ def pair(table: pd.DataFrame) -> Figure:
     schema = Schema({"educ": Numerical(0, 20, integer=True), "prestige": Numerical(17, 86, integer=True)})
     table = table[["educ", "prestige"]].dropna()
     release = PrivSyn(0.2, DELTA, schema, seed=0).fit(table).release_
-    (heard,) = (one.heard.marginal.counts for one in release.learnt.certainties if len(one.attributes) == 2)
+    (heard,) = (
+        one.measured.marginal.counts for one in release.fitted.certainties if len(one.attributes) == 2
+    )
     panels = {
         "real": plural(release, table),
         "as heard, with noise": heard,
-        "estimate": release.learnt.marginals[0].counts,
+        "estimate": release.fitted.marginals[0].counts,
         "synthetic rows": plural(release, release.sample(seed=0)),
     }
     figure = Figure(figsize=(8.2, 2.6), layout="constrained")
@@ -123,7 +130,7 @@ def pair(table: pd.DataFrame) -> Figure:
 
 def plural(release: Release, table: pd.DataFrame) -> Counts:
     """The table of both columns, in the groups of the release."""
-    merging = release.learnt.merging
+    merging = release.fitted.merging
     codes = release.codec.encode(table).codes
     found = np.zeros(merging.merged.shape)
     np.add.at(found, tuple(group[codes[:, j]] for j, group in enumerate(merging.groups)), 1)
@@ -183,15 +190,65 @@ def epsilon(table: pd.DataFrame) -> Figure:
     return figure
 
 
-DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (stages, column, pair, budget, mu, epsilon)
+def numbers(table: pd.DataFrame) -> Figure:
+    """Income and rent of generated households: real rows beside synthetic ones at three epsilons."""
+    del table
+    real = households().frame
+    names, shown = ["income", "rent"], 1000
+    figure = Figure(figsize=(8.2, 2.4), layout="constrained")
+    panels = figure.subplots(1, 4, sharex=True, sharey=True)
+    for axes, epsilon in zip(panels, (None, 0.2, 1.0, 5.0), strict=True):
+        rows = real if epsilon is None else drawn_households(epsilon)[1]
+        found = rows["income"].corr(rows["rent"], "spearman")
+        points = rows[names].sample(shown, random_state=0)
+        ink = BLUE if epsilon is None else ORANGE
+        axes.scatter(points["income"] / 1000, points["rent"], s=2, color=ink, rasterized=True)
+        title = "real" if epsilon is None else f"epsilon {epsilon:g}"
+        axes.set(title=f"{title}: {found:.2f}", xlim=(0, 150), ylim=(0, 2000), xlabel="income in 1,000")
+    panels[0].set_ylabel("rent")
+    return figure
+
+
+def correlations(table: pd.DataFrame) -> Figure:
+    """Intervals of the households' rank correlations, from released answers alone, and the true ones."""
+    del table
+    real = households().frame
+    figure = Figure(figsize=(8.2, 2.6), layout="constrained")
+    for axes, epsilon in zip(figure.subplots(1, 2, sharey=True), (0.2, 1.0), strict=True):
+        found = drawn_households(epsilon)[0].accuracy_.correlations
+        places = np.arange(len(found))
+        truth = [real[a].corr(real[b], "spearman") for a, b in found["columns"]]
+        axes.hlines(places, found["low"], found["high"], color=ORANGE, label="95 %")
+        axes.plot(found["estimate"], places, "o", ms=4, color=ORANGE, label="estimate")
+        axes.plot(truth, places, "|", ms=9, color=BLUE, label="real")
+        axes.set(title=f"epsilon {epsilon:g}", xlim=(-0.6, 1))
+        axes.set_yticks(places, [" and ".join(pair) for pair in found["columns"]])
+    axes.legend(frameon=False)
+    return figure
+
+
+@cache
+def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
+    """A model of the generated households, and its rows."""
+    real, schema = households().frame, households().schema
+    model = PrivSyn(epsilon, DELTA, schema, seed=0).fit(real)
+    return model, model.sample(len(real), seed=0)
+
+
+DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (
+    *(stages, column, pair, budget, mu, epsilon),
+    *(numbers, correlations),
+)
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw the pictures that are named, or all."""
     table = survey()
     PICTURES.mkdir(exist_ok=True)
     with mpl.rc_context(STYLE):
         for draw in DRAWN:
+            if sys.argv[1:] and draw.__name__ not in sys.argv[1:]:
+                continue
             figure = draw(table)
             figure.set_facecolor("white")  # also where the page is dark
             figure.savefig(PICTURES / f"{draw.__name__}.svg", metadata={"Date": None})

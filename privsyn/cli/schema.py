@@ -7,15 +7,12 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Force, Unit
+from privsyn.cli.common.options import Data, Force, Unit
 from privsyn.cli.common.terminal import say, say_text
 
 
 def schema(
-    data: Annotated[
-        Path | None,
-        typer.Argument(metavar="DATA", help="The private table, as for synth; not with --import."),
-    ] = None,
+    data: Data,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
     ] = None,
@@ -25,45 +22,34 @@ def schema(
     from_dtypes: Annotated[
         bool, typer.Option("--from-dtypes", help="Draft from names and types alone; read no row.")
     ] = False,
-    other: Annotated[
-        Path | None,
-        typer.Option("--import", help="Draft from SDV's metadata of one table; do not read DATA."),
-    ] = None,
     unit: Unit = None,
     force: Force = False,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
-    from privsyn.table.drafting.import_sdv import import_schema
-    from privsyn.table.drafting.review_comments import IMPORTED, commented, draft_text
+    from privsyn.table.drafting.review_comments import draft_text
 
-    if sum((check is not None, from_dtypes, other is not None)) > 1:
-        raise InputError("--check, --from-dtypes and --import exclude each other: give one of them")
-    if (data is None) == (other is None):
-        raise InputError("give DATA, or else --import FILE")
-    if data is not None:
-        check_table(data)
+    check_table(data)
     if check is not None:
+        if from_dtypes:
+            raise InputError("--check and --from-dtypes exclude each other: give one of them")
         _check(data, check, output, unit)
         return
     outputs = {"--output": output}
-    check_outputs(outputs, inputs=(data, other))
+    check_outputs(outputs, inputs=(data,))
     check_new("--output", output, force=force)
-    if other is not None:
-        draft = commented(import_schema(other), IMPORTED, read=False)
-    else:
-        draft = draft_text(data, unit=unit, read=not from_dtypes)
+    draft = draft_text(data, unit=unit, read=not from_dtypes)
     with staged(outputs) as places:
         for place in places.values():
             write_text(place, draft)
     if output is None:
         say_text(draft)
-    source = f"{other}" if other else "names and types alone" if from_dtypes else "the private rows"
+    source = "names and types alone" if from_dtypes else "the private rows"
     say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
 
 
-def _check(data: Path | None, check: Path, output: Path | None, unit: str | None) -> None:
+def _check(data: Path, check: Path, output: Path | None, unit: str | None) -> None:
     """Print what a schema would change in the rows."""
     from privsyn.errors import InputError
     from privsyn.table.drafting.check import check_schema

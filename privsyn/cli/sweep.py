@@ -70,9 +70,7 @@ def sweep(
 
 
 def _numbers(text: str) -> list[float]:
-    from privsyn.errors import InputError
+    from privsyn.errors import replace_errors
 
-    try:
+    with replace_errors(f"--epsilon {text}: must be numbers separated by commas, like 0.1,1,10", ValueError):
         return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"--epsilon {text}: must be numbers separated by commas, like 0.1,1,10") from None

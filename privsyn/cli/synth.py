@@ -63,7 +63,7 @@ def synth(
     from privsyn.cli.common.outputs import check_new, check_outputs, check_page, check_table
     from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
-    from privsyn.table.io.read import check_excel_safe, ending_of
+    from privsyn.table.io.read_table import check_excel_safe, ending_of
     from privsyn.table.io.write import write_blocks
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -126,6 +126,7 @@ def _show(
         show_identifiers,
         show_nothing_found,
         show_privacy,
+        show_public_inputs,
         show_public_report,
     )
     from privsyn.table.encoding.identifiers import called_identifiers
@@ -144,6 +145,7 @@ def _show(
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_nothing_found(public, schema)
     show_privacy(fitted.ledger_)
+    show_public_inputs(fitted.ledger_)
 
 
 def _compare(
@@ -160,7 +162,7 @@ def _compare(
     import privsyn
     from privsyn.cli.common.console import show_report
     from privsyn.studies.error_trace import trace
-    from privsyn.table.io.read import read_table
+    from privsyn.table.io.read_table import read_table
 
     real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
     origins = trace(fitted.release_, real, synthetic)

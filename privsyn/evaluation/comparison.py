@@ -12,7 +12,7 @@ import pandas as pd
 from privsyn.errors import InputError, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.marginals.domain import Records
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.schema import Schema
 
 SEED = 20240607

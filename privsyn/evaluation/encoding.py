@@ -31,7 +31,8 @@ from privsyn.table.encoding.parsing import moments, numbers
 from privsyn.table.schema import columns
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
+from privsyn.table.schema.steps import SECONDS
+from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 MOST_VALUES = 500
 """Largest number of values or bins of a column; rarer values are counted together."""

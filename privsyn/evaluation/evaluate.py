@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from privsyn.evaluation.columns import SHARES, shapes_of
 from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.correlations import correlations_of
 from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.rows import wasserstein_of_columns
@@ -87,6 +89,7 @@ def score(comparison: Comparison) -> Scores:
         2: comparison.once(pairs_of)["synthetic"].errors,
         3: comparison.once(triple_errors)["synthetic"],
     }
+    correlations = comparison.once(correlations_of)["synthetic"]
     return Scores(
         real_rows=len(comparison.real),
         synthetic_rows=len(comparison.synthetic),
@@ -98,6 +101,9 @@ def score(comparison: Comparison) -> Scores:
         worst={order: _worst(marginals_of(names, order), found) for order, found in errors.items()},
         column_errors=_of_columns(comparison, errors[1]),
         pairs=comparison.once(pairs_of)["synthetic"],
+        correlations=correlations,
+        worst_correlations=correlations.worst(names, WORST),
+        quantiles=_quantiles(comparison),
     )
 
 
@@ -106,10 +112,30 @@ def _worst(margins: Sequence[Attributes], errors: Floats) -> tuple[tuple[Attribu
     return tuple((margins[place], float(errors[place])) for place in order)
 
 
+def _quantiles(comparison: Comparison) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return the quantiles of each ordered column, in the real and in the synthetic table."""
+    shapes = comparison.once(shapes_of)["synthetic"]
+    return {
+        name: {
+            f"{share:g}": (float(real), float(synthetic))
+            for share, real, synthetic in zip(
+                SHARES, shapes.real_quantiles[place], shapes.quantiles[place], strict=True
+            )
+        }
+        for place, name in enumerate(comparison.real.numbers)
+    }
+
+
 def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, float]]:
-    """Return the error, the Wasserstein distance and the shares of missing cells of each column."""
-    distances = comparison.once(wasserstein_of_columns)["synthetic"].tolist()
-    distance = dict(zip(comparison.real.numbers, distances, strict=True))
+    """Return the errors of each column and its shares of missing cells."""
+    shapes = comparison.once(shapes_of)["synthetic"]
+    of_numbers = {
+        "wasserstein": comparison.once(wasserstein_of_columns)["synthetic"],
+        "quantiles": shapes.distances.mean(axis=1),
+        "tail": shapes.distances[:, -1],
+        "spread": shapes.spreads,
+    }
+    place = {name: place for place, name in enumerate(comparison.real.numbers)}
     missing = [
         (table.records.codes == np.array(comparison.view.missing)).mean(axis=0)
         for table in (comparison.real, comparison.synthetic)
@@ -117,7 +143,7 @@ def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, f
     return {
         name: {
             "error": float(errors[axis]),
-            "wasserstein": distance.get(name, nan),
+            **{key: float(found[place[name]]) if name in place else nan for key, found in of_numbers.items()},
             "missing_real": float(missing[0][axis]),
             "missing_synthetic": float(missing[1][axis]),
         }

@@ -12,7 +12,7 @@ import numpy as np
 
 from privsyn.evaluation.comparison import SEED
 from privsyn.evaluation.metric import mean_and_max
-from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats, Ints, keep
 
@@ -98,15 +98,11 @@ class PairErrors:
         Total variation.
     cramers_v, real_cramers_v : array of shape (d, d)
         0 for independent columns, 1 if one determines the other.
-    spearman, real_spearman : array of shape (d, d)
-        Rank correlation of ordered columns, computed on bins, without missing cells.
     """
 
     error: Floats
     cramers_v: Floats
     real_cramers_v: Floats
-    spearman: Floats
-    real_spearman: Floats
 
     @property
     def errors(self) -> Floats:
@@ -118,11 +114,6 @@ class PairErrors:
         """Return the absolute differences of Cramér's V."""
         return _each_once(np.abs(self.cramers_v - self.real_cramers_v))
 
-    @property
-    def spearman_errors(self) -> Floats:
-        """Return the absolute differences of the rank correlation, for pairs that have one."""
-        return _each_once(np.abs(self.spearman - self.real_spearman))
-
 
 def _each_once(matrix: Floats) -> Floats:
     above = matrix[np.triu_indices(len(matrix), 1)]
@@ -133,27 +124,19 @@ def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, Pai
     """Return the `PairErrors` of every other table."""
     domain = real.domain
     shape = (len(domain), len(domain))
-    result = {name: PairErrors(*(np.full(shape, nan) for _ in range(5))) for name in others}
+    result = {name: PairErrors(*(np.full(shape, nan) for _ in range(3))) for name in others}
     for attributes in sample_of_margins(domain.names, 2, MOST_PAIRS):
         a, b = domain.axes(attributes)
         truth, *rest = (
             share.reshape(domain.sizes[a], domain.sizes[b])
             for share in shares([real, *others.values()], attributes)
         )
-        real_v, real_spearman = cramers_v(truth), _spearman(truth, domain, a, b)
+        real_v = cramers_v(truth)
         for pairs, share in zip(result.values(), rest, strict=True):
             pairs.error[[a, b], [b, a]] = total_variation(share, truth)
             pairs.cramers_v[[a, b], [b, a]] = cramers_v(share)
-            pairs.spearman[[a, b], [b, a]] = _spearman(share, domain, a, b)
             pairs.real_cramers_v[[a, b], [b, a]] = real_v
-            pairs.real_spearman[[a, b], [b, a]] = real_spearman
     return result
-
-
-def _spearman(table: Floats, domain: Domain, a: int, b: int) -> float:
-    """Return the rank correlation of ordered codes; NaN for an unordered column."""
-    rows, columns = domain.ordered[a], domain.ordered[b]
-    return spearman(table[:rows, :columns]) if rows and columns else nan
 
 
 def cramers_v(table: Floats) -> float:
@@ -169,21 +152,6 @@ def cramers_v(table: Floats) -> float:
     expected = np.outer(rows[rows > 0], columns[columns > 0])
     chi2 = ((seen - expected) ** 2 / expected).sum()
     return float(np.sqrt(chi2 / (min(seen.shape) - 1)))
-
-
-def spearman(table: Floats) -> float:
-    """Return Spearman's correlation of a table of shares, ties at their middle rank; 0 if one is constant.
-
-    >>> f"{spearman(np.array([[0.0, 0.5], [0.5, 0.0]])):.3f}"
-    '-1.000'
-    """
-    total = table.sum()
-    if total <= 0:
-        return 0.0
-    rows, columns = table.sum(axis=1) / total, table.sum(axis=0) / total
-    x, y = (np.cumsum(side) - side / 2 - 0.5 for side in (rows, columns))  # mean 0
-    scale = (rows @ x**2) * (columns @ y**2)
-    return float(x @ table @ y / total / np.sqrt(scale)) if scale > 1e-30 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,14 +249,6 @@ ASSOCIATIONS = {
         _of_pairs(lambda p: p.cramers_v_errors),
         group=NUMBERS,
         unit="Cramér's V",
-        mean="mean difference",
-    ),
-    **mean_and_max(
-        "spearman",
-        "Spearman",
-        _of_pairs(lambda p: p.spearman_errors),
-        group=NUMBERS,
-        unit="correlation",
         mean="mean difference",
     ),
 }

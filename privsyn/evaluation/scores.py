@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsyn.errors import printable
+from privsyn.evaluation.correlations import METHODS, Correlations
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score
 from privsyn.evaluation.predictions import MODELS
@@ -46,9 +47,18 @@ class Scores:
     worst : mapping of int to tuple
         The ten marginals of one, two and three columns with the largest error: columns and error.
     column_errors : mapping of str to mapping
-        For each column its error, its Wasserstein distance, and the shares of missing cells.
+        For each column its error and the shares of missing cells; of numbers and times also the Wasserstein
+        distance, the errors of quantiles, of the 99 % quantile and of the standard deviation.
     pairs : PairErrors
-        Matrices over the columns: error, Cramér's V and Spearman of both tables.
+        Matrices over the columns: error, and Cramér's V of both tables.
+    correlations : Correlations
+        Matrices over the columns: Spearman's and Pearson's correlation of both tables.
+    worst_correlations : mapping of str to tuple
+        The ten pairs whose Spearman and Pearson correlations have the largest error: columns, real and
+        synthetic correlation.
+    quantiles : mapping of str to mapping
+        For each ordered column its quantiles in the real and in the synthetic table; dates in days since
+        1970, other times in their steps.
     """
 
     real_rows: int
@@ -61,6 +71,11 @@ class Scores:
     worst: Mapping[int, tuple[tuple[Attributes, float], ...]]
     column_errors: Mapping[str, Mapping[str, float]]
     pairs: PairErrors = field(repr=False, compare=False)
+    correlations: Correlations = field(repr=False, compare=False)
+    worst_correlations: Mapping[str, tuple[tuple[Attributes, float, float], ...]] = field(
+        default_factory=dict, repr=False
+    )
+    quantiles: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict, repr=False)
 
     def __getattr__(self, name: str) -> Score:
         """Return the score of a metric."""
@@ -147,6 +162,7 @@ class Scores:
         scores = {name: score for name, score in self.values.items() if name not in MODELS}
         parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "values"}
         plain: dict[str, Any] = _plain(parts | scores | {"learning": self.learning})
+        plain["pairs"] |= plain.pop("correlations")
         return {"warning": NOT_PRIVATE, "verdict": self.verdict} | plain
 
     def to_json(self) -> str:
@@ -162,17 +178,38 @@ class Scores:
             for order in sorted(self.worst)
             for attributes, error in self.worst[order][:1]
         ]
+        worst += [
+            f"worst {METHODS[method]}: {' x '.join(pair)} (real {real:.2f}, synthetic {synthetic:.2f})"
+            for method, found in self.worst_correlations.items()
+            for pair, real, synthetic in found[:1]
+        ]
         lines = [
             NOT_PRIVATE,
+            self.verdict,
+            "",
             f"{self.synthetic_rows:,} synthetic rows, {self.real_rows:,} real ones, {self.test_rows:,}"
             f" held out; {len(self.columns)} columns",
             *left_out_line(self.left_out),
+            "",
+            *ABOUT_SCORES,
             *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
+            "",
+            *([ABOUT_WORST] if worst else []),
             *worst,
-            self.verdict,
         ]
         return "\n".join(map(printable, lines))
 
+
+ABOUT_SCORES = (
+    "Each score of the synthetic table stands beside the same score of three other tables. Errors: lower is",
+    "better. Models (AUC, accuracy, F1, R2): higher is better.",
+    "  real: real rows drawn again, which is the best to expect; for a model, trained on real rows",
+    "  held out: real rows that were set aside, compared with the others",
+    "  independent: each column drawn alone; for a model, a guess without the other columns",
+)
+"""What the headers of the table of scores mean."""
+
+ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
 
 HEADLINES = {
     "boosting_auc": ("gradient boosting", "an AUC of"),
@@ -209,7 +246,7 @@ def left_out_line(names: Sequence[str]) -> list[str]:
 
 def _plain(value: Any) -> Any:
     match value:
-        case Score() | PairErrors():
+        case Score() | PairErrors() | Correlations():
             return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
         case np.ndarray():
             return _plain(value.tolist())

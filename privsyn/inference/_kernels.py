@@ -60,6 +60,22 @@ def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
 
 
 @njit(cache=True)
+def errors(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
+    """Return each table's expected error at each budget: float64 of shape (tables, budgets).
+
+    The parameters are those of `slopes`.
+    """
+    left = np.zeros((len(ends), len(rhos)))
+    start = 0
+    for t in range(len(ends)):
+        for c in range(start, ends[t]):
+            for r in range(len(rhos)):
+                left[t, r] += np.sqrt(variances[c] / (1 + 2 * rhos[r] * variances[c]))
+        start = ends[t]
+    return np.sqrt(2 / np.pi) * left
+
+
+@njit(cache=True)
 def smooth_errors(
     axes: Ints,
     scales: Floats,
@@ -99,9 +115,9 @@ def smooth_errors(
             if precision > 0:
                 for i in range(starts[a], starts[a + 1]):
                     for j in range(starts[b], starts[b + 1]):
-                        told = scale * scale * gains[i] * gains[j]
-                        told /= scale * variances[i] * variances[j] + 1 / precision
-                        left[units[i], units[j]] -= told
+                        gained = scale * scale * gains[i] * gains[j]
+                        gained /= scale * variances[i] * variances[j] + 1 / precision
+                        left[units[i], units[j]] -= gained
             for u in range(rows):
                 for v in range(columns):
                     size = masses[firsts[a] + u] * masses[firsts[b] + v]

@@ -91,16 +91,16 @@ def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
     if not joined:
         return Measurement(Marginal(domain, mean), variance)
     covariance = np.diag(variance)
-    information, told = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
+    information, weighted = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
     for table, group in joined:
         weight = 1 / np.maximum(table.variance, EXACT)
         sums = np.bincount(group, mean, len(weight))
-        told += (weight * (table.marginal.counts - sums))[group]
+        weighted += (weight * (table.marginal.counts - sums))[group]
         information += weight[group] * (group[:, np.newaxis] == group)
     # (V^-1 + I)^-1 = V (1 + I V)^-1: avoids dividing by a variance.
     covariance = np.linalg.solve((np.eye(len(mean)) + information * variance).T, covariance).T
     covariance = (covariance + covariance.T) / 2
-    return Measurement(Marginal(domain, mean + covariance @ told), np.maximum(np.diag(covariance), 0.0))
+    return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
 
 
 def average_one_ways(
@@ -126,10 +126,10 @@ def average_one_ways(
     tuple of Marginal, one per attribute, in the domain's order.
     """
     return tuple(
-        Marginal(heard.marginal.domain, norm_sub(heard.marginal.counts, total))
+        Marginal(measured.marginal.domain, norm_sub(measured.marginal.counts, total))
         if settle is None
-        else settle(heard, total)
-        for heard in combine_one_ways(domain, measurements)
+        else settle(measured, total)
+        for measured in combine_one_ways(domain, measurements)
     )
 
 

@@ -32,6 +32,8 @@ ROUNDING = (
     1 / 12
 )  # variance added by rounding the noise to whole records, unless the noise is under half a record
 
+HALF = 0.5  # record
+
 LEAST = 1e-4  # standard deviations: smallest mean in the table of intervals
 STEPS = 2000
 HALVINGS = 50
@@ -43,35 +45,39 @@ class Certainty:
 
     Parameters
     ----------
-    heard : Measurement
+    measured : Measurement
         Precision-weighted mean of all measurements of this table.
     error : float
         Expected total variation between the released counts and the true ones: the share of records that
-        would have to move.
+        would have to change.
     """  # style: allow
 
-    heard: Measurement
+    measured: Measurement
     error: float
 
     def __post_init__(self) -> None:
         if not 0 <= self.error < float("inf"):
             raise ValueError(f"error {self.error}: expected is a number of at least 0")
-        if not np.isfinite(self.heard.marginal.counts).all():
+        if not np.isfinite(self.measured.marginal.counts).all():
             raise ValueError("the measured counts are not all finite")
 
     @property
     def attributes(self) -> Attributes:
         """Attributes of the table."""
-        return self.heard.attributes
+        return self.measured.attributes
 
     @property
     def sigma(self) -> float:
         """Standard deviation of the noise in a cell, in records: the root of the mean noise variance."""
-        return float(np.sqrt(self.heard.variance.mean()))
+        return float(np.sqrt(self.measured.variance.mean()))
 
-    def intervals(self) -> tuple[Floats, Floats]:
-        """Return the ends of a 95 % interval for the true count of each cell."""
-        return count_intervals(self.heard.marginal.counts, self.heard.variance)
+    def intervals(self, *, laplace: bool = False) -> tuple[Floats, Floats]:
+        """Return the ends of a 95 % interval for the true count of each cell.
+
+        The noise is Gaussian or, with `laplace`, discrete Laplace.
+        """
+        intervals_of = laplace_intervals if laplace else count_intervals
+        return intervals_of(self.measured.marginal.counts, self.measured.variance)
 
     def distance(self, counts: Floats) -> float:
         """Return the expected total variation between given counts and the true ones.
@@ -79,23 +85,23 @@ class Certainty:
         It covers all that changed the counts: noise, constraints and sampling. Only measurements of this
         table are used; see `expected_distance`.
         """
-        return expected_distance(self.heard, counts)
+        return expected_distance(self.measured, counts)
 
 
-def one_way_certainty(heard: Measurement, table: Marginal) -> Certainty:
+def one_way_certainty(measured: Measurement, table: Marginal) -> Certainty:
     """Return the certainty of a one-way table.
 
     Parameters
     ----------
-    heard : Measurement
+    measured : Measurement
         Mean of all its noisy answers.
     table : Marginal
         The released counts: non-negative, and consistent with the constraints.
     """  # style: allow
-    return Certainty(heard, expected_distance(heard, table.counts))
+    return Certainty(measured, expected_distance(measured, table.counts))
 
 
-def expected_distance(heard: Measurement, counts: Floats) -> float:
+def expected_distance(measured: Measurement, counts: Floats) -> float:
     r"""Return the expected total variation between given counts and the true ones.
 
     A true count is modelled as normal about its noisy answer, truncated to :math:`t \ge 0`. With :math:`\mu`
@@ -105,7 +111,7 @@ def expected_distance(heard: Measurement, counts: Floats) -> float:
 
     Parameters
     ----------
-    heard : Measurement
+    measured : Measurement
     counts : array of the table's shape, not negative
         In records. Their total is taken as the true one.
 
@@ -114,15 +120,15 @@ def expected_distance(heard: Measurement, counts: Floats) -> float:
     Noise of 10 records in each of two cells; then a constraint moved 100 of 200 records:
 
     >>> from privsyn.marginals.domain import Domain
-    >>> heard = Measurement(Marginal(Domain(("a",), (2,)), np.array([150.0, 50.0])), 100.0)
-    >>> round(expected_distance(heard, np.array([150.0, 50.0])), 3)
+    >>> measured = Measurement(Marginal(Domain(("a",), (2,)), np.array([150.0, 50.0])), 100.0)
+    >>> round(expected_distance(measured, np.array([150.0, 50.0])), 3)
     0.028
-    >>> round(expected_distance(heard, np.array([50.0, 150.0])), 3)
+    >>> round(expected_distance(measured, np.array([50.0, 150.0])), 3)
     0.5
     """  # style: allow
     total = float(counts.sum())
-    sigma = np.sqrt(np.maximum(_centred(heard.variance), EXACT))
-    seen = heard.marginal.counts - (heard.marginal.total - total) / counts.size
+    sigma = np.sqrt(np.maximum(_centred(measured.variance), EXACT))
+    seen = measured.marginal.counts - (measured.marginal.total - total) / counts.size
     below = np.minimum(-seen / sigma, FURTHEST)
     away = counts / sigma + below
     bells = 2 * _bell(away) - _bell(below)
@@ -156,7 +162,7 @@ def table_certainty(
         groups = dict(zip(table.attributes, measured.groups, strict=True))
         # Errors inside a group may all have one sign. Their sum varies no more than the noise of the group.
         left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
-        table = coarsen(table, measured.groups).marginal
+        table = coarsen(table, measured.groups)
         one_ways = tuple(_joined(one_way, groups) for one_way in one_ways)
     variance = _centred(left)
     variance = variance * _misfit(measured, variance, table)
@@ -174,10 +180,8 @@ def _joined(one_way: Measurement, groups: Mapping[str, Codes]) -> Measurement:
     name, marginal = one_way.attributes[0], one_way.marginal
     if name not in groups:
         return one_way
-    counts = coarsen(marginal, (groups[name],)).marginal
-    return Measurement(
-        counts, join(np.broadcast_to(one_way.variance, marginal.domain.shape), (groups[name],))
-    )
+    group = (groups[name],)
+    return Measurement(coarsen(marginal, group), join(one_way.variance, group))
 
 
 def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:
@@ -227,6 +231,23 @@ def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     low = np.where(places < highest[-1], np.interp(places, highest, means, left=0.0), places - TWO_SIDED)
     high = np.where(places < lowest[-1], np.interp(places, lowest, means), places + TWO_SIDED)
     return low * sigma, high * sigma
+
+
+def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    r"""Return the same for discrete Laplace noise, or sums of it: they cover with probability at least 0.95.
+
+    A single answer has the widest tails: for :math:`\mu \ge t = b \ln 20` it lies within t of its mean with
+    probability 0.95. Below, answers are accepted from minus infinity, because the likelihood ratio of every
+    :math:`x < 0` is the same, :math:`e^{-\mu / b}`; then :math:`b \ln 10` above the mean is enough. A sum of
+    many answers is nearly normal. It stays within t with probability 0.966, and its one-sided quantile is
+    1.645 standard deviations, slightly above :math:`b \ln 10`. Half a record is added, because
+    :math:`P(|X| > t + 1/2) \le e^{-t/b}` for whole numbers.
+    """
+    scale = 1 / (2 * np.arcsinh(1 / np.sqrt(2 * np.maximum(variance, EXACT))))
+    one, two = np.sqrt(2) * ONE_SIDED * scale, np.log(20) * scale
+    from_below, from_above = seen - one - HALF, seen - two - HALF
+    low = np.where(from_above >= two, from_above, np.minimum(from_below, two))
+    return np.maximum(low, 0.0), np.maximum(seen, 0.0) + two + HALF
 
 
 @cache

@@ -155,13 +155,13 @@ def estimate_pairs(
     kinds: dict[tuple[bool, bool], dict[int, Floats]] = {}
     for i in smooth:
         found = smoother.expect(measured[i], expected[i], sides[i])
-        told = [
+        fits = [
             smoother.likelihood(measured[i], found),
             smoother.likelihood_by_cells(measured[i], found),
         ]
-        by_cells = bool(told[1].max() > told[0].max())
+        by_cells = bool(fits[1].max() > fits[0].max())
         kind = kinds.setdefault((found is not expected[i], by_cells), {})
-        kind[i] = told[by_cells] + scores[i] * (found is expected[i])
+        kind[i] = fits[by_cells] + scores[i] * (found is expected[i])
         expected[i] = found
     for (_, by_cells), kind in kinds.items():
         dispersions[list(kind)] = pooled_dispersions(list(kind.values()), total)
@@ -172,8 +172,8 @@ def estimate_pairs(
 
     def draw_nominal(known: list[Floats], inflated: float = 1.0) -> None:
         residuals = residual_likelihoods([measured[i] for i in nominal], [expected[i] for i in nominal])
-        told = [score + residual for score, residual in zip(known, residuals, strict=True)]
-        dispersions[nominal] = pooled_dispersions(told) * inflated
+        likelihoods = [score + residual for score, residual in zip(known, residuals, strict=True)]
+        dispersions[nominal] = pooled_dispersions(likelihoods) * inflated
         for i in nominal:
             tables[i] = denoise(measured[i], expected[i], dispersions[i], sides[i])
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from privsyn.inference import _kernels
 from privsyn.inference.prior.smoothing import Smoother, groups_of
-from privsyn.inference.selection import STEPS
+from privsyn.inference.selection import STEPS, RhoOf
 from privsyn.marginals.coarse import LEVELS, groups_at, join
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -44,9 +44,12 @@ class Resolutions:
     one_ways : tuple of Marginal, one per attribute
         Non-negative counts.
     smoother : Smoother
+    rho_of : callable, optional
+        From costs to rho, if budgets are not in zCDP.
     """
 
-    def __init__(self, one_ways: Sequence[Marginal], smoother: Smoother) -> None:
+    def __init__(self, one_ways: Sequence[Marginal], smoother: Smoother, rho_of: RhoOf | None = None) -> None:
+        self._rho_of = rho_of
         self._one_ways = {table.attributes[0]: table for table in one_ways}
         self._smoother = smoother
         self._groups = {name: _levels(table) for name, table in self._one_ways.items()}
@@ -85,6 +88,7 @@ class Resolutions:
 
     def _errors(self, axes: list[list[int]], dispersions: Floats, precisions: Floats, rho: float) -> Floats:
         parts = self._parts
+        rhos = rho * STEPS if self._rho_of is None else self._rho_of(rho * STEPS)
         return _kernels.smooth_errors(
             np.array(axes, np.int64).reshape(-1, 2),
             dispersions * next(iter(self._one_ways.values())).total,
@@ -96,7 +100,7 @@ class Resolutions:
             np.cumsum([0, *(len(part.masses) for part in parts)]),
             np.concatenate([part.masses for part in parts]),
             np.concatenate([part.priors for part in parts]),
-            rho * STEPS,
+            rhos,
         )
 
 

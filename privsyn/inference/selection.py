@@ -12,6 +12,7 @@ DenseMarg (`methods.paper.dense_marg`) is the published rule.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -19,47 +20,29 @@ import numpy as np
 from privsyn.inference import _kernels
 from privsyn.marginals.types import Floats
 
+RhoOf = Callable[[Floats], Floats]
+"""From costs to the rho of Gaussian noise with the same variance."""
+
 STEPS: Floats = np.concatenate(
     [[0.0], np.logspace(-6, 0, 73)]
 )  # shares of the budget at which slopes are tabulated
 HALVINGS = 100  # bisection steps for the common slope
 
 
-def allocate_by_error(variances: list[Floats], rho: float, *, weights: Floats | None = None) -> Floats:
-    """Split `rho` over tables so that the weighted sum of their expected errors is least.
+def slopes_of(variances: list[Floats], rho: float, rho_of: RhoOf | None = None) -> Floats:
+    """Return how fast the errors of tables fall at each of the `STEPS`, from their cells' prior variances.
 
-    Parameters
-    ----------
-    variances : list of arrays
-        For each table the prior variance of each cell, in records squared.
-    rho : float
-        Total budget, in zCDP.
-    weights : array of shape (number of tables,), optional
-        Weight of an error in each table. Default: equal.
-
-    Returns
-    -------
-    array of shape (number of tables,)
-        Sums to `rho`; 0 for a table that is not worth measuring. Equal if all tables are certain.
-
-    Examples
-    --------
-    Two equal tables get half each; a nearly certain one gets nothing:
-
-    >>> sure, unsure = np.full((2, 2), 1e-6), np.full((2, 2), 1e6)
-    >>> allocate_by_error([unsure, sure, unsure], 0.1).round(6).tolist()
-    [0.05, 0.0, 0.05]
+    With `rho_of`, the budget is not in zCDP: this function converts costs to the rho of Gaussian noise with
+    the same variance. The errors need not be convex in such a cost. Then the slopes are those of their convex
+    hull, so a table gets at least the cost at which it is worth measuring, or nothing.
     """
-    return allocate(slopes_of(variances, rho), rho, weights=weights)
-
-
-def slopes_of(variances: list[Floats], rho: float) -> Floats:
-    """Return how fast the errors of tables fall at each of the `STEPS`, from their cells' prior variances."""
     if not variances:
         return np.zeros((0, len(STEPS)))
     cells = np.concatenate([table.ravel() for table in variances])
     ends = np.cumsum([table.size for table in variances])
-    return _kernels.slopes(cells, ends, rho * STEPS)
+    if rho_of is None:
+        return _kernels.slopes(cells, ends, rho * STEPS)
+    return slopes_along(_kernels.errors(cells, ends, rho_of(rho * STEPS)), rho)
 
 
 def slopes_along(errors: Floats, rho: float) -> Floats:
@@ -88,7 +71,7 @@ def _fall(curve: Floats, start: int, end: int) -> float:
     return float((curve[start] - curve[end]) / (STEPS[end] - STEPS[start]))
 
 
-def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Floats:
+def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps: bool = False) -> Floats:
     """Split `rho` over tables so that all have the same weighted slope.
 
     Parameters
@@ -98,10 +81,23 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Flo
     rho : float
         Total budget, in zCDP.
     weights : array of shape (tables,), optional
+        Weight of an error in each table. Default: equal.
+    jumps : bool
+        Whether gains may be constant over several steps. Tables that are alike then get the budget of the
+        last of these steps one after another, as long as it lasts.
 
     Returns
     -------
     array of shape (tables,)
+        Sums to `rho`; 0 for a table that is not worth measuring. Equal if all tables are certain.
+
+    Examples
+    --------
+    Two equal tables get half each; a nearly certain one gets nothing:
+
+    >>> sure, unsure = np.full((2, 2), 1e-6), np.full((2, 2), 1e6)
+    >>> allocate(slopes_of([unsure, sure, unsure], 0.1), 0.1).round(6).tolist()
+    [0.05, 0.0, 0.05]
     """
     if not len(gains):
         return np.zeros(0)
@@ -115,7 +111,17 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None) -> Flo
         else:
             high = middle
     budgets = _budgets(gains, high, rho)  # not `low`: at slope 0 even a certain table would take all
+    if jumps:
+        budgets = _filled(budgets, _budgets(gains, low, rho), rho)
     return budgets * (rho / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), rho / len(gains))
+
+
+def _filled(budgets: Floats, more: Floats, rho: float) -> Floats:
+    """Return the budgets after giving `more`, table after table, to those where it differs and still fits."""
+    for table in np.flatnonzero(more > budgets):
+        if budgets.sum() - budgets[table] + more[table] <= rho:
+            budgets[table] = more[table]
+    return budgets
 
 
 def _budgets(gains: Floats, slope: float, rho: float) -> Floats:

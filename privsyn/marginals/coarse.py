@@ -7,59 +7,17 @@ only one cell. `LEVELS` are nested: each level halves the groups of the level be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Codes, keep
+from privsyn.marginals.types import Codes
 
 LEVELS = (2, 4, 8, 16, 32)
 """Number of groups of an attribute with ordered codes. The finest level keeps all codes."""
-
-
-@dataclass(frozen=True, eq=False)
-class Coarse:
-    """A table of counts over joined codes.
-
-    Parameters
-    ----------
-    marginal : Marginal
-        Counts over the groups.
-    groups : tuple of integer arrays of shape (codes,), one per attribute
-        The group of each code.
-    """
-
-    marginal: Marginal
-    groups: tuple[Codes, ...]
-
-    def __post_init__(self) -> None:
-        keep(self, "groups")
-        if tuple(int(group.max()) + 1 for group in self.groups) != self.marginal.domain.shape:
-            raise ValueError("the groups are not those of the table")
-
-    @property
-    def domain(self) -> Domain:
-        """Domain of the groups."""
-        return self.marginal.domain
-
-    @property
-    def attributes(self) -> Attributes:
-        """Names of the attributes, in the order of the axes."""
-        return self.marginal.attributes
-
-    @property
-    def counts(self) -> npt.NDArray[np.float64]:
-        """Counts, in records."""
-        return self.marginal.counts
-
-    @property
-    def total(self) -> float:
-        """Sum of all cells, in records."""
-        return self.marginal.total
 
 
 def groups_at(one_way: Marginal, level: int) -> Codes:
@@ -108,7 +66,6 @@ def joined_domain(domain: Domain, groups: Sequence[Codes]) -> Domain:
     return Domain(domain.names, sizes, ordered)
 
 
-def coarsen(table: Marginal, groups: tuple[Codes, ...]) -> Coarse:
+def coarsen(table: Marginal, groups: tuple[Codes, ...]) -> Marginal:
     """Return a table over joined codes."""
-    domain = joined_domain(table.domain, groups)
-    return Coarse(Marginal(domain, join(table.counts, groups)), groups)
+    return Marginal(joined_domain(table.domain, groups), join(table.counts, groups))

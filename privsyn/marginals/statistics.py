@@ -55,7 +55,7 @@ def _entropy(counts: Floats) -> float:
 
 
 def total_variation(one: Floats, other: Floats) -> float:
-    """Return half the sum of absolute differences: the share of rows that would have to move.
+    """Return half the sum of absolute differences: the share of rows that would have to change.
 
     Examples
     --------

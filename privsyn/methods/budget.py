@@ -8,6 +8,7 @@ from math import fsum, sqrt
 import numpy as np
 
 from privsyn.marginals.domain import Domain
+from privsyn.private.laws import GAUSSIAN, Law
 
 # Shares of the whole. experiments/ablations.py shows the effect of each on the benchmark tables, epsilon 0.2
 # to 5. experiments/robustness.py shows what the one-ways need if the table carries little information.
@@ -23,10 +24,14 @@ DEPARTURES = 0.025  # of pairs from independence
 SCORES = 0.02  # of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
 
+# The same with Laplace noise. Its standard deviation is proportional to 1 / cost, not to 1 / sqrt(cost). So
+# two measurements of a table are worse than one, and sums of many scores cost more.
+PURE_DEPARTURES, PURE_SCORES, PURE_SECOND_LOOK = 0.02, 0.0, 0.0
+
 
 @dataclass(frozen=True)
 class Split:
-    """The parts of the budget, in zCDP rho, in the order in which they are spent.
+    """The parts of the budget, as costs, in the order in which they are spent.
 
     Examples
     --------
@@ -45,7 +50,7 @@ class Split:
     second_look: float
 
     @classmethod
-    def of(cls, rho: float, *, one_ways: float, attributes: int = 3) -> Split:
+    def of(cls, rho: float, *, one_ways: float, attributes: int = 3, pure: bool = False) -> Split:
         """Return the split of `rho`.
 
         Parameters
@@ -55,21 +60,30 @@ class Split:
             Share of the one-ways, including the first look; 1 if no pairs are measured.
         attributes : int
             Number of attributes. With one there is nothing else to measure: the first look gets all.
+        pure : bool
+            Whether the noise is Laplace.
         """
         first = rho if attributes < 2 else FIRST_LOOK * rho
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho
-        departures, scores, second = DEPARTURES * left, SCORES * left, SECOND_LOOK * left
+        shares = (DEPARTURES, SCORES, SECOND_LOOK)
+        if pure:
+            shares = (PURE_DEPARTURES, PURE_SCORES, PURE_SECOND_LOOK)
+        departures, scores, second = (share * left for share in shares)
         return cls(
             first, rest, departures, rho - fsum((first, rest, departures, scores, second)), scores, second
         )
 
     @classmethod
-    def for_domain(cls, rho: float, domain: Domain, total: float, *, predict: bool = False) -> Split:
+    def for_domain(
+        cls, rho: float, domain: Domain, total: float, *, predict: bool = False, law: Law = GAUSSIAN
+    ) -> Split:
         """Return the split for about `total` records over `domain`, by the noise of its one-ways."""
-        share = one_way_share(one_way_noise(domain, rho, total), predict=predict)
-        return cls.of(rho, one_ways=share if len(domain) > 1 else 1.0, attributes=len(domain))
+        of_gaussian = len(domain) * law.rho(rho / len(domain))  # the one-ways share the cost
+        share = one_way_share(one_way_noise(domain, of_gaussian, total), predict=predict)
+        one_ways = share if len(domain) > 1 else 1.0
+        return cls.of(rho, one_ways=one_ways, attributes=len(domain), pure=law.name == "laplace")
 
     def without_scores(self) -> Split:
         """Return the split without sets to score: the pairs get their share.

@@ -68,7 +68,7 @@ def learn(
     ----------
     private : PrivateTable
     rho : float
-        Budget, in zCDP; all of it is spent.
+        Budget, in zCDP, or an epsilon with Laplace noise; all of it is spent.
     rng : numpy.random.Generator
         For computations on answers; it draws no noise.
     report : callable
@@ -94,7 +94,7 @@ def learn(
     scores = _score(private, one_ways, expected, margins, smoother, split.departures)
     report("counting", 2, 4)
 
-    resolutions = Resolutions(margins, smoother)
+    resolutions = Resolutions(margins, smoother, private.rho_of)
     measured, scores = _first_look(private, expected, scores, split.pairs, facts.target, resolutions)
     measured = tuple(map(possible.clean, measured))
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
@@ -110,11 +110,11 @@ def learn(
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(private.domain.project(m.marginal.attributes)).all())
-    heard = combine_one_ways(private.domain, (*one_ways, *whole))
-    certain = (table_certainty(m, v, t, heard) for m, v, t in zip(looks, left, tables, strict=True))
+    combined = combine_one_ways(private.domain, (*one_ways, *whole))
+    certain = (table_certainty(m, v, t, combined) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
-    certainties = (*map(one_way_certainty, heard, pairs.one_ways), *certain)
-    return Fitted(tails.share(heard), pairs.one_ways, tables, pairs.total, certainties)
+    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
+    return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
 
 
 def _score(
@@ -146,7 +146,7 @@ def _first_look(
     smooth = np.array([is_smooth(pair.domain) for pair in expected])
     gains = np.empty((len(expected), len(STEPS)))
     nominal = np.flatnonzero(~smooth).tolist()
-    gains[nominal] = slopes_of([dispersions[i] * expected[i].counts for i in nominal], rho)
+    gains[nominal] = slopes_of([dispersions[i] * expected[i].counts for i in nominal], rho, private.rho_of)
     places = np.flatnonzero(smooth).tolist()
     pairs = [attributes[i] for i in places]
     most = max((resolutions.levels(pair) for pair in pairs), default=0)
@@ -156,7 +156,7 @@ def _first_look(
     if places:
         gains[places] = slopes_along(errors.min(axis=0), rho)
     weights = _weights(private.domain, attributes, target)
-    rhos = _most(gains, rho, weights)
+    rhos = _most(gains, rho, weights, jumps=private.rho_of is not None)
     chosen = np.flatnonzero(rhos)
     groups: list[tuple[Codes, ...] | None] = [None] * len(expected)
     for row, i in enumerate(places):
@@ -169,14 +169,14 @@ def _first_look(
     return measured, [scores[i] for i in chosen]
 
 
-def _most(gains: Floats, rho: float, weights: Floats) -> Floats:
+def _most(gains: Floats, rho: float, weights: Floats, *, jumps: bool) -> Floats:
     """Return the budget of each pair; at most `MOST_PAIRS`, whose errors fall fastest, get any."""
-    rhos = allocate(gains, rho, weights=weights)
+    rhos = allocate(gains, rho, weights=weights, jumps=jumps)
     if np.count_nonzero(rhos) <= MOST_PAIRS:
         return rhos
     kept = np.sort(np.argsort(-gains[:, 0] * weights * (rhos > 0), kind="stable")[:MOST_PAIRS])
     most = np.zeros(len(rhos))
-    most[kept] = allocate(gains[kept], rho, weights=weights[kept])
+    most[kept] = allocate(gains[kept], rho, weights=weights[kept], jumps=jumps)
     return most
 
 
@@ -189,7 +189,7 @@ def _unexplained(
     possible: StructuralZeros,
 ) -> tuple[Unexplained, ...]:
     """Return the sets of attributes that records made from the pairs explain least."""
-    if not sets:
+    if not (sets and rho):
         return ()
     tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
     looks = ROUGH * sum(len(table.attributes) for table in tables)
@@ -220,6 +220,8 @@ def _second_look(
     -------
     The pairs, combined with their second measurements; the bigger tables that were measured.
     """
+    if not rho:
+        return measured, ()
     attributes = (*(m.attributes for m in measured), *(s.expected.attributes for s in sets))
     kind = np.repeat([1.0, BIGGER], [len(measured), len(sets)])
     weights = kind * _weights(private.domain, attributes, target)
@@ -227,13 +229,13 @@ def _second_look(
     others = [i for i, m in enumerate(measured) if m.groups is None]
     gains = np.empty((len(attributes), len(STEPS)))
     gains[[*others, *range(len(measured), len(attributes))]] = slopes_of(
-        [*(pairs.left[i] for i in others), *(s.variance for s in sets)], rho
+        [*(pairs.left[i] for i in others), *(s.variance for s in sets)], rho, private.rho_of
     )
     if smooth:
-        resolutions = Resolutions(pairs.one_ways, pairs.smoother)
+        resolutions = Resolutions(pairs.one_ways, pairs.smoother, private.rho_of)
         errors = resolutions.errors_left([measured[i] for i in smooth], pairs.dispersions[smooth], rho)
         gains[smooth] = slopes_along(errors, rho)
-    rhos = allocate(gains, rho, weights=weights)
+    rhos = allocate(gains, rho, weights=weights, jumps=private.rho_of is not None)
     chosen = np.flatnonzero(rhos).tolist()
     groups = tuple(measured[i].groups if i < len(measured) else None for i in chosen)
     looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen], groups)

@@ -3,6 +3,9 @@
 Values that enough rows share are found in two rounds. Bounds are found with up to two grids. The cells of the
 first grow with the numbers. If it sees only numbers far from zero, the second divides the range that it saw
 evenly.
+
+Grids: one count for each column whose numbers may lie on a grid that the schema does not give shows on which.
+It is made in the walk of the second grid for bounds.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ from functools import partial, reduce
 from math import fsum
 from typing import TYPE_CHECKING
 
+from privsyn.errors import InputError
 from privsyn.marginals.types import Ints
-from privsyn.private.discovery import Found, Votes, add_votes, count_cells, count_votes, find_values
+from privsyn.private.discovery import GRIDS, Found, Votes, add_votes, count_cells, count_votes, find_values
 from privsyn.private.spend import Spend
 from privsyn.progress import Progress
+from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -27,46 +33,66 @@ if TYPE_CHECKING:
     from privsyn.table.discovery.bounds import BoundsGrid
     from privsyn.table.io.source import RawTable
 
-Look = tuple[Votes, dict[str, Ints]]
-"""The votes for values, and the number of rows in each cell of each grid. Private."""
+Look = tuple[Votes, dict[str, Ints], dict[str, Ints]]
+"""The votes for values, and the number of rows in each cell of bounds and on each lattice. Private."""
+
+NO_LATTICES = LatticeQuestion({}, {})
 
 # Shares of the whole budget, spent only if something of the kind is to be found. Mean total variation of
 # pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
 # and .0325 .148 .0113 for 0.15 and 0.1. Larger shares cost more than they gain.
 VALUES, BOUNDS, CLOSER_BOUNDS = 0.15, 0.1, 0.02
+LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 THRESHOLDS = 0.3  # share of delta, if values are to be found
 
 
 @dataclass(frozen=True)
-class Opening:
+class Discovered:
     """What question 0 found.
 
     Parameters
     ----------
     schema : Schema
         Complete: it leaves nothing open.
+    heaps : mapping of a column to the heaps of its numbers
     spends : tuple of Spend
     share : float
-        Share of the whole budget that was spent. A second grid costs nothing if no column needs it.
+        Share of the whole budget that was spent. A question that no column needs costs nothing.
     """
 
     schema: Schema
+    heaps: Mapping[str, Heaps]
     spends: tuple[Spend, ...]
     share: float
 
 
-def least_share(unknown: OpenSchema) -> float:
-    """Return the share of the budget that question 0 takes, without a second grid for bounds."""
-    return fsum((VALUES * bool(unknown.values), BOUNDS * bool(unknown.bounds)))
+def least_share(open_schema: OpenSchema) -> float:
+    """Return the share of the budget that question 0 takes, without what depends on found bounds."""
+    lattices = open_schema.lattices(open_schema.fill({}, {}))
+    return fsum(
+        (VALUES * bool(open_schema.values), BOUNDS * bool(open_schema.bounds), LATTICES * bool(lattices))
+    )
 
 
-def reserved_delta(delta: float, unknown: OpenSchema) -> float:
-    """Return the part of `delta` for thresholds: public, and fixed before the first question."""
-    return THRESHOLDS * delta if unknown.values else 0.0
+def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
+    """Return the part of `delta` for thresholds: public, and fixed before the first question.
+
+    Raises
+    ------
+    InputError
+        If values are to be found with a delta of 0. A search adds noise only to values that occur, so a value
+        that one person has is found with some probability, and nobody else's table could release it.
+    """
+    if open_schema.values and delta == 0:
+        names = ", ".join(map(repr, open_schema.values))
+        raise InputError(
+            f"delta 0 cannot find the values of {names}: list them in the schema, or give a delta (1e-9)"
+        )
+    return THRESHOLDS * delta if open_schema.values else 0.0
 
 
-def open_schema(
-    unknown: OpenSchema,
+def discover(
+    open_schema: OpenSchema,
     table: RawTable,
     *,
     rho: float,
@@ -74,14 +100,15 @@ def open_schema(
     noise: Noise,
     rows_per_unit: int,
     report: Progress,
-) -> Opening:
-    """Find the values and bounds that the schema leaves open.
+    fine: bool = True,
+) -> Discovered:
+    """Find the values, bounds and grids that the schema leaves open.
 
     Parameters
     ----------
-    unknown : OpenSchema
+    open_schema : OpenSchema
     table : RawTable
-        Private. It is read up to three times.
+        Private. It is read up to three times. If it can be read only once, no grids are asked for.
     rho : float
         Budget of the whole run for a person. A share of it is spent here.
     delta : float
@@ -90,47 +117,78 @@ def open_schema(
     rows_per_unit : int
         The most rows of one person.
     report : callable
+    fine : bool
+        Whether the method counts numbers in fine cells. Only then a grid matters.
     """
-    if not (unknown.values or unknown.bounds):
-        return Opening(unknown.schema, (), 0.0)
-    table.require_again("what values and bounds the schema leaves out")
-    report("finding values and bounds", 0, 3)
-    first_votes, near = table.ask(partial(_look, unknown, {}, unknown.rulers), _add)
+    is_open = bool(open_schema.values or open_schema.bounds)
+    if is_open:
+        table.require_again("what values and bounds the schema leaves out")
+        report("finding values and bounds", 0, 3)
+    first_votes, near, _ = (
+        table.ask(partial(_look, open_schema, {}, open_schema.grids, NO_LATTICES), _add)
+        if is_open
+        else NOTHING
+    )
 
     def votes(found: Found) -> Votes:
         """Return the votes; for the first round those of the first walk, which counted cells too."""
         report("finding values and bounds", int(bool(found)), 3)
-        return table.ask(partial(_look, unknown, found, {}), _add)[0] if found else first_votes
+        return (
+            table.ask(partial(_look, open_schema, found, {}, NO_LATTICES), _add)[0] if found else first_votes
+        )
 
     values, spends = find_values(
-        unknown.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
+        open_schema.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
     )
-    report("finding values and bounds", 2, 3)
-    cells, first_look = count_cells(near, rho=BOUNDS * rho, noise=noise, rows_per_unit=rows_per_unit)
-    closer = unknown.closer(cells)
-    _, close = table.ask(partial(_look, unknown, None, closer), _add) if closer else ({}, {})
-    closer_cells, second_look = count_cells(
-        close, rho=CLOSER_BOUNDS * rho, noise=noise, rows_per_unit=rows_per_unit, look=" (closer)"
+    count = partial(count_cells, noise=noise, rows_per_unit=rows_per_unit)
+    cells, first_look = count(near, rho=BOUNDS * rho)
+    closer = open_schema.closer(cells)
+    schema = open_schema.fill(values, open_schema.bounds_of(cells, {}, {}))
+    lattices = open_schema.lattices(schema) if fine and not table.once else NO_LATTICES
+    if is_open:
+        report("finding values and bounds", 2, 3)
+    _, close, on = (
+        table.ask(partial(_look, open_schema, None, closer, lattices), _add)
+        if closer or lattices
+        else NOTHING
     )
-    report("finding values and bounds", 3, 3)
-    schema = unknown.fill(values, unknown.bounds_of(cells, closer, closer_cells))
-    share = fsum((least_share(unknown), CLOSER_BOUNDS * bool(second_look)))
-    return Opening(schema, (*spends, *first_look, *second_look), share)
+    closer_cells, second_look = count(close, rho=CLOSER_BOUNDS * rho, look=" (closer)")
+    seen, third_look = count(on, rho=LATTICES * rho, what=GRIDS)
+    if closer_cells:
+        schema = open_schema.fill(values, open_schema.bounds_of(cells, closer, closer_cells))
+    schema, heaps = lattices.fill(schema, seen)
+    if is_open:
+        report("finding values and bounds", 3, 3)
+    parts = (
+        VALUES * bool(open_schema.values),
+        BOUNDS * bool(open_schema.bounds),
+        CLOSER_BOUNDS * bool(second_look),
+        LATTICES * bool(third_look),
+    )
+    return Discovered(schema, heaps, (*spends, *first_look, *second_look, *third_look), fsum(parts))
+
+
+NOTHING: Look = ({}, {}, {})
 
 
 def _look(
-    unknown: OpenSchema, found: Found | None, rulers: Mapping[str, BoundsGrid], tables: Iterable[pd.DataFrame]
+    open_schema: OpenSchema,
+    found: Found | None,
+    grids: Mapping[str, BoundsGrid],
+    lattices: LatticeQuestion,
+    tables: Iterable[pd.DataFrame],
 ) -> Look:
-    """Count the votes of some rows for values not found yet (none if `found` is None), and their cells."""
+    """Count some rows: their votes for values not found yet (none if `found` is None), cells and lattices."""
 
     def look(table: pd.DataFrame) -> Look:
-        votes = {} if found is None else count_votes(unknown.hold(table), found)
-        return votes, unknown.count(table, rulers)
+        votes = {} if found is None else count_votes(open_schema.distinct_values(table), found)
+        return votes, open_schema.count(table, grids), lattices.count(table)
 
     return reduce(_add, map(look, tables))
 
 
 def _add(some: Look, others: Look) -> Look:
-    """Add the votes and cells of two parts of a table; neither argument is changed."""
+    """Add the counts of two parts of a table; neither argument is changed."""
     cells = {name: counts + others[1][name] for name, counts in some[1].items()}
-    return add_votes(some[0], others[0]), cells
+    lattices = {name: counts + others[2][name] for name, counts in some[2].items()}
+    return add_votes(some[0], others[0]), cells, lattices

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -16,11 +16,10 @@ from privsyn.methods.facts import PublicFacts
 from privsyn.methods.paper import learn as paper
 from privsyn.methods.paper.synthesise import synthesise_as_published
 from privsyn.private.accounting import Accounting
+from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
-
-MethodName = Literal["default", "published"]
 
 
 class Learn(Protocol):
@@ -74,12 +73,16 @@ class Method:
         Whether `learn` can favour the tables that contain a column to be predicted.
     """
 
-    name: MethodName
+    name: str
     learn: Learn
     synthesise: Synthesise
     accounting: Accounting | None = None
     fine_cells: bool = True
     takes_target: bool = True
+
+    def accounting_of(self, law: Law) -> Accounting:
+        """Return how a run with this law of noise is accounted."""
+        return self.accounting or law.accounting
 
 
 DEFAULT = Method("default", default.learn, synthesise)
@@ -92,3 +95,4 @@ PUBLISHED = Method(
     takes_target=False,
 )
 METHODS: dict[str, Method] = {method.name: method for method in (DEFAULT, PUBLISHED)}
+"""The methods that `PrivSyn(method=...)` knows; docs/extending.md adds one."""

@@ -17,13 +17,17 @@ any
 - ``"classical"``: ``epsilon = rho + 2 sqrt(rho ln(1 / delta))`` (Bun and Steinke, 2016, Proposition 1.3),
 which the
   PrivSyn paper uses.
+
+A run with ``"pure"`` accounting has discrete Laplace noise and a delta of 0. Its costs are epsilons, which
+add up (`privsyn.private.laws`). At a delta above 0 its epsilon follows from randomised response, the worst
+mechanism of that epsilon (Kairouz, Oh and Viswanath, 2015).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import exp, inf, isfinite, log1p, nextafter, pi, sqrt
+from math import exp, expm1, inf, isfinite, log1p, nextafter, pi, sqrt
 from numbers import Real
 from typing import Literal, get_args
 
@@ -31,7 +35,7 @@ from scipy.special import erfcx, ndtr
 
 from privsyn.errors import InputError
 
-Accounting = Literal["gaussian", "zcdp", "classical"]
+Accounting = Literal["gaussian", "zcdp", "classical", "pure"]
 
 MARGIN = 1e-12
 """Relative increase of every delta. It exceeds the rounding errors in delta and in the last bits of rho, for
@@ -43,6 +47,8 @@ CANCELLATION = 1e-14
 
 def delta_for(rho: float, epsilon: float, accounting: Accounting) -> float:
     """Return the smallest delta at which a run of cost `rho` is (`epsilon`, delta)-private, rounded up.
+
+    With pure accounting `rho` is an epsilon, here and in the other functions.
 
     Examples
     --------
@@ -63,6 +69,8 @@ def epsilon_for(rho: float, delta: float, accounting: Accounting) -> float:
     ['0.906', '0.990', '1.205']
     """
     _check_rho(rho)
+    if accounting == "pure" and delta == 0:
+        return rho
     _check_delta(delta)
     profile = _profile(accounting)
     return _crossing(lambda epsilon: profile(rho, epsilon) > delta)[1]
@@ -71,12 +79,16 @@ def epsilon_for(rho: float, delta: float, accounting: Accounting) -> float:
 def rho_for(epsilon: float, delta: float, accounting: Accounting) -> float:
     """Return the largest rho whose run is (`epsilon`, `delta`)-private, rounded down: the budget.
 
+    With pure accounting delta must be 0, and the budget is epsilon.
+
     Examples
     --------
     >>> [f"{rho_for(1.0, 1e-5, way):.4f}" for way in ("gaussian", "zcdp", "classical")]
     ['0.0359', '0.0306', '0.0208']
     """
     _check_epsilon(epsilon)
+    if accounting == "pure" and delta == 0:
+        return epsilon
     _check_delta(delta)
     profile = _profile(accounting)
     return _crossing(lambda rho: profile(rho, epsilon) <= delta)[0]
@@ -157,6 +169,13 @@ def _classical_profile(rho: float, epsilon: float) -> float:
     return _raised(exp(-excess * excess / (4 * rho)))
 
 
+def _pure_profile(cost: float, epsilon: float) -> float:
+    """Return (e^cost - e^epsilon) / (1 + e^cost), the delta of randomised response, or 0."""
+    if epsilon >= cost:
+        return 0.0
+    return _raised(-expm1(epsilon - cost) / (1 + exp(-cost)))
+
+
 def _raised(delta: float) -> float:
     return min(1.0, nextafter(delta * (1 + MARGIN), inf))
 
@@ -169,6 +188,8 @@ def _profile(accounting: Accounting) -> Callable[[float, float], float]:
         return _zcdp_profile
     if accounting == "classical":
         return _classical_profile
+    if accounting == "pure":
+        return _pure_profile
     raise InputError(f"accounting must be one of {', '.join(get_args(Accounting))}; got {accounting!r}")
 
 

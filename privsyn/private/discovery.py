@@ -12,7 +12,7 @@ and a second grid, follow from these counts only (`privsyn.table.discovery.bound
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from math import ceil, fsum, isqrt, sqrt
+from math import ceil, fsum, isqrt
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from privsyn.private.spend import Spend
 
 ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
 
-VALUES, BOUNDS = "values of", "bounds of"
+VALUES, BOUNDS, GRIDS = "values of", "bounds of", "grids of"
 """How the texts of the questions begin in the ledger."""
 
 VOTE = 2**10
@@ -222,13 +222,21 @@ def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
 
 
 def count_cells(
-    counts: Mapping[str, Ints], *, rho: float, noise: Noise, rows_per_unit: int = 1, look: str = ""
+    counts: Mapping[str, Ints],
+    *,
+    rho: float,
+    noise: Noise,
+    rows_per_unit: int = 1,
+    what: str = BOUNDS,
+    look: str = "",
 ) -> tuple[dict[str, tuple[Ints, float]], tuple[Spend, ...]]:
     """Return the noisy number of rows in each cell of each column's grid, and what it cost.
 
-    A row lies in at most one cell of each column's grid. One more record changes each count vector in one
-    cell by 1: sqrt(columns) in L2 for all columns together, and k times that for a person with k rows. This
-    holds for any grid that follows from public facts and released counts, such as the second grid.
+    A row lies in at most one cell of each column's grid: of bounds, or of the lattices on which numbers lie
+    (`privsyn.table.discovery.lattices`), where its cell is the coarsest lattice that holds its number. One
+    more record changes each count vector in one cell by 1: sqrt(columns) in L2 for all columns together (with
+    Laplace noise: `columns` in L1), and k times that for a person with k rows. This holds for any grid that
+    follows from public facts and released counts, such as the second grid.
 
     Parameters
     ----------
@@ -239,25 +247,29 @@ def count_cells(
     noise : Noise
     rows_per_unit : int
         The most rows of one person.
-    look : str
-        Text for the ledger, after the columns.
+    what, look : str
+        Texts for the ledger, for the ledger, before and after the columns.
     """
     if not counts:
         return {}, ()
-    sensitivity = rows_per_unit * sqrt(len(counts))
-    sigma = sigma_for(rho, sensitivity)
+    law = noise.law
+    sensitivity = rows_per_unit * law.joint(len(counts))
+    scale = law.scale(rho, sensitivity)
     answers = sum(exact.size for exact in counts.values())
-    spend = Spend(f"{BOUNDS} {', '.join(counts)}{look}", answers, sensitivity, sigma)
-    return {name: (release(exact, sigma, noise), sigma) for name, exact in counts.items()}, (spend,)
+    spend = Spend(f"{what} {', '.join(counts)}{look}", answers, sensitivity, scale, law=law.name)
+    sigma = law.tail(scale)
+    return {name: (release(exact, scale, noise), sigma) for name, exact in counts.items()}, (spend,)
 
 
 def summary(ledger: Ledger) -> str | None:
     """Return one line on what was found under privacy and its part of the budget; None if nothing was."""
     values = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
     bounds = [spend for spend in ledger.spends if spend.what.startswith(BOUNDS)]
-    if not values + bounds:
+    grids = [spend for spend in ledger.spends if spend.what.startswith(GRIDS)]
+    found = values + bounds + grids
+    if not found:
         return None
-    what = [spends[0].what.split(" (round ")[0] for spends in (values, bounds) if spends]
-    share = fsum(spend.rho for spend in values + bounds) / ledger.budget
+    what = [spends[0].what.split(" (round ")[0] for spends in (values, bounds, grids) if spends]
+    share = fsum(spend.cost for spend in found) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     return f"found under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"

@@ -8,17 +8,21 @@ anybody can compute the price again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import fsum, inf, sqrt
-from textwrap import shorten
-from typing import Any, TypeVar
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri_exp
 
 from privsyn.errors import printable, replace_errors
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
-from privsyn.private.spend import ONE_WAYS, Spend
-
-T = TypeVar("T")
+from privsyn.private.composition import Composition, compose
+from privsyn.private.laws import epsilon_of
+from privsyn.private.ledger_text import from_plain, to_lines, to_plain
+from privsyn.private.spend import Spend
 
 NOT_PRIVATE = (
     "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND SUBTRACTED. DO NOT PUBLISH."
@@ -26,17 +30,8 @@ NOT_PRIVATE = (
 
 NO_LEDGER = "not a ledger that privsyn wrote, or changed since then: save it again"
 
-CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
-"""The deltas, besides the promised one, at which `Ledger.to_dict` states epsilon."""
-
 SLACK = 1e-9
 """Largest excess of the spends over the budget, relative to it: the parts of a budget are rounded."""
-
-LINES = 8
-"""Number of spends that are printed one by one. The others are printed as one line."""
-
-WIDTH = 52
-"""Printed characters of a question."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +44,9 @@ class Ledger:
         In the order of the questions.
     promised_epsilon, promised_delta : float
         The promise: the run is (epsilon, delta)-differentially private.
-    accounting : "gaussian", "zcdp" or "classical"
-        How rho is converted to epsilon and delta; see `privsyn.private.accounting`.
+    accounting : "gaussian", "zcdp", "classical" or "pure"
+        How rho is converted to epsilon and delta; see `privsyn.private.accounting`. With "pure", delta is 0,
+        all noise is Laplace, and the costs are epsilons.
     randomness : str
         Distribution and source of the noise.
     private : bool
@@ -72,7 +68,10 @@ class Ledger:
 
     Notes
     -----
-    All noise is Gaussian, but a threshold is not a Gaussian mechanism. With probability 1 - delta_t it
+    All noise is Gaussian or all is Laplace. The Laplace answers of a run are together as private as the sum
+    of their epsilons, for any order and any dependence of later questions on earlier answers, because the
+    ratios of the probabilities multiply. This sum is exact, in rational numbers. The rest is about Gaussian
+    noise, where a threshold is not a Gaussian mechanism. With probability 1 - delta_t it
     reveals nothing that only one record has. This event depends on noise that nothing else depends on, and
     given this event the whole run is Gaussian. Let y and x be the probabilities of an outcome on one table
     and on its neighbour in such runs. The Gaussian profile says y <= e^epsilon x + delta_g. If the
@@ -110,11 +109,20 @@ class Ledger:
             raise ValueError(f"rows_per_unit must be at least 1; got {self.rows_per_unit}")
         object.__setattr__(self, "spends", tuple(self.spends))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
+        pure = self.accounting == "pure"
+        if any((spend.law == "laplace") is not pure for spend in self.spends):
+            raise ValueError(f"{self.accounting} accounting of noise with another law")
+        if pure and (self.promised_delta or self.reserved):
+            raise ValueError("pure accounting with a delta above 0")
         if 0 < self.promised_delta <= self.reserved:
             raise ValueError(
                 f"thresholds take delta {self.reserved:.6g} of {self.promised_delta:.6g} promised"
             )
-        if self.rho > self.budget * (1 + SLACK):
+        if pure and sum(epsilon_of(spend.sigma, spend.sensitivity) for spend in self.spends) > Fraction(
+            self.promised_epsilon
+        ):
+            raise ValueError(f"spent epsilon {self.cost!r} of the {self.promised_epsilon!r} promised")
+        if not pure and self.rho > self.budget * (1 + SLACK):
             raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
 
     @property
@@ -126,9 +134,14 @@ class Ledger:
         return f"add or remove all rows of one person (at most {rows} each kept)"
 
     @property
+    def cost(self) -> float:
+        """The cost of all spends together, which is their sum: rho, or epsilon with pure accounting."""
+        return fsum(spend.cost for spend in self.spends)
+
+    @property
     def rho(self) -> float:
-        """The cost of all spends together, which is their sum."""
-        return fsum(spend.rho for spend in self.spends)
+        """The cost of all spends together in zCDP: their sum, or epsilon^2 / 2 with pure accounting."""
+        return self.cost**2 / 2 if self.accounting == "pure" else self.cost
 
     @property
     def reserved(self) -> float:
@@ -137,12 +150,18 @@ class Ledger:
 
     @property
     def budget(self) -> float:
-        """The rho that the promise allows, fixed before the first question."""
+        """The cost that the promise allows, fixed before the first question: rho; epsilon if delta is 0."""
         return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)
 
     @property
     def mu(self) -> float:
-        """The sensitivity over sigma of one Gaussian answer that costs the whole budget."""
+        """The sensitivity over sigma of one Gaussian answer that is as private as the whole budget.
+
+        With pure accounting it is 2 Phi^-1(e^epsilon / (1 + e^epsilon)): between its ends and its corner,
+        the trade-off function of randomised response lies above that of this Gaussian answer.
+        """
+        if self.accounting == "pure":
+            return -2 * float(ndtri_exp(-np.logaddexp(0.0, self.budget)))
         return sqrt(2 * self.budget)
 
     def epsilon(self, delta: float) -> float:
@@ -154,40 +173,43 @@ class Ledger:
         """
         if 0 < delta <= self.reserved:
             return inf
-        return epsilon_for(max(self.rho, self.budget), delta - self.reserved, self.accounting)
+        return epsilon_for(max(self.cost, self.budget), delta - self.reserved, self.accounting)
+
+    @staticmethod
+    def compose(
+        ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: bool = False
+    ) -> Composition:
+        """Return what several releases from one table promise together, by several theorems.
+
+        Parameters
+        ----------
+        ledgers : iterable of Ledger
+            All protect the same: a row, or all rows of one person in the same column. They may protect
+            different numbers of rows per person.
+        delta : float, optional
+            The delta of the joint promise. Default: the sum of all deltas. A larger one lowers epsilon.
+        disjoint : bool
+            Your statement that no person's row is in the tables of two releases (disjoint filters). It cannot
+            be checked.
+
+        Raises
+        ------
+        InputError
+            If a ledger is not private, or ledgers protect different units.
+
+        Examples
+        --------
+        >>> def release(epsilon):
+        ...     return Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
+        >>> joint = Ledger.compose([release(1.0), release(0.5)])
+        >>> joint.best.theorem, f"{joint.epsilon:.3f}", joint.delta
+        ('exact', '1.106', 2e-09)
+        """
+        return compose(ledgers, delta, disjoint=disjoint)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain data for JSON. If the run is not private, the first entry says so."""
-        deltas = sorted(delta for delta in {*CURVE, self.promised_delta} if delta > self.reserved)
-        fields = {
-            "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
-            "private": self.private,
-            "neighbours": self.neighbours,
-            "unit": self.unit,
-            "rows_per_unit": self.rows_per_unit,
-            "accounting": self.accounting,
-            "rho": self.rho,
-            "budget": self.budget,
-            "reserved_delta": self.reserved,
-            "mu": self.mu,
-            "curve": [{"delta": delta, "epsilon": self.epsilon(delta)} for delta in deltas],
-            "randomness": self.randomness,
-            "public_inputs": list(self.public_inputs),
-            "spends": [
-                {
-                    "what": spend.what,
-                    "answers": spend.answers,
-                    "sensitivity": spend.sensitivity,
-                    "sigma": spend.sigma,
-                    "rho": spend.rho,
-                    "delta": spend.delta,
-                }
-                for spend in self.spends
-            ],
-            "version": self.version,
-        }
-        warning = {} if self.private else {"warning": NOT_PRIVATE}
-        return warning | fields
+        return ({} if self.private else {"warning": NOT_PRIVATE}) | to_plain(self)
 
     def to_json(self) -> str:
         """Return the ledger as JSON, for people and programs."""
@@ -203,7 +225,7 @@ class Ledger:
             If it is not a ledger, or it spends more than it promises.
         """
         with replace_errors(NO_LEDGER, (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)):
-            return _read(plain)
+            return cls(**from_plain(plain))
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
@@ -212,73 +234,5 @@ class Ledger:
             return cls.from_dict(json.loads(text))
 
     def __str__(self) -> str:
-        rows = self._table()
-        width = max(len(what) for what, *_ in rows)
-        promise = f"epsilon {self.promised_epsilon!r}, delta {self.promised_delta!r}"
-        thresholds = f"reserved for thresholds: delta {self.reserved:.4g}"
-        lines = [
-            f"{promise}; neighbours: {self.neighbours}",
-            *([] if self.unit is None else [f"a person: all rows with one {self.unit!r}"]),
-            f"{self.randomness}; {self.accounting} accounting; privsyn {self.version}",
-            *(f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows),
-            *([thresholds] if self.reserved else []),
-            *(f"public: {sentence}" for sentence in self.public_inputs),
-        ]
+        lines = to_lines(self)
         return "\n".join(map(printable, lines if self.private else [NOT_PRIVATE, *lines]))
-
-    def _table(self) -> list[tuple[str, ...]]:
-        """Return the cells to print: a header, the first spends, one row for the others, and the total."""
-        total = self.rho
-        rows: list[tuple[str, ...]] = [("what", "sensitivity", "sigma", "rho", "share")]
-        spends = sorted(self.spends, key=_place)
-        for spend in spends[:LINES]:
-            what = shorten(spend.what, WIDTH, placeholder=" ...")
-            share = f"{spend.rho / total:.1%}"
-            rows.append((what, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}", f"{spend.rho:.4g}", share))
-        if rest := spends[LINES:]:
-            rho = fsum(spend.rho for spend in rest)
-            rows.append((f"and {len(rest)} more", "", "", f"{rho:.4g}", f"{rho / total:.1%}"))
-        return [*rows, ("total", "", "", f"{total:.4g}", f"of {self.budget:.4g}")]
-
-
-def _place(spend: Spend) -> tuple[bool, float]:
-    """Sort one-ways first, in their order, because all else builds on them; then the most expensive."""
-    one_ways = spend.what.startswith(ONE_WAYS)
-    return not one_ways, 0.0 if one_ways else -spend.rho
-
-
-def _read(fields: Mapping[str, Any]) -> Ledger:
-    """Return the ledger of plain data; raise one of several errors if the data have another shape."""
-    if not (
-        type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])
-    ):
-        raise TypeError
-    spends = tuple(
-        Spend(
-            line["what"],
-            int(line["answers"]),
-            float(line["sensitivity"]),
-            float(line["sigma"]),
-            float(line["delta"]),
-        )
-        for line in fields["spends"]
-    )
-    return Ledger(
-        spends,
-        promised_epsilon=float(fields["promise"]["epsilon"]),
-        promised_delta=float(fields["promise"]["delta"]),
-        accounting=fields["accounting"],
-        randomness=str(fields["randomness"]),
-        private=fields["private"],
-        public_inputs=tuple(fields["public_inputs"]),
-        version=str(fields["version"]),
-        unit=_optional(str, fields["unit"]),
-        rows_per_unit=_optional(int, fields["rows_per_unit"]),
-    )
-
-
-def _optional(kind: type[T], value: object) -> T | None:
-    """Return `value`, which must be None or exactly of this type."""
-    if value is not None and type(value) is not kind:
-        raise TypeError
-    return value

@@ -8,10 +8,15 @@ If a person may have up to k records, neighbouring tables differ by all records 
 single additions, one after another, and each moves an answer by at most its sensitivity. By the triangle
 inequality, all k together move it by at most k times the sensitivity. Counts move exactly this far if the k
 records are equal. An answer that costs rho for a record therefore costs k^2 rho for a person.
+
+With a delta of 0 distances are measured in L1. One table of counts then has sensitivity 1, m tables together
+have m, and a person with k records k times as much. The cost is an epsilon, k times that of a record
+(`privsyn.private.laws`). Below, "rho" stands for a cost under either law.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from math import sqrt
 
@@ -22,8 +27,8 @@ from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Ints
-from privsyn.private.accounting import sigma_for
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
+from privsyn.private.laws import Law
 from privsyn.private.noise import Noise, release
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAYS, QueryLog, Spend
@@ -65,6 +70,16 @@ class PrivateTable:
         """What has been asked so far, and its cost."""
         return self._log.spends
 
+    @property
+    def rho_of(self) -> Callable[[Floats], Floats] | None:
+        """From costs to the rho of Gaussian noise with the same variance; None if costs are rho already."""
+        return None if self.law.name == "gaussian" else self.law.rho
+
+    @property
+    def law(self) -> Law:
+        """The law of the noise: public."""
+        return self._noise.law
+
     def merge(self, merging: Merging) -> PrivateTable:
         """Return the table with its codes merged by released counts.
 
@@ -76,7 +91,8 @@ class PrivateTable:
     def one_ways(self, rho: float) -> tuple[Measurement, ...]:
         """Question 1: count the values of every attribute.
 
-        Each of the d tables has sensitivity 1, and one more record moves all of them: sqrt(d) together.
+        Each of the d tables has sensitivity 1, and one more record moves all of them: sqrt(d) together, and d
+        in L1.
 
         Parameters
         ----------
@@ -85,10 +101,10 @@ class PrivateTable:
         """
         tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names)
         exact = list(self._rows.count(tables))
-        noisy, sigma = self._answer(ONE_WAYS, np.concatenate(exact), sqrt(len(tables)), rho)
+        noisy, scale = self._answer(ONE_WAYS, np.concatenate(exact), len(tables), rho)
         parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
         return tuple(
-            self._measurement(attributes, part, sigma) for attributes, part in zip(tables, parts, strict=True)
+            self._measurement(attributes, part, scale) for attributes, part in zip(tables, parts, strict=True)
         )
 
     def indifs(self, rho: float) -> dict[Attributes, float]:
@@ -107,7 +123,7 @@ class PrivateTable:
             return {}
         exact = np.array([indif_on_grid(counts) for counts in self._rows.count(pairs)], np.int64)
         what = f"dependence (InDif) of every pair, in 1/{GRID} records"
-        noisy, _ = self._answer(what, exact, sqrt(len(pairs)) * INDIF_SENSITIVITY, rho)
+        noisy, _ = self._answer(what, exact, len(pairs), rho, INDIF_SENSITIVITY)
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
 
     def departures(
@@ -144,8 +160,8 @@ class PrivateTable:
             joined = counts if blocks is None else blocks.join(table.attributes, counts)
             distances.append(np.abs(joined - whole).sum())
         what = "distance of tables from their expected counts"
-        noisy, sigma = self._answer(what, np.array(distances, np.int64), sqrt(len(expected)), rho)
-        return noisy.astype(np.float64), sigma
+        noisy, scale = self._answer(what, np.array(distances, np.int64), len(expected), rho)
+        return noisy.astype(np.float64), sqrt(self.law.variance(scale))
 
     def marginals(
         self,
@@ -173,24 +189,29 @@ class PrivateTable:
         ):
             counts = exact if joined is None else join(exact, joined)
             shape = "" if joined is None else f", {' x '.join(map(str, counts.shape))} groups"
-            noisy, sigma = self._answer(f"counts over {', '.join(attributes)}{shape}", counts, 1.0, rho)
+            noisy, scale = self._answer(f"counts over {', '.join(attributes)}{shape}", counts, 1, rho)
             domain = self.domain.project(attributes)
             domain = domain if joined is None else joined_domain(domain, joined)
             noisy_table = Marginal(domain, noisy.astype(np.float64))
-            measured.append(Measurement(noisy_table, np.array(sigma**2), joined))
+            measured.append(Measurement(noisy_table, np.array(self.law.variance(scale)), joined))
         return tuple(measured)
 
-    def _answer(self, what: str, exact: Ints, sensitivity: float, rho: float) -> tuple[Ints, float]:
-        """Return the exact answer plus noise, and sigma. The question is logged before any noise is drawn."""
-        # Up to k records of one person: k times the sensitivity, and k^2 times the cost.
-        sensitivity *= self._rows_per_unit
-        sigma = sigma_for(rho * self._rows_per_unit**2, sensitivity)
-        self._log.add(what, answers=exact.size, sensitivity=sensitivity, sigma=sigma)
-        return release(exact, sigma, self._noise), sigma
+    def _answer(self, what: str, exact: Ints, parts: int, rho: float, each: int = 1) -> tuple[Ints, float]:
+        """Return the exact answer plus noise, and its scale.
 
-    def _measurement(self, attributes: Attributes, noisy: Ints, sigma: float) -> Measurement:
+        The answer has `parts` numbers or tables, and one record moves each of them by at most `each`. The
+        question is logged before any noise is drawn.
+        """
+        law = self.law
+        # Up to k records of one person: k times the sensitivity. `of_person` has the cost.
+        sensitivity = law.joint(parts) * each * self._rows_per_unit
+        scale = law.scale(law.of_person(rho, self._rows_per_unit), sensitivity)
+        self._log.add(what, answers=exact.size, sensitivity=sensitivity, sigma=scale, law=law.name)
+        return release(exact, scale, self._noise), scale
+
+    def _measurement(self, attributes: Attributes, noisy: Ints, scale: float) -> Measurement:
         table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))
-        return Measurement(table, np.array(sigma**2))
+        return Measurement(table, np.array(self.law.variance(scale)))
 
 
 def _whole(expected: Marginal, domain: Domain) -> Ints:

@@ -6,7 +6,7 @@ in a run of the default method. Blocks that fit in the memory limit are kept, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -29,17 +29,24 @@ class CachedWalk:
         A walk whose blocks pass through this process.
     memory : float
         Bytes that may be kept.
+    check : callable, optional
+        Raises if the source has changed. Kept blocks must not be used then: a walk over the source would
+        raise, and whether the blocks fit in memory follows from the number of rows, which is private.
     """
 
-    def __init__(self, walk: Walk, memory: float) -> None:
+    def __init__(self, walk: Walk, memory: float, check: Callable[[], None] = lambda: None) -> None:
         self._walk = walk
         self._memory = memory
+        self._check = check
         self._kept: list[Block] | None = None
 
     def __call__(self, ask: Ask) -> list[Ints]:
         """Return the answer of `ask` for all blocks."""
         if self._kept is not None:
-            return ask(self._kept)
+            self._check()
+            counts = ask(self._kept)
+            self._check()
+            return counts
         return self._walk(lambda blocks: ask(self._keep(blocks)))
 
     def _keep(self, blocks: Iterable[Block]) -> Iterator[Block]:

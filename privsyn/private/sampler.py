@@ -79,7 +79,7 @@ def rounded_gaussian(sigma: float, size: int, bits: Bits) -> Ints:
     >>> rounded_gaussian(10.0, 2, lambda size: np.array([2**63, 2**63 + 1], dtype=np.uint64))
     array([ 7, -7])
     """
-    check_sigma(sigma)
+    check_scale(sigma, "sigma")
     draws = np.empty(size, dtype=np.int64)
     for start in range(0, size, BLOCK):
         words = bits(min(BLOCK, size - start))
@@ -101,17 +101,18 @@ def _rounded_block(sigma: float, words: Words, bits: Bits) -> Ints:
     np.abs(deviation, out=deviation)  # from 0, safe, to 1/2, where two integers are equally near
     doubtful = (deviation > 0.5 - TOLERANCE * (1 + sigma)) | (k < FEWEST)
     for place in np.flatnonzero(doubtful):
-        draws[place] = _Tail(int(k[place]), bits).settle(sigma)
+        draws[place] = _Deviation(int(k[place]), bits).settle(sigma)
     negative = (words & np.uint64(1)).astype(bool)
     np.negative(draws, out=draws, where=negative)
     return draws
 
 
-class _Tail:
+class Tail:
     """A tail probability U, uniform on [0, 1), which draws as many bits as a question needs.
 
     U lies in ``[numerator, numerator + 1) / 2^known``. A word is added to the 63 bits of k at the start. With
-    127 bits the guess in `settle` is right to about one integer, and another word is almost never needed.
+    127 bits a guess in double precision is right to about one integer, and another word is almost never
+    needed.
     """
 
     def __init__(self, k: int, bits: Bits) -> None:
@@ -121,6 +122,28 @@ class _Tail:
     def _draw(self) -> None:
         self.numerator = self.numerator << 64 | int(self.bits(1)[0])
         self.known += 64
+
+    def below(self, units: Callable[[int], int]) -> bool:
+        """Return whether U is below a probability; draw bits until it is certain.
+
+        Parameters
+        ----------
+        units : callable
+            Return the probability in units of 2^-(known + GUARD / 2) for a number of known bits. The true
+            value is within -1 and +2 of it.
+        """
+        while True:
+            tail = units(self.known)
+            lowest, end = self.numerator << GUARD // 2, self.numerator + 1 << GUARD // 2
+            if end <= tail - 1:
+                return True
+            if lowest >= tail + 2:
+                return False
+            self._draw()
+
+
+class _Deviation(Tail):
+    """The tail probability of a normal deviation."""
 
     def settle(self, sigma: float) -> int:
         """Return the integer nearest to the |Z| whose tail probability is U."""
@@ -133,15 +156,8 @@ class _Tail:
         return nearest
 
     def _beyond(self, edge: float, sigma: float) -> bool:
-        """Return whether |Z| > edge, so U < erfc(edge / (sigma sqrt 2)); draw bits until it is certain."""
-        while True:
-            tail = _tail_units(edge, sigma, self.known)
-            lowest, end = self.numerator << GUARD // 2, self.numerator + 1 << GUARD // 2
-            if end <= tail - 1:
-                return True
-            if lowest >= tail + 2:
-                return False
-            self._draw()
+        """Return whether |Z| > edge, so U < erfc(edge / (sigma sqrt 2))."""
+        return self.below(lambda known: _tail_units(edge, sigma, known))
 
 
 def _tail_units(edge: float, sigma: float, known: int) -> int:
@@ -158,9 +174,9 @@ def _tail_units(edge: float, sigma: float, known: int) -> int:
     return int(libmp.to_fixed(libmp.mpf_erfc(argument, precision), known + GUARD // 2))
 
 
-def check_sigma(sigma: float) -> None:
+def check_scale(scale: float, name: str = "scale") -> None:
     """Refuse a scale that is not a finite number above 0, or one that would exceed every count."""
-    if not (isfinite(sigma) and sigma > 0):
-        raise InputError(f"sigma must be a finite number above 0; got {safe_repr(sigma)}")
-    if sigma > LARGEST_SIGMA:
-        raise InputError(f"epsilon is too small: noise of sigma {sigma:.3g} exceeds every count. Raise it")
+    if not (isfinite(scale) and scale > 0):
+        raise InputError(f"{name} must be a finite number above 0; got {safe_repr(scale)}")
+    if scale > LARGEST_SIGMA:
+        raise InputError(f"epsilon is too small: noise of {name} {scale:.3g} exceeds every count. Raise it")

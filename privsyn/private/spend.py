@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import inf
 
-from privsyn.private.accounting import rho_of
+from privsyn.private.laws import LAWS, LawName
 
 ONE_WAYS = "one-way counts of every attribute"
 """The text of the first question, with which its spends begin."""
@@ -24,17 +24,22 @@ class Spend:
         How many numbers were released. A search for values releases the values and not their votes: then it
         is the number of columns searched.
     sensitivity : float
-        The largest L2 distance between the exact answers on two neighbouring tables.
+        The largest distance between the exact answers on two neighbouring tables: in L2 for Gaussian noise,
+        in L1 for Laplace noise.
     sigma : float
         Scale of the noise in each number, in the unit of the answers.
     delta : float
         The cost besides rho: the probability that a threshold reveals what only one person has. Like the
         budget behind every sigma, it is fixed before the first question.
+    law : "gaussian" or "laplace"
+        The law of the noise. `sigma` is its scale: for Laplace noise not the standard deviation.
 
     Examples
     --------
     >>> Spend("one-way counts", answers=12, sensitivity=2.0, sigma=8.0).rho
     0.03125
+    >>> Spend("one-way counts", answers=12, sensitivity=4.0, sigma=8.0, law="laplace").cost
+    0.5
     """
 
     what: str
@@ -42,6 +47,7 @@ class Spend:
     sensitivity: float
     sigma: float
     delta: float = 0.0
+    law: LawName = "gaussian"
 
     def __post_init__(self) -> None:
         if not isinstance(self.what, str):
@@ -57,9 +63,14 @@ class Spend:
             raise ValueError(f"{self.what}: delta must be at least 0 and below 1; got {self.delta}")
 
     @property
+    def cost(self) -> float:
+        """The cost, rounded up: rho for Gaussian noise, epsilon for Laplace noise."""
+        return LAWS[self.law].cost(self.sigma, self.sensitivity)
+
+    @property
     def rho(self) -> float:
-        """The cost, sensitivity^2 / (2 sigma^2), rounded up."""
-        return rho_of(self.sigma, self.sensitivity)
+        """The cost in zCDP; of Laplace noise epsilon^2 / 2 (Bun and Steinke, 2016, Proposition 1.4)."""
+        return self.cost if self.law == "gaussian" else self.cost**2 / 2
 
 
 @dataclass(frozen=True)
@@ -83,8 +94,10 @@ class QueryLog:
         """What has been asked so far, and its cost."""
         return tuple(self._spends)
 
-    def add(self, what: str, *, answers: int, sensitivity: float, sigma: float) -> None:
+    def add(
+        self, what: str, *, answers: int, sensitivity: float, sigma: float, law: LawName = "gaussian"
+    ) -> None:
         """Record a question. A question that is asked again gets a number."""
         self._times[what] += 1
         look = f"{what} (look {self._times[what]})" if self._times[what] > 1 else what
-        self._spends.append(Spend(look, answers, sensitivity, sigma))
+        self._spends.append(Spend(look, answers, sensitivity, sigma, law=law))

@@ -12,11 +12,13 @@ from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Floats, Mask
+from privsyn.release.computed import encoded_given, released_weights
 from privsyn.release.given import patterns
 from privsyn.release.ranges import within
 from privsyn.synthesis.conditional import complete
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.parts import split_given, split_spans
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Numbers
@@ -30,24 +32,24 @@ LEAST = 0.5
 """Rows. A sample as large as the private table usually contains no value with a smaller released count."""
 
 
-def balanced(codec: Codec, learnt: Fitted, name: str, n: int, rng: np.random.Generator) -> Floats:
+def balanced(codec: Codec, fitted: Fitted, name: str, n: int, rng: np.random.Generator) -> Floats:
     """Return `n` values of a column in random order, each released value equally often, to within one."""
-    return rng.permutation(np.resize(np.flatnonzero(_is_released(codec, learnt, name)).astype(np.float64), n))
+    return rng.permutation(np.resize(np.flatnonzero(_is_released(codec, fitted, name)).astype(np.float64), n))
 
 
-def absent(codec: Codec, learnt: Fitted, name: str) -> tuple[Any, ...]:
+def absent(codec: Codec, fitted: Fitted, name: str) -> tuple[Any, ...]:
     """Return the listed values of a column with no row in the release, which no sample can have."""
     values = cast(Categorical, codec.schema.coded[name]).values or ()
     return tuple(
         value
-        for value, is_there in zip(values, _is_released(codec, learnt, name), strict=True)
+        for value, is_there in zip(values, _is_released(codec, fitted, name), strict=True)
         if not is_there
     )
 
 
-def _is_released(codec: Codec, learnt: Fitted, name: str) -> Mask:
+def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:
     """Return which listed values have rows in the release; the most frequent value always does."""
-    weights = np.nan_to_num(_weights(codec, learnt, name))
+    weights = np.nan_to_num(released_weights(codec, fitted, name))
     if not len(weights):
         raise InputError(f"balance {name!r} needs a column of listed values")
     return weights >= min(LEAST, weights.max())
@@ -55,7 +57,7 @@ def _is_released(codec: Codec, learnt: Fitted, name: str) -> Mask:
 
 def completed(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     given: Numbers,
@@ -68,7 +70,7 @@ def completed(
     Parameters
     ----------
     codec : Codec
-    learnt : Fitted
+    fitted : Fitted
     tables : tuple of Marginal
         The marginals from which records are made.
     pool : Records of the release, in merged codes
@@ -77,23 +79,28 @@ def completed(
     n : int
     rng : numpy.random.Generator
     """
+    whole_spans = {name: span for name, span in spans.items() if name in codec.split}
+    given, spans = split_given(given, codec.parts), split_spans(spans, codec.parts)
     if spans:  # given as a mapping, so a column is given in all rows or in none
         known = {name: numbers for name, numbers in given.items() if not np.isnan(numbers).any()}
         spans = _with_keys(codec, known, spans)
         looked_up = {maker.column for maker in codec.computed if set(maker.by) & set(spans)}
-        held = _coded(codec, learnt, {name: x for name, x in known.items() if name not in looked_up}, rng)
-        given = {**known, **held, **within(codec, learnt, tables, pool, held, spans, n, rng)}
-    whole = {name: np.empty(n) for name in codec.names}
+        others = {name: x for name, x in known.items() if name not in looked_up}
+        held = encoded_given(codec, fitted, tables, pool, others, n, rng)
+        given = {**known, **held, **within(codec, fitted, tables, pool, held, spans, n, rng)}
+    whole: dict[str, Floats] = {}
     for names, at in patterns(given):
         some = {name: given[name][at] for name in names}
-        for name, numbers in _complete(codec, learnt, tables, pool, some, len(at), rng).items():
-            whole[name][at] = numbers
+        for name, numbers in _complete(codec, fitted, tables, pool, some, len(at), rng).items():
+            whole.setdefault(name, np.empty(n))[at] = numbers
+    for name, span in whole_spans.items():  # times of its first and last day may lie outside
+        whole[name] = np.clip(whole[name], span.lows[0], span.highs[0])
     return codec.table(whole, rng)
 
 
 def _complete(
     codec: Codec,
-    learnt: Fitted,
+    fitted: Fitted,
     tables: tuple[Marginal, ...],
     pool: Records,
     given: Numbers,
@@ -101,8 +108,8 @@ def _complete(
     rng: np.random.Generator,
 ) -> Numbers:
     """Return the numbers of `n` rows in which the same columns are given."""
-    merging = learnt.merging
-    encoded = _coded(codec, learnt, given, rng)
+    merging = fitted.merging
+    encoded = encoded_given(codec, fitted, tables, pool, given, n, rng)
     codes = {name: codec.cells()[name].find(numbers) for name, numbers in encoded.items()}
     places = dict(zip(merging.original.names, range(len(merging.original)), strict=True))
     if encoded:
@@ -134,43 +141,3 @@ def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[
                 raise InputError(f"given: {maker.column!r} has a value that no {by!r} leads to")
             found[by] = Span(keys, keys, missing=False)
     return found
-
-
-def _coded(codec: Codec, learnt: Fitted, given: Numbers, rng: np.random.Generator) -> dict[str, Floats]:
-    """Return the given numbers of encoded columns; replace a look-up value by a key that leads to it."""
-    encoded = {name: numbers for name, numbers in given.items() if name in codec.domain.names}
-    for maker in reversed(codec.computed):
-        if maker.column not in given:
-            continue
-        if not isinstance(maker, LookUp) or len(maker.by) > 1 or maker.by[0] not in codec.domain.names:
-            raise InputError(f"given: {maker.column!r} is computed: give {' and '.join(maker.by)} instead")
-        (by,), wanted = maker.by, given[maker.column]
-        if by in encoded:
-            if (maker.make(encoded) != wanted).any():
-                raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
-            continue
-        weights = _weights(codec, learnt, by)
-        encoded[by] = np.empty(len(wanted))
-        for value in np.unique(wanted):
-            keys = maker.keys[maker.values == value, 0].astype(np.int64)
-            if not len(keys):
-                raise InputError(f"given: {maker.column!r} has a value that follows from no {by!r}")
-            probabilities = weights[keys] + np.finfo(float).tiny
-            at = wanted == value
-            encoded[by][at] = rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
-    return encoded
-
-
-def _weights(codec: Codec, learnt: Fitted, name: str) -> Floats:
-    """Return the released count of each listed value of a column; empty if the column lists none."""
-    size = codec.listed(name)
-    if name in codec.domain.names:
-        (place,) = codec.domain.axes((name,))
-        merging = learnt.merging
-        return (learnt.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
-    maker = next((maker for maker in codec.computed if maker.column == name), None)
-    if isinstance(maker, LookUp) and len(maker.by) == 1 and size:
-        keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)
-        weights = _weights(codec, learnt, maker.by[0])[keys]
-        return np.bincount(values, weights, minlength=size).astype(np.float64)
-    return np.ones(size)

@@ -28,12 +28,12 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE
-from privsyn.table.io.frame_type import FrameType
+from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.yaml_file import from_plain
 
-FORMAT = 3  # increased when an older reader would misread the file
-READABLE = (2, FORMAT)
+FORMAT = 4  # increased when an older reader would misread the file
+READABLE = (2, 3, FORMAT)
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
 
 LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file
@@ -45,10 +45,10 @@ class Parts(NamedTuple):
     """The fields of a release."""
 
     codec: Codec
-    learnt: Fitted
+    fitted: Fitted
     ledger: Ledger
     method: Method
-    form: FrameType
+    form: OutputType
 
 
 class TooLargeError(ValueError):
@@ -57,13 +57,13 @@ class TooLargeError(ValueError):
 
 def pack(parts: Parts) -> bytes:
     """Return the bytes of the file."""
-    codec, learnt, ledger, method, form = parts
-    _check_tables(learnt)
-    arrays: dict[str, Array] = {f"groups_{j}": group for j, group in enumerate(learnt.merging.groups)}
-    arrays |= {f"shares_{j}": share for j, share in enumerate(learnt.merging.shares)}
-    arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(learnt.one_ways)}
-    arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(learnt.marginals)}
-    measured = [certainty.heard for certainty in learnt.certainties]
+    codec, fitted, ledger, method, form = parts
+    _check_tables(fitted)
+    arrays: dict[str, Array] = {f"groups_{j}": group for j, group in enumerate(fitted.merging.groups)}
+    arrays |= {f"shares_{j}": share for j, share in enumerate(fitted.merging.shares)}
+    arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(fitted.one_ways)}
+    arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(fitted.marginals)}
+    measured = [certainty.measured for certainty in fitted.certainties]
     arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(measured)}
     arrays |= {f"noise_{j}": table.variance for j, table in enumerate(measured)}
     for j, table in enumerate(measured):
@@ -71,15 +71,15 @@ def pack(parts: Parts) -> bytes:
     text = {
         "format": FORMAT,
         "method": method.name,
-        "total": learnt.total,
+        "total": fitted.total,
         "codec": codec.to_dict(),
         "form": form.to_plain(),
         "merged": {
-            "sizes": learnt.merging.merged.sizes,
-            "ordered": learnt.merging.merged.ordered,
+            "sizes": fitted.merging.merged.sizes,
+            "ordered": fitted.merging.merged.ordered,
         },
-        "marginals": [table.attributes for table in learnt.marginals],
-        "errors": [certainty.error for certainty in learnt.certainties],
+        "marginals": [table.attributes for table in fitted.marginals],
+        "errors": [certainty.error for certainty in fitted.certainties],
         "ledger": ledger.to_dict(),
     }
     whole = io.BytesIO()
@@ -173,10 +173,10 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     )
     merging = Merging(original, merged, groups, shares)
     one_ways, marginals = tables[: len(original)], tables[len(original) :]
-    learnt = Fitted(merging, one_ways, marginals, float(text["total"]), certainties)
-    _check_tables(learnt)
-    ledger, form = Ledger.from_dict(text["ledger"]), FrameType.from_plain(text["form"])
-    return Parts(codec, learnt, ledger, METHODS[text["method"]], form)
+    fitted = Fitted(merging, one_ways, marginals, float(text["total"]), certainties)
+    _check_tables(fitted)
+    ledger, form = Ledger.from_dict(text["ledger"]), OutputType.from_plain(text["form"])
+    return Parts(codec, fitted, ledger, METHODS[text["method"]], form)
 
 
 def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Domain]) -> dict[str, Array]:
@@ -229,10 +229,10 @@ def check_loads(part: str | PathLike[str], path: str | PathLike[str]) -> None:
     )
 
 
-def _check_tables(learnt: Fitted) -> None:
+def _check_tables(fitted: Fitted) -> None:
     """Raise if tables have negative counts or different totals: no records can be made from them."""
-    for table in (*learnt.one_ways, *learnt.marginals):
-        if not ((table.counts >= 0).all() and isclose(table.total, learnt.total, rel_tol=SAME_TOTAL)):
+    for table in (*fitted.one_ways, *fitted.marginals):
+        if not ((table.counts >= 0).all() and isclose(table.total, fitted.total, rel_tol=SAME_TOTAL)):
             raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")
 
 

@@ -30,8 +30,8 @@ from privsyn.release.given import Given, read_given
 from privsyn.synthesis.batches import Keep, block_ends, in_blocks, make_block
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.frame_type import PANDAS, FrameType
-from privsyn.table.io.read import check_excel_safe, ending_of
+from privsyn.table.io.output_type import PANDAS, OutputType
+from privsyn.table.io.read_table import check_excel_safe, ending_of
 from privsyn.table.io.write import stacked, write_blocks
 
 if TYPE_CHECKING:
@@ -49,25 +49,25 @@ class Release:
     ----------
     codec : Codec
         Public: names, types and dtypes of the columns.
-    learnt : Fitted
+    fitted : Fitted
         The tables of counts from which records are made.
     ledger : Ledger
     method : Method
         The algorithm that makes the records.
-    form : FrameType
+    form : OutputType
         Public: the type of the private table. Synthetic tables have the same type.
     """
 
     codec: Codec
-    learnt: Fitted
+    fitted: Fitted
     ledger: Ledger
     method: Method
-    form: FrameType = PANDAS
+    form: OutputType = PANDAS
 
     def __repr__(self) -> str:
         promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
         kept = promise if self.ledger.private else "NOT PRIVATE"
-        shape = f"{plural(len(self.codec.domain), 'column')}, about {plural(self.learnt.total, 'row')}"
+        shape = f"{plural(len(self.codec.domain), 'column')}, about {plural(self.fitted.total, 'row')}"
         return f"<Release: {shape}, {kept}>"
 
     def sample(
@@ -161,7 +161,7 @@ class Release:
         ending_of(path)
         check_target(path)
         rows = self._rows(n)
-        domain, model = self.learnt.merging.merged, sha256(self._packed()).hexdigest()
+        domain, model = self.fitted.merging.merged, sha256(self._packed()).hexdigest()
         seed = None if seed is None else check_whole("seed", seed)
         with unfinished(path, domain, model=model, rows=rows, seed=seed) as checkpoint:
             frames = self._blocks(rows, checkpoint.seed, progress, checkpoint.block)
@@ -171,18 +171,18 @@ class Release:
             )
 
     def _rows(self, n: int | None) -> int:
-        return round(self.learnt.total) if n is None else check_whole("n", n)
+        return round(self.fitted.total) if n is None else check_whole("n", n)
 
     def _blocks(
         self, n: int | None, seed: int | None, progress: Progress | None, keep: Keep = make_block
     ) -> Iterator[pd.DataFrame]:
         rows = self._rows(n)
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
-        tables = self.learnt.one_ways + self._tables
+        tables = self.fitted.one_ways + self._tables
         ends = block_ends(rows, len(self.codec.domain))
         rng = np.random.default_rng(seeds)
         if len(ends) == 1:
-            enough = max(rows, min(round(self.learnt.total), ENOUGH))
+            enough = max(rows, min(round(self.fitted.total), ENOUGH))
             yield self._decoded(self._records(tables, enough, rng, progress), rng, 0, rows)
             return
         records = in_blocks(tables, ends, self._records, seeds, keep)
@@ -202,29 +202,29 @@ class Release:
         if balance is not None:
             if balance in {*numbers, *spans}:
                 raise InputError(f"balance {balance!r}: this column is given")
-            numbers[balance] = balanced(self.codec, self.learnt, balance, rows, rng)
+            numbers[balance] = balanced(self.codec, self.fitted, balance, rows, rng)
             warn_absent(balance, self.absent(balance))
         if not rows or not (numbers or spans):
             return stacked(self._blocks(rows, seed, progress))
-        enough = max(min(round(self.learnt.total), POOL), ENOUGH)
-        pool = self._records(self.learnt.one_ways + self._tables, enough, rng, progress)
-        return completed(self.codec, self.learnt, self._tables, pool, numbers, spans, rows, rng)
+        enough = max(min(round(self.fitted.total), POOL), ENOUGH)
+        pool = self._records(self.fitted.one_ways + self._tables, enough, rng, progress)
+        return completed(self.codec, self.fitted, self._tables, pool, numbers, spans, rows, rng)
 
     def absent(self, column: str) -> tuple[Any, ...]:
         """Return the listed values of a column with no row in the release: no sample has them."""
         check_column("absent", column, self.codec.schema.coded)
-        return absent(self.codec, self.learnt, column)
+        return absent(self.codec, self.fitted, column)
 
     @cached_property
     def _zeros(self) -> StructuralZeros:
         """The structural zeros of the merged codes, which the constraints imply."""
-        return self.codec.possible(self.learnt.merging)
+        return self.codec.possible(self.fitted.merging)
 
     @property
     def _tables(self) -> tuple[Marginal, ...]:
         """The marginals, and tables for structural zeros that no marginal covers."""
-        learnt = self.learnt
-        return (*learnt.marginals, *self._zeros.missing_from(learnt.marginals, learnt.one_ways))
+        fitted = self.fitted
+        return (*fitted.marginals, *self._zeros.missing_from(fitted.marginals, fitted.one_ways))
 
     def _records(
         self,
@@ -234,7 +234,7 @@ class Release:
         progress: Progress | None = None,
     ) -> Records:
         """Make `n` records, in merged codes, from the one-ways and the other tables."""
-        domain, one_ways = self.learnt.merging.merged, tables[: len(self.codec.domain)]
+        domain, one_ways = self.fitted.merging.merged, tables[: len(self.codec.domain)]
         others = tables[len(one_ways) :]
         return self.method.synthesise(domain, one_ways, others, n, rng, progress=progress, zeros=self._zeros)
 
@@ -243,8 +243,8 @@ class Release:
     ) -> pd.DataFrame:
         """Return all records, or `rows` of them, as a table in random order; `start` records precede them."""
         chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
-        restored = self.learnt.merging.restore(chosen, rng)
-        return self.codec.decode(restored, rng, self.learnt.merging, start)
+        restored = self.fitted.merging.restore(chosen, rng)
+        return self.codec.decode(restored, rng, self.fitted.merging, start)
 
     def drawn_counts(self, n: int, seed: int) -> dict[str, Ints]:
         """Count each column of rows drawn from the release, in merged codes. This costs no privacy.
@@ -261,15 +261,15 @@ class Release:
             If no row keeps the constraints.
         """
         rng = np.random.default_rng(seed)
-        merging = self.learnt.merging
-        records = self._records(self.learnt.one_ways + self._tables, n, rng)
+        merging = self.fitted.merging
+        records = self._records(self.fitted.one_ways + self._tables, n, rng)
         numbers = self.codec.numbers(merging.restore(records, rng), rng, merging)
         return {name: cells.count(numbers[name]) for name, cells in self.codec.cells(merging).items()}
 
     @cached_property
     def accuracy(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
-        return Accuracy(self.codec, self.learnt)
+        return Accuracy(self.codec, self.fitted, self.ledger.accounting == "pure")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back; see `file_format`.
@@ -285,7 +285,7 @@ class Release:
             check_loads(part, path)
 
     def _packed(self) -> bytes:
-        return pack(Parts(self.codec, self.learnt, self.ledger, self.method, self.form))
+        return pack(Parts(self.codec, self.fitted, self.ledger, self.method, self.form))
 
 
 def load(path: str | PathLike[str]) -> Release:

@@ -40,7 +40,7 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
     tuple of Origin
         Errors are total variation, in the groups in which a pair was counted. Empty without pairs.
     """
-    merging = release.learnt.merging
+    merging = release.fitted.merging
     codec = release.codec
     synthetic = synthetic.reindex(columns=codec.names)  # it lacks free text, which is not looked at
     tables = [merging.merge(codec.encode(frame)) for frame in (real, synthetic)]
@@ -68,18 +68,18 @@ def _asked(
     release: Release, pairs: Iterable[Attributes]
 ) -> Iterator[tuple[Attributes, tuple[tuple[Codes, ...], Floats, Floats]]]:
     """Yield each pair in a measured table, with its groups of codes, its noisy and its released shares."""
-    learnt = release.learnt
-    measured = list(zip(learnt.certainties[len(learnt.one_ways) :], learnt.marginals, strict=True))
+    fitted = release.fitted
+    measured = list(zip(fitted.certainties[len(fitted.one_ways) :], fitted.marginals, strict=True))
     for pair in pairs:
         for certainty, table in measured:
             if set(pair) <= set(table.attributes):
                 axes = table.domain.axes(pair)
-                of_table = certainty.heard.groups or tuple(map(np.arange, table.domain.shape))
+                of_table = certainty.measured.groups or tuple(map(np.arange, table.domain.shape))
                 groups = tuple(of_table[axis] for axis in axes)
-                noisy = certainty.heard.marginal.project(pair).counts
-                positive = norm_sub(noisy.ravel(), learnt.total).reshape(noisy.shape)
+                noisy = certainty.measured.marginal.project(pair).counts
+                positive = norm_sub(noisy.ravel(), fitted.total).reshape(noisy.shape)
                 released = join(table.project(pair).counts, groups)
-                yield pair, (groups, positive / learnt.total, released / learnt.total)
+                yield pair, (groups, positive / fitted.total, released / fitted.total)
                 break
 
 

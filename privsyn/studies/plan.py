@@ -8,8 +8,7 @@ of about two. Time and memory are rough.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb, hypot, sqrt
+from math import comb
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,18 +17,17 @@ import numpy as np
 
 from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, plural, printable
-from privsyn.inference.higher_order import candidates
-from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.types import Floats
-from privsyn.methods.budget import Split
 from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, least_share, reserved_delta
 from privsyn.private.accounting import rho_for
+from privsyn.private.laws import GAUSSIAN, LAPLACE
+from privsyn.studies.expectation import Expectation, expect
+from privsyn.studies.plan_notes import notes
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.csv_header import check_header
-from privsyn.table.io.read import ending_of, read_columns
+from privsyn.table.io.read_table import ending_of, read_columns
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -42,40 +40,8 @@ ROWS = (1_000, 10_000, 100_000, 1_000_000)
 ASSUMED_VALUES = 20
 """Assumed number of values of a column whose values `fit` finds."""
 
-USUAL_DEPENDENCE = 0.06
-"""Assumed total variation between a pair of columns and the product of its marginals. Planned errors of pairs
-were 0.7 to 2.3 times the measured errors on five tables at epsilon 0.2, 1 and 5."""
-
-# Seconds on one core of 2025, and bytes, fitted to tables of 6,000 to 49,000 rows.
-START, A_PAIR, A_CELL = 0.7, 0.5e-6, 2.5e-6  # s; a pair and row of the fit; a cell of the synthetic table
-PROGRAM, A_ROW = 250e6, 80.0  # bytes; a cell of the table
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """The expected result for a table with this number of rows.
-
-    Parameters
-    ----------
-    rows : int
-    parts : mapping of a question to its share of the budget
-    count_noise : float
-        Standard deviation of the noise in a one-way count, from all measurements combined, in rows.
-    one_way_error, pair_error : float
-        Mean expected total variation of the tables of one and of two columns; the second is NaN without
-        pairs.
-    seconds : float
-    memory : float
-        In bytes.
-    """
-
-    rows: int
-    parts: dict[str, float]
-    count_noise: float
-    one_way_error: float
-    pair_error: float
-    seconds: float
-    memory: float
+USUAL_DELTA = 1e-9
+"""The default delta, with which a plan for pure epsilon is compared."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +53,20 @@ class Plan:
     epsilon, delta : float
         The privacy guarantee.
     rho : float
-        The budget in zCDP for one row.
+        The budget for one row: in zCDP, or an epsilon if delta is 0.
     sizes : mapping of a column to its number of values or bins
     to_find : tuple of str
         Columns whose values or bounds are not in the schema.
     untyped : bool
         Whether the table is a file without types, and there is no schema.
     expectations : tuple of Expectation
+    given : bool
+        Whether the caller gave the number of rows.
+    notes : tuple of str
+        Sentences on the bounds and the target.
+    advice : str
+        How the other law of noise compares at this epsilon: delta 0 if delta is above 0, and `USUAL_DELTA` if
+        it is 0. Empty if there is nothing to gain.
     """
 
     epsilon: float
@@ -103,10 +76,14 @@ class Plan:
     to_find: tuple[str, ...]
     untyped: bool
     expectations: tuple[Expectation, ...]
+    given: bool = False
+    notes: tuple[str, ...] = ()
+    advice: str = ""
 
     def __str__(self) -> str:
         all_rows = self.expectations
-        lines = [("rows of the table, as given", [f"{e.rows:,}" for e in all_rows])]
+        title = "rows of the table, as given" if self.given else "if the table has this many rows"
+        lines = [(title, [f"{e.rows:,}" for e in all_rows])]
         for part in all_rows[0].parts:
             lines.append((f"budget for {part}", [f"{e.parts[part]:.1%}" for e in all_rows]))
         lines.append(("noise in a count of one column", [f"{e.count_noise:,.1f}" for e in all_rows]))
@@ -119,10 +96,12 @@ class Plan:
         columns = len(self.sizes)
         largest = sorted(self.sizes.items(), key=lambda item: -item[1])[:3]
         head = [
-            f"epsilon {self.epsilon:g} at delta {self.delta:g}: a budget of {self.rho:.4g} in rho",
+            f"epsilon {self.epsilon:g} at delta {self.delta:g}: a budget of {self.rho:.4g} in"
+            + (" rho" if self.delta else " epsilon"),
             f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}; the largest: "
             + ", ".join(f"{name} ({size:,})" for name, size in largest),
         ]
+        head += [self.advice] if self.advice else []
         if self.to_find:
             head.append(
                 f"values or bounds to be found: {', '.join(self.to_find)}"
@@ -133,13 +112,15 @@ class Plan:
                 "which columns hold numbers is not known before the file is read:"
                 f" to find their bounds takes another {BOUNDS:.0%} or {BOUNDS + CLOSER_BOUNDS:.0%}"
             )
+        head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
         return "\n".join(map(printable, [*head, "", *table, "", *NOTES]))
 
 
 NOTES = (
-    "An error is the share of rows that would have to change. For two columns it assumes a typical",
-    "dependence. Nothing was spent, and no row was read.",
+    "An error is the share of rows that would have to change: a mean over all columns or all pairs, which",
+    "assumes a typical dependence. `evaluate` measures the same, with the chance of drawing rows on top.",
+    "Nothing was spent, and no row was read.",
 )
 
 
@@ -195,90 +176,57 @@ def plan(
         check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
         columns = columns.drop(columns=unit, errors="ignore")
-    domain, unknown = _domain(columns, schema)
+    domain, open_schema = _domain(columns, schema)
     if target is not None:
-        check_column("target", target, domain.names)
+        check_column("target", target, open_schema.schema.coded)
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
-    reserved = reserved_delta(delta, unknown)
-    rho = rho_for(epsilon, delta - reserved, "gaussian") / (rows_per_unit or 1) ** 2
-    to_find = (*unknown.values, *unknown.bounds)
-    expectations = tuple(
-        _expect(domain, rho, n, finding=least_share(unknown), predict=target is not None) for n in numbers
-    )
+
+    def expected(delta: float) -> tuple[float, tuple[Expectation, ...]]:
+        """Return the budget for a row, and the expectations."""
+        law = GAUSSIAN if delta else LAPLACE
+        person = rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
+        rho, finding = law.of_row(person, rows_per_unit or 1), least_share(open_schema)
+        predict = target is not None
+        return rho, tuple(expect(domain, rho, n, law, finding=finding, predict=predict) for n in numbers)
+
+    rho, expectations = expected(delta)
+    to_find = (*open_schema.values, *open_schema.bounds)
+    other = () if open_schema.values else expected(0.0 if delta else USUAL_DELTA)[1]
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    return Plan(epsilon, delta, rho, sizes, to_find, text and schema is None, expectations)
+    untyped, said = text and schema is None, notes(open_schema.schema, target)
+    advice = _advice(delta, expectations, other)
+    return Plan(epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said, advice)
+
+
+def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]) -> str:
+    """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
+    gaussian, pure = (planned, other) if delta else (other, planned)
+    if not other:
+        return ""
+    if all(p.error <= g.error for p, g in zip(pure, gaussian, strict=True)):
+        than = f"delta {delta or USUAL_DELTA:g}"
+        return f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon"
+    if delta:
+        return ""
+    errors = ", ".join(f"{_error(g.error)} ({g.rows:,} rows)" for g in gaussian)
+    return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}"
 
 
 def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema]:
     """Return the domain with the number of values or bins of each column, as far as it is public."""
-    unknown = OpenSchema.of(schema, columns)
-    public = unknown.fill({}, {})
+    open_schema = OpenSchema.of(schema, columns)
+    public = open_schema.fill({}, {})
     codec = Codec.for_table(public, columns)
     sizes = []
     for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
-        column = unknown.schema.columns[name]
-        if name in unknown.values:
+        of = codec.column_of(name)
+        column = open_schema.schema.columns[of]
+        if of in open_schema.values:
             size = ASSUMED_VALUES
-        elif name in unknown.bounds:
+        elif of in open_schema.bounds:
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
-    return Domain(codec.domain.names, tuple(sizes)), unknown
-
-
-def _expect(domain: Domain, rho: float, rows: int, *, finding: float, predict: bool) -> Expectation:
-    """Return the parts of the budget and the expected errors, following `methods.default`."""
-    left = (1 - finding) * rho
-    split = Split.for_domain(left, domain, rows, predict=predict)
-    if not candidates(domain):
-        split = split.without_scores()
-    first, second = split.first_look + split.one_ways, split.pairs + split.second_look
-    spent = {
-        "values and bounds": finding * rho,
-        "one-ways": first,
-        "scores": split.departures + split.scores,
-        "pairs and bigger tables": second,
-    }
-    number = len(domain) * (len(domain) - 1) // 2
-    a_pair = second / max(number, 1)
-    # Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
-    of_others = 2 * a_pair * sum(1 / size for size in domain.sizes)
-    sigma = 1 / sqrt(2 * first / len(domain) + of_others)
-    one_ways = [_one_way_error(size, sigma, rows) for size in domain.sizes]
-    of_pairs = [
-        hypot(_table_error(a, b, a_pair, rows), one, two)
-        for (a, one), (b, two) in combinations(zip(domain.sizes, one_ways, strict=True), 2)
-    ]
-    cells = rows * len(domain)
-    return Expectation(
-        rows=rows,
-        parts={what: part / rho for what, part in spent.items() if part},
-        count_noise=sigma,
-        one_way_error=float(np.mean(one_ways)),
-        pair_error=float(np.mean(of_pairs)) if of_pairs else float("nan"),
-        seconds=START + A_PAIR * rows * number + A_CELL * cells,
-        memory=PROGRAM + A_ROW * cells,
-    )
-
-
-def _shares(size: int) -> Floats:
-    """Return typical shares of the values of a column, by Zipf's law: the k-th is 1/k of the first."""
-    weights = 1 / np.arange(1, size + 1)
-    return np.asarray(weights / weights.sum())
-
-
-def _one_way_error(size: int, sigma: float, rows: int) -> float:
-    """Return the expected error; the error of a value is at most its number of rows."""
-    errors = np.minimum(MEAN_OF_ABSOLUTE * sigma * sqrt(1 - 1 / size), rows * _shares(size))
-    return float(errors.sum() / (2 * rows))
-
-
-def _table_error(a: int, b: int, rho: float, rows: int) -> float:
-    """Return the posterior error of a typical dependence; see `privsyn.inference.selection`."""
-    expected = rows * np.multiply.outer(_shares(a), _shares(b))
-    root = USUAL_DEPENDENCE * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
-    prior = root**2 * expected
-    left = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
-    return float(left / (2 * rows) * sqrt((1 - 1 / a) * (1 - 1 / b)))
+    return Domain(codec.domain.names, tuple(sizes)), open_schema
 
 
 def _error(share: float) -> str:

@@ -68,7 +68,7 @@ def render(release: Release) -> str:
         .get_template("release.html")
         .render(
             ledger=release.ledger.to_dict(),
-            rows=release.learnt.total,
+            rows=release.fitted.total,
             columns=[_column(release, name, drawn.get(name)) for name in release.codec.domain],
             drawn=sum(next(iter(drawn.values()))) if drawn else 0,
             uncovered=_uncovered(release),
@@ -82,7 +82,7 @@ def render(release: Release) -> str:
 def _drawn(release: Release) -> dict[str, Floats]:
     """Return the counts of each column in synthetic rows; empty if no row can be sampled."""
     columns = len(release.codec.domain)
-    rows = min(round(release.learnt.total), ROWS, max(LEAST_ROWS, CELLS // columns))
+    rows = min(round(release.fitted.total), ROWS, max(LEAST_ROWS, CELLS // columns))
     try:
         return {name: np.asarray(n, float) for name, n in release.drawn_counts(rows, SEED).items()}
     except InputError:  # no row satisfies the constraints; the page says that they are not covered
@@ -95,7 +95,9 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
     made = [name for name in codec.names if isinstance(codec.schema.columns[name], Identifier)]
     dropped = [name for name in codec.names if isinstance(codec.schema.columns[name], Text)]
     return {
-        "computed from other columns": [maker.column for maker in codec.computed],
+        "computed from other columns": [
+            f"{maker.column} (from {', '.join(maker.by)})" for maker in codec.computed
+        ],
         "generated, with no relation to the private table": made,
         "free text, left out": dropped,
     }
@@ -103,23 +105,23 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
 
 def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]:
     """Return a column: its error, its counts and a plot of them."""
-    codec, learnt = release.codec, release.learnt
+    codec, fitted = release.codec, release.fitted
     place = codec.domain.names.index(name)
-    certainty = learnt.certainties[place]
+    certainty = fitted.certainties[place]
     counts = release.accuracy.counts(name)
-    noise = certainty.distance(norm_sub(certainty.heard.marginal.counts, learnt.total))
-    error = certainty.error if drawn is None else certainty.distance(drawn * (learnt.total / drawn.sum()))
+    noise = certainty.distance(norm_sub(certainty.measured.marginal.counts, fitted.total))
+    error = certainty.error if drawn is None else certainty.distance(drawn * (fitted.total / drawn.sum()))
     constrained = {of for constraint in codec.schema.constraints for of in constraint.columns}
-    bins = learnt.merging.merged.ordered[place]
+    bins = fitted.merging.merged.ordered[place]
     picture, stretched = _picture(release, name, counts[:bins]) if bins > FEW_VALUES else (None, False)
-    rows = _rows(counts, [*members(codec, learnt.merging.groups)[place]])
+    rows = _rows(counts, [*members(codec, fitted.merging.groups)[place]])
     shown = rows if codec.domain.ordered[place] else _most_frequent(rows)
     return {
         "name": name,
         "error": error,
         "noise": noise,
         "moved": error > MOVED * noise and error > noise + MUCH,
-        "constrained": name in constrained,
+        "constrained": codec.column_of(name) in constrained,
         "more": len(rows) - len(shown),
         "picture": picture,
         "stretched": stretched,
@@ -129,7 +131,7 @@ def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]
 
 def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool]:
     """Return bars of counts along an axis, and whether it is stretched, by the released counts."""
-    cells = release.codec.cells(release.learnt.merging)[name]
+    cells = release.codec.cells(release.fitted.merging)[name]
     estimate, low, high = (bins[part].to_numpy() for part in ("estimate", "low", "high"))
     inside = cells.groups < len(bins)
     weights = (cells.shares[inside] * estimate[cells.groups[inside]]).clip(0)

@@ -28,17 +28,17 @@ from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation.comparison import TEST_SHARE
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.files import atomic_path, check_target
-from privsyn.methods.methods import METHODS, MethodName
+from privsyn.methods.methods import METHODS
 from privsyn.progress import Progress
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.dtypes import dtype_text
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import to_plain
 
 SPLIT_SEED = 20261121
-PRESETS: dict[str, MethodName] = {"default": "default", "paper": "published"}
+PRESETS: dict[str, str] = {"default": "default", "paper": "published"}
 """The method of each preset."""
 
 PROC = Path("/proc/self")
@@ -109,9 +109,9 @@ class Bench:
 
     def check(self, runs: Iterable[Run]) -> None:
         """Refuse wrong settings of any run, by the names and dtypes of columns, before the first run."""
-        unknown = OpenSchema.of(self.schema or by_names(self.train), self.train)
+        open_schema = OpenSchema.of(self.schema or by_names(self.train), self.train)
         if self.target is not None:
-            check_column("target", self.target, unknown.schema.coded)
+            check_column("target", self.target, open_schema.schema.coded)
         for run in runs:
             self.model(run)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 from privsyn.evaluation.registry import METRICS
 from privsyn.files import atomic_path
 
@@ -22,10 +22,10 @@ def check_plot(path: Path) -> None:
     """Refuse a plot that cannot be drawn, before the first run."""
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"--plot {path}: the ending must be one of {', '.join(ENDINGS)}")
-    try:
+    with replace_errors(
+        '--plot needs matplotlib: run pip install "privsyn[plot]" and try again', ImportError
+    ):
         import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError('--plot needs matplotlib: run pip install "privsyn[plot]" and try again') from None
 
 
 def draw(rows: pd.DataFrame, path: Path) -> None:

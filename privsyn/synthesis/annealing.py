@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.marginals.coarse import Coarse, coarsen, groups_at
+from privsyn.marginals.coarse import coarsen, groups_at
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import coupling, pairs_within
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.types import Codes
 from privsyn.synthesis import _kernels
 from privsyn.synthesis.layout import lay_out
 
@@ -77,12 +78,13 @@ def finish(
         return start
     # Nominal columns are left free: held to them, no single value could move in a table of few records.
     one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
-    sums = _coarse_sums(tables, one_ways)
-    fitted: tuple[Marginal | Coarse, ...] = (*tables, *sums, *one_ways)
-    layout = lay_out(start.domain, fitted, together=tightly_coupled(tables), still=still)
+    pairs, groups = _coarse_pairs(tables, one_ways)
+    sums = tuple(map(coarsen, pairs, groups))
+    fitted = (*tables, *sums, *one_ways)
+    joined = dict(enumerate(groups, start=len(tables)))
+    layout = lay_out(start.domain, fitted, groups=joined, together=tightly_coupled(tables), still=still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
-    kinds: tuple[tuple[Marginal | Coarse, ...], ...] = (tables, sums, one_ways)
-    cells = [sum(table.domain.cells for table in kind) for kind in kinds]
+    cells = [sum(table.domain.cells for table in kind) for kind in (tables, sums, one_ways)]
     gaps = layout.count_rows(start.codes, len(targets)) - targets
     weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
     if possible.masks:
@@ -95,15 +97,19 @@ def finish(
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
 
 
-def _coarse_sums(tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Coarse, ...]:
-    """Return the pairs of ordered attributes, summed over few groups of codes."""
-    groups = {one_way.attributes[0]: groups_at(one_way, COARSE) for one_way in one_ways}
-    pairs = [table for table in tables if len(table.attributes) == 2 and min(table.domain.ordered) > COARSE]
-    return tuple(
-        coarsen(table, tuple(groups[name] for name in table.attributes))
-        for table in pairs
-        if set(table.attributes) <= set(groups)
-    )
+def _coarse_pairs(
+    tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
+) -> tuple[list[Marginal], list[tuple[Codes, ...]]]:
+    """Return the pairs of ordered attributes, and few groups of the codes of each."""
+    group = {one_way.attributes[0]: groups_at(one_way, COARSE) for one_way in one_ways}
+    pairs = [
+        table
+        for table in tables
+        if len(table.attributes) == 2
+        and min(table.domain.ordered) > COARSE
+        and set(table.attributes) <= set(group)
+    ]
+    return pairs, [tuple(group[name] for name in table.attributes) for table in pairs]
 
 
 def _affordable(tables: tuple[Marginal, ...]) -> int:

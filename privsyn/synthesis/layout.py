@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from privsyn.marginals.coarse import Coarse
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats, Integers, Ints
 from privsyn.synthesis import _kernels
+
+NO_GROUPS: Mapping[int, tuple[Codes, ...]] = MappingProxyType({})
 
 
 class Layout(NamedTuple):
@@ -55,23 +58,26 @@ class Layout(NamedTuple):
 
 def lay_out(
     domain: Domain,
-    tables: tuple[Marginal | Coarse, ...],
+    tables: tuple[Marginal, ...],
     *,
+    groups: Mapping[int, tuple[Codes, ...]] = NO_GROUPS,
     together: tuple[Attributes, ...] = (),
     still: Attributes = (),
 ) -> Layout:
-    """Return the layout of `tables`: a move per attribute and per pair `together`, none of `still`."""
+    """Return the layout of `tables`: a move per attribute and per pair `together`, none of `still`.
+
+    `groups` has the group of each code for the tables (by place) that join codes.
+    """
     widths = [len(table.domain) for table in tables]
     columns, bases = np.zeros((2, len(tables), max(widths)), np.int64)
     places = _Places(max(domain.sizes))
     base: list[dict[int, int]] = []
     for place, table in enumerate(tables):
         axes = domain.axes(table.attributes)
-        groups = table.groups if isinstance(table, Coarse) else (None,) * len(axes)
+        codes = groups.get(place) or tuple(np.arange(domain.sizes[axis], dtype=np.int32) for axis in axes)
         base.append({})
-        for axis, group, stride in zip(axes, groups, table.domain.strides, strict=True):
-            codes = np.arange(domain.sizes[axis]) if group is None else group.astype(np.int64)
-            base[place][axis] = places.find(stride * codes)
+        for axis, group, stride in zip(axes, codes, table.domain.strides, strict=True):
+            base[place][axis] = places.find(stride * group.astype(np.int64))
         columns[place, : widths[place]] = list(base[place].keys())
         bases[place, : widths[place]] = list(base[place].values())
     moves = [(axis, axis) for axis in range(len(domain))] + [domain.axes(pair) for pair in together]

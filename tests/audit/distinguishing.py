@@ -29,14 +29,15 @@ from scipy.stats import beta
 
 from audit.games import Game
 from privsyn import PrivSyn, synthesizer
-from privsyn.methods import discovery as opening
-from privsyn.methods.discovery import open_schema
+from privsyn.methods import discovery as discovering
+from privsyn.methods.discovery import discover
 from privsyn.private import discovery, measure
 from privsyn.private.discovery import count_cells
+from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
+from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
-from privsyn.table.io.stream import open_table
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
 
@@ -68,6 +69,8 @@ class Round:
 
 class Silence:
     """No noise: marks the twin, whose exact answers the attacker works out alone."""
+
+    law = GAUSSIAN
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,8 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         count_cells(last, **settings | {"noise": Silence()})
         return answer
 
-    def opened(unknown: Any, table: Any, **settings: Any) -> Any:
-        found = open_schema(unknown, Beside(table, other, looks), **settings)
+    def opened(open_schema: Any, table: Any, **settings: Any) -> Any:
+        found = discover(open_schema, Beside(table, other, looks), **settings)
         shares.append(found.share)
         return found
 
@@ -194,9 +197,9 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(synthesizer, "PrivateTable", table),
         patch.object(measure, "release", spy),
         patch.object(discovery, "release", spy),
-        patch.object(opening, "find_values", values_both),
-        patch.object(opening, "count_cells", cells_both),
-        patch.object(synthesizer, "open_schema", opened),
+        patch.object(discovering, "find_values", values_both),
+        patch.object(discovering, "count_cells", cells_both),
+        patch.object(synthesizer, "discover", opened),
     ):
         yield
 

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.methods.methods import METHODS, MethodName
+from privsyn.methods.methods import METHODS
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 
 MU = 1.5  # claimed in every game: near 1 the fewest runs tell most, and noise is not yet lost in its rounding
@@ -38,14 +38,17 @@ class Game:
     method : "default" or "published"
     moves : float
         Part of the claimed mu by which the person moves the answers, at least.
+    claim : float
+        The mu that every run claims.
     """
 
     name: str
     others: pd.DataFrame
     person: pd.DataFrame
     settings: Mapping[str, Any] = field(hash=False)
-    method: MethodName = "default"
+    method: str = "default"
     moves: float = 0.999
+    claim: float = MU
 
     def table(self, *, inside: bool) -> pd.DataFrame:
         """The table with the person inside, or without."""
@@ -56,17 +59,17 @@ class Game:
         return pd.concat([self.others, self.person], ignore_index=True)
 
     def model(self) -> PrivSyn:
-        """A model that claims `MU`."""
+        """A model that claims `claim`."""
         return PrivSyn(self._epsilon, DELTA, method=self.method, **self.settings)
 
     @cached_property
     def mu(self) -> float:
-        """What the promise comes to as one Gaussian answer: `MU`, up to rounding."""
+        """What the promise comes to as one Gaussian answer: `claim`, up to rounding."""
         return float((2 * rho_for(self._epsilon, DELTA, self._accounting)) ** 0.5)
 
     @cached_property
     def _epsilon(self) -> float:
-        return epsilon_for(MU**2 / 2, DELTA, self._accounting)
+        return epsilon_for(self.claim**2 / 2, DELTA, self._accounting)
 
     @property
     def _accounting(self) -> Accounting:

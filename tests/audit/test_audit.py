@@ -1,11 +1,13 @@
 """No attack gets more out of a release than is claimed, and the best gets nearly all: nothing is wasted.
 
 The noise is the real one, from the operating system, so these tests can fail by chance: each of the bounds
-exceeds a true claim with a probability of at most `ERROR`. `make audit` plays the same games longer.
+exceeds a true claim with a probability of at most `ERROR`. `make audit` plays the same games longer. Coverage
+is not measured here: it would double the time, and other tests run the same lines.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,15 +15,20 @@ import pytest
 from scipy.stats import binom, binomtest, norm
 
 from audit.distinguishing import lower_bound, play, rows_bound, sample
-from audit.games import GAMES, MU
+from audit.games import GAMES
 from audit.reconstruction import NO_NOISE, attack
 from audit.unique import PROMISED, comes_out, passes
 
 ERROR = 1e-7  # of one bound
-RUNS = {"default": 200, "published": 2000}  # a run of the default takes 20 ms, of the published method 4
-OPEN_RUNS = 60  # where question 0 is asked too
-USED = 0.7  # of the claim, at least
-SEEN = 0.95  # of mu is left after InDif's share that a pair does not move, and the rounding of the noise
+CLAIM = 2.0  # with a larger mu fewer runs show as much, but more of it is lost in the rounding of the noise
+SHORT = [replace(game, claim=CLAIM) for game in GAMES]
+RUNS = {"default": 120, "published": 1200}  # the default takes 20 ms a run, the published method 8
+OPEN_RUNS = 40  # where question 0 is asked too
+ROWS_RUNS = 140  # half of them are counted; if all 70 guesses are right, the bound is above the claim
+USED = 0.65  # of the claim, at least
+SEEN = 0.9  # of mu is left after InDif's share that a pair does not move, and the rounding of the noise
+
+pytestmark = pytest.mark.no_cover
 
 
 def runs(game):
@@ -35,33 +42,34 @@ def test_the_answers_tell_no_more_than_is_claimed_and_most_of_that():
     that the ledger says. The guesses tell whether it has.
     """
     everything = []
-    for game in GAMES:
+    for game in SHORT:
         rounds = [play(game) for _ in range(runs(game))]
         for played in rounds:
             assert game.moves * game.mu < played.moved <= game.mu * (1 + 1e-9)
         right = [played.right for played in rounds]
         assert lower_bound(sum(right), len(right), error=ERROR) <= game.mu
         everything += right
-    assert USED * MU < lower_bound(sum(everything), len(everything), error=ERROR) <= MU
+    assert USED * CLAIM < lower_bound(sum(everything), len(everything), error=ERROR) <= CLAIM
 
 
 def test_the_short_audit_hardly_fails_by_chance():
     """Fewer right guesses than make the bound fall short are seen with a probability under 1e-7."""
-    played = sum(map(runs, GAMES))
-    few = int(binom.ppf(1e-7, played, norm.cdf(SEEN * MU / 2)))
-    assert lower_bound(few, played, error=ERROR) > USED * MU
+    played = sum(map(runs, SHORT))
+    few = int(binom.ppf(1e-7, played, norm.cdf(SEEN * CLAIM / 2)))
+    assert lower_bound(few, played, error=ERROR) > USED * CLAIM
 
 
 def test_the_short_audit_finds_noise_of_half_the_variance():
     """A sigma too small by a factor of sqrt 2 is found out but for a chance of 1e-7."""
-    played = sum(map(runs, GAMES))
-    few = int(binom.ppf(1e-7, played, norm.cdf(SEEN * np.sqrt(2) * MU / 2)))
-    assert lower_bound(few, played, error=ERROR) > MU
+    played = sum(map(runs, SHORT))
+    few = int(binom.ppf(1e-7, played, norm.cdf(SEEN * np.sqrt(2) * CLAIM / 2)))
+    assert lower_bound(few, played, error=ERROR) > CLAIM
 
 
-@pytest.mark.parametrize("game", GAMES, ids=lambda game: game.name)
+@pytest.mark.parametrize("game", [game for game in GAMES if game.settings], ids=lambda game: game.name)
 def test_the_sampled_rows_tell_no_more_than_is_claimed(game):
-    assert rows_bound([sample(game) for _ in range(runs(game) // 10)], error=ERROR) <= game.mu
+    """Runs that ask question 0 too take long: `make audit` samples from those."""
+    assert rows_bound([sample(game) for _ in range(ROWS_RUNS)], error=ERROR) <= game.mu
 
 
 def test_what_one_person_alone_holds_never_comes_out():

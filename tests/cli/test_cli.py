@@ -15,25 +15,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import typer
-from command import CANARY, COLUMNS, Outcome, fill, run, table
+from command import CANARY, COLUMNS, Outcome, run, table
 
 import privsyn
 from privsyn import PrivSyn
 from privsyn.cli import survey
 from privsyn.cli.common import console as screen
 from privsyn.private.ledger import Ledger
-from privsyn.table.io import read as sources
-from privsyn.table.io import write
+from privsyn.table.io import read_table, write
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    fill(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def files(folder: Path) -> set[str]:
@@ -72,6 +64,12 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     done = run(capsys, "evaluate", "data.csv", "out.csv", "--schema", "schema.yaml", *files_to_write)
     assert (done.code, done.err) == (0, "")
     assert "IT IS NOT PRIVATE" in done.out.splitlines()[0]
+    scores = json.loads(Path("scores.json").read_text())
+    assert done.out.splitlines()[1] == scores["verdict"]
+    legend, table = done.out.split("synthetic         real     held out  independent")
+    for header in ("real: ", "held out: ", "independent: "):
+        assert f"\n  {header}" in legend
+    assert table.index("Where it is worst: ") < table.index("\nworst: ")
     assert json.loads(Path("scores.json").read_text())["target"] == "job"
     assert "Not private." in Path("report.html").read_text()
     assert "\nscores.json: all the numbers" in done.out
@@ -99,6 +97,21 @@ def test_evaluate_refuses_and_writes_nothing(folder, capsys, arguments, words):
     assert files(folder) == before
 
 
+def test_synth_without_a_delta_writes_a_pure_ledger_and_page_or_says_why_not(folder, capsys):
+    files = ("--schema", "schema.yaml", "--ledger", "l.json", "--public-report", "page.html", "--seed", 1)
+    done = run(capsys, "synth", "data.csv", "out.csv", "--epsilon", 1, "--delta", 0, *files)
+    assert done.code == 0, done.err
+    assert "NOT PRIVATE" in done.out
+    plain = json.loads((folder / "l.json").read_text())
+    assert (plain["promise"]["delta"], plain["accounting"]) == (0.0, "pure")
+    assert "scale of the noise" in (folder / "page.html").read_text()
+    refused = run(capsys, "synth", "data.csv", "more.csv", "--epsilon", 1, "--delta", 0)
+    assert refused.code == 2
+    assert "delta 0 cannot find the values of" in refused.err
+    assert refused.err.count("\n") == 1
+    assert not (folder / "more.csv").exists()
+
+
 def test_synth_reports_when_asked_and_then_says_that_the_page_is_not_private(folder, capsys):
     done = run(capsys, *SYNTH, "--report", "report.html")
     assert (done.code, done.err) == (0, "")
@@ -110,10 +123,10 @@ def test_synth_reports_when_asked_and_then_says_that_the_page_is_not_private(fol
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_files_go_by_their_ending(ending, folder, capsys):
-    write.write_table(sources.read_table("data.csv").frame, f"table.{ending}")
+    write.write_table(read_table.read_table("data.csv").frame, f"table.{ending}")
     done = run(capsys, "synth", f"table.{ending}", f"out.{ending}", *SETTINGS, "--rows", 7)
     assert done.code == 0
-    assert sources.read_table(f"out.{ending}").frame.shape == (7, len(COLUMNS))
+    assert read_table.read_table(f"out.{ending}").frame.shape == (7, len(COLUMNS))
 
 
 def test_every_command_takes_a_folder_of_parquet_files_and_tells_which_others_it_does_not_read(
@@ -172,8 +185,12 @@ def test_without_a_seed_two_runs_differ(folder, capsys):
     assert Path("out.csv").read_bytes() != once
 
 
-def test_what_was_taken_as_public_of_the_file_is_said(folder, capsys):
-    done = run(capsys, *SYNTH, "--ledger", "ledger.json")
+def test_what_was_taken_as_public_of_the_file_is_said_once_by_the_run_that_reads_it(folder, capsys):
+    done = run(capsys, *SYNTH, "--ledger", "ledger.json", "--model", "m.privsyn")
+    for later in (("sample", "m.privsyn", "more.csv"), ("report", "m.privsyn", "page.html")):
+        said = run(capsys, *later).out
+        assert "privacy: epsilon 1" in said
+        assert "taken as public" not in said
     (said,) = (line for line in done.out.splitlines() if line.startswith("taken as public: "))
     assert "well-formed CSV" in said
     assert (
@@ -294,12 +311,6 @@ def test_demo_fills_no_file(tmp_path, capsys):
     said = line(run(capsys, "demo", "--out", tmp_path / "a.csv"), 2)
     assert said.endswith("a.csv: is a file: give a folder to fill\n")
     assert (tmp_path / "a.csv").read_text() == "age\n"
-
-
-def test_what_is_no_schema_of_another_program_is_told_what_one_looks_like(folder, capsys):
-    run(capsys, *SYNTH, "--ledger", "ledger.json")
-    said = line(run(capsys, "schema", "--import", "ledger.json"), 2)
-    assert "ledger.json: not SDV's metadata of one table, {columns: " in said
 
 
 def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypatch):

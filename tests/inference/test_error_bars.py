@@ -17,35 +17,35 @@ EXACT = tuple(Measurement(EVEN.project((name,)), 0.0) for name in "ab")
 
 def test_of_a_one_way_it_is_the_error_of_noise_whose_total_is_known():
     """20,000 draws: their mean is within 1.5 % of expected but with probability 1e-7 (its sd is 0.3 %)."""
-    heard = Measurement(Marginal(Domain(("a",), (8,)), np.full(8, 100.0)), 25.0)
+    measured = Measurement(Marginal(Domain(("a",), (8,)), np.full(8, 100.0)), 25.0)
     noise = np.random.default_rng(0).normal(0, 5, (20_000, 8))
     noise -= noise.mean(axis=1, keepdims=True)
     found = np.abs(noise).sum(axis=1).mean() / 2 / 800
-    assert one_way_certainty(heard, heard.marginal).error == pytest.approx(found, rel=0.015)
+    assert one_way_certainty(measured, measured.marginal).error == pytest.approx(found, rel=0.015)
 
 
 def test_expected_distance_is_that_from_true_counts_that_may_lie_behind_the_answers():
     """200,000 draws of true counts, each normal about its answer and not negative: the mean's sd is 0.2 %."""
     answers, sigma = np.array([300.0, 4.0, -6.0, 0.0]), np.array([20.0, 5.0, 5.0, 8.0])
     counts = np.array([250.0, 12.0, 0.0, 36.0])  # of the answers' total: nothing is known better
-    heard = Measurement(Marginal(Domain(("a",), (4,)), answers), sigma**2 / (1 - 1 / 4))
+    measured = Measurement(Marginal(Domain(("a",), (4,)), answers), sigma**2 / (1 - 1 / 4))
     rng, drawn = np.random.default_rng(0), np.full((200_000, 4), -1.0)
     while (negative := drawn < 0).any():
         drawn[negative] = (answers + sigma * rng.normal(size=drawn.shape))[negative]
     found = np.abs(drawn - counts).sum(axis=1).mean() / 2 / 298
-    assert expected_distance(heard, counts) == pytest.approx(found, rel=0.01)
+    assert expected_distance(measured, counts) == pytest.approx(found, rel=0.01)
 
 
 def test_an_exact_answer_is_as_far_as_it_is():
-    heard = Measurement(Marginal(Domain(("a",), (3,)), np.array([30.0, 10.0, 0.0])), 0.0)
-    assert expected_distance(heard, np.array([30.0, 10.0, 0.0])) == pytest.approx(0.0, abs=1e-12)
-    assert expected_distance(heard, np.array([20.0, 10.0, 10.0])) == pytest.approx(0.25)
+    measured = Measurement(Marginal(Domain(("a",), (3,)), np.array([30.0, 10.0, 0.0])), 0.0)
+    assert expected_distance(measured, np.array([30.0, 10.0, 0.0])) == pytest.approx(0.0, abs=1e-12)
+    assert expected_distance(measured, np.array([20.0, 10.0, 10.0])) == pytest.approx(0.25)
 
 
 def test_no_distance_is_above_one_or_below_zero_however_far_an_answer_lies():
     for answer in (-1e9, -1e3, 0.0, 1e9):
-        heard = Measurement(Marginal(Domain(("a",), (2,)), np.array([answer, 50.0])), 25.0)
-        assert 0 <= expected_distance(heard, np.array([0.0, 50.0])) <= 1
+        measured = Measurement(Marginal(Domain(("a",), (2,)), np.array([answer, 50.0])), 25.0)
+        assert 0 <= expected_distance(measured, np.array([0.0, 50.0])) <= 1
 
 
 def test_of_a_table_with_exact_margins_it_is_the_error_of_noise_without_its_margins():

@@ -46,7 +46,7 @@ def test_expected_errors_fall_with_the_budget_to_nothing():
 def test_a_second_look_goes_on_from_the_first():
     resolutions, rho = Resolutions(SIDES, Smoother(SIDES)), 0.1
     groups = resolutions.groups(("a", "b"), 1)
-    table = coarsen(Marginal(DOMAIN.project(("a", "b")), np.ones((32, 32))), groups).marginal
+    table = coarsen(Marginal(DOMAIN.project(("a", "b")), np.ones((32, 32))), groups)
     once = Measurement(table, 1 / (2 * rho), groups)
     first = resolutions.errors_at(1, [("a", "b")], np.array([100.0]), rho)
     second = resolutions.errors_left([once], np.array([100.0]), rho)
@@ -78,9 +78,9 @@ def test_counts_in_groups_make_one_ways_certain_as_least_squares_do():
     group = np.array([0, 0, 1, 1, 1, 2], np.int32)
     groups = (group, np.arange(2, dtype=np.int32))
     joined = coarsen(Marginal(domain, rng.normal(25, 5, (6, 2))), groups)
-    (found, _) = combine_one_ways(domain, (*one_ways, Measurement(joined.marginal, 4.0, groups)))
+    (found, _) = combine_one_ways(domain, (*one_ways, Measurement(joined, 4.0, groups)))
     join = np.eye(3)[group].T
     information = np.eye(6) / 25 + join.T @ join / 8  # of two cells with variance 4 each
-    told = one_ways[0].marginal.counts / 25 + join.T @ joined.counts.sum(axis=1) / 8
-    np.testing.assert_allclose(found.marginal.counts, np.linalg.solve(information, told))
+    informed = one_ways[0].marginal.counts / 25 + join.T @ joined.counts.sum(axis=1) / 8
+    np.testing.assert_allclose(found.marginal.counts, np.linalg.solve(information, informed))
     np.testing.assert_allclose(found.variance, np.diag(np.linalg.inv(information)))

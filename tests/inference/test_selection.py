@@ -10,11 +10,16 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from privsyn.inference import _kernels
-from privsyn.inference.selection import STEPS, allocate_by_error
+from privsyn.inference.selection import STEPS, allocate, slopes_of
 
 SLACK = 3e-5  # of the least error: slopes are tabled; over 300 random problems it was 9e-6 at most
 rhos = st.sampled_from([1e-9, 1e-4, 0.01, 1.0, 1e3])
 seeds = st.integers(0, 2**32 - 1)
+
+
+def split_of(variances, rho, weights=None):
+    """The split of `rho` over tables whose cells have these prior variances."""
+    return allocate(slopes_of(variances, rho), rho, weights=weights)
 
 
 def draw_tables(seed, most=6):
@@ -35,7 +40,7 @@ def test_slopes_are_those_of_a_loop_over_tables(seed, rho):
 @settings(deadline=None)
 @given(seeds, rhos)
 def test_the_parts_sum_to_the_whole(seed, rho):
-    split = allocate_by_error(draw_tables(seed), rho)
+    split = split_of(draw_tables(seed), rho)
     assert (split >= 0).all()
     assert split.sum() == pytest.approx(rho, rel=1e-12)
 
@@ -45,7 +50,7 @@ def test_the_parts_sum_to_the_whole(seed, rho):
 def test_a_general_method_finds_nothing_better(seed, rho):
     """From equal shares, and from the split itself."""
     variances = draw_tables(seed)
-    split = allocate_by_error(variances, rho)
+    split = split_of(variances, rho)
     error = reference.error_left(variances, split)
     scale = reference.error_left(variances, np.zeros(len(split)))
     for start in (np.full(len(split), 1 / len(split)), split / rho):
@@ -73,7 +78,7 @@ def test_measured_tables_have_one_slope_and_the_others_less(seed, rho):
 
     One whose share lies below the first step has more than it needs, and so a lesser slope."""
     variances = draw_tables(seed)
-    split = allocate_by_error(variances, rho)
+    split = split_of(variances, rho)
     slopes = np.array([reference.slope(v, r) for v, r in zip(variances, split, strict=True)])
     inner = split > 2 * STEPS[1] * rho
     common = slopes[inner]
@@ -85,7 +90,7 @@ def test_measured_tables_have_one_slope_and_the_others_less(seed, rho):
 @given(seeds, rhos, st.integers(2, 5))
 def test_equal_tables_get_equal_shares(seed, rho, times):
     (table, *_) = draw_tables(seed)
-    np.testing.assert_allclose(allocate_by_error([table] * times, rho), np.full(times, rho / times))
+    np.testing.assert_allclose(split_of([table] * times, rho), np.full(times, rho / times))
 
 
 @settings(deadline=None)
@@ -93,37 +98,37 @@ def test_equal_tables_get_equal_shares(seed, rho, times):
 def test_the_order_of_the_tables_does_not_matter(seed, rho):
     variances = draw_tables(seed)
     order = np.random.default_rng(seed).permutation(len(variances))
-    split = allocate_by_error(variances, rho)
-    shuffled = allocate_by_error([variances[i] for i in order], rho)
+    split = split_of(variances, rho)
+    shuffled = split_of([variances[i] for i in order], rho)
     np.testing.assert_allclose(shuffled, split[order], rtol=1e-9, atol=1e-12 * rho)
 
 
 @settings(deadline=None)
 @given(seeds, rhos)
 def test_all_of_it_goes_to_the_only_table(seed, rho):
-    assert allocate_by_error(draw_tables(seed, most=1)[:1], rho) == pytest.approx([rho], rel=1e-12)
+    assert split_of(draw_tables(seed, most=1)[:1], rho) == pytest.approx([rho], rel=1e-12)
 
 
 def test_a_table_with_too_little_to_gain_gets_nothing():
     """Slopes at 0 are sqrt(2 / pi) v^1.5; the first table's falls to a billionth only at rho = 3e5."""
-    split = allocate_by_error([np.array([100.0]), np.array([1e-6])], 1.0)
+    split = split_of([np.array([100.0]), np.array([1e-6])], 1.0)
     assert split.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("others", [1, 3])
 def test_a_certain_table_gets_nothing(others):
     certain, unsure = np.zeros((2, 2)), np.full((2, 2), 1e6)
-    split = allocate_by_error([certain, *[unsure] * others], 0.3)
+    split = split_of([certain, *[unsure] * others], 0.3)
     np.testing.assert_allclose(split, [0.0, *[0.3 / others] * others])
 
 
 @pytest.mark.parametrize("variance", [0.0, 1e-20])
 def test_where_all_are_certain_all_get_the_same(variance):
-    np.testing.assert_allclose(allocate_by_error([np.full(4, variance)] * 3, 0.3), [0.1] * 3)
+    np.testing.assert_allclose(split_of([np.full(4, variance)] * 3, 0.3), [0.1] * 3)
 
 
 def test_without_tables_there_is_nothing_to_split():
-    assert allocate_by_error([], 1.0).tolist() == []
+    assert split_of([], 1.0).tolist() == []
 
 
 def test_a_share_below_the_first_step_costs_next_to_nothing():
@@ -132,7 +137,7 @@ def test_a_share_below_the_first_step_costs_next_to_nothing():
     many = 1e8
     kept = many / (1 + 2 * rho * (1 - best) / 3 * many)  # of their variance
     variances = [*[np.array([many])] * 3, np.array([kept / (1 - 2 * best * rho * kept)])]
-    split = allocate_by_error(variances, rho)
+    split = split_of(variances, rho)
     assert split[:3] == pytest.approx([rho / 3] * 3, rel=2 * STEPS[1])
     assert 0 <= split[3] <= STEPS[1] * rho
     ideal = [*[rho * (1 - best) / 3] * 3, rho * best]
@@ -146,13 +151,13 @@ def test_a_share_below_the_first_step_costs_next_to_nothing():
 def test_scaling_counts_and_budget_scales_the_split(rho):
     """Only rho times the variance matters."""
     variances = [np.array([5.0, 1.0]), np.array([3.0]), np.array([0.01])]
-    small = allocate_by_error([v / rho for v in variances], rho)
-    np.testing.assert_allclose(small / rho, allocate_by_error(variances, 1.0), rtol=1e-6, atol=1e-12)
+    small = split_of([v / rho for v in variances], rho)
+    np.testing.assert_allclose(small / rho, split_of(variances, 1.0), rtol=1e-6, atol=1e-12)
 
 
 def test_the_arguments_are_left_alone():
     variances = [np.array([5.0, 1.0]), np.array([3.0])]
-    allocate_by_error(variances, 0.1)
+    split_of(variances, 0.1)
     assert [v.tolist() for v in variances] == [[5.0, 1.0], [3.0]]
 
 
@@ -162,7 +167,7 @@ def test_an_error_that_matters_twice_is_weighed_twice(seed, rho):
     """No split nearby and none at random leaves less of the weighted error."""
     variances = draw_tables(seed)
     weights = np.random.default_rng(seed).uniform(0, 2, len(variances))
-    split = allocate_by_error(variances, rho, weights=weights)
+    split = split_of(variances, rho, weights=weights)
     assert split.sum() == pytest.approx(rho, rel=1e-12)
 
     def error(budgets):
@@ -177,14 +182,14 @@ def test_an_error_that_matters_twice_is_weighed_twice(seed, rho):
 
 def test_a_table_of_no_weight_gets_nothing():
     unsure = np.full(4, 1e6)
-    split = allocate_by_error([unsure, unsure], 0.1, weights=np.array([1.0, 0.0]))
+    split = split_of([unsure, unsure], 0.1, weights=np.array([1.0, 0.0]))
     np.testing.assert_allclose(split, [0.1, 0.0])
 
 
 def test_thousands_of_tables_are_split():
     rng = np.random.default_rng(0)
     variances = [10 ** rng.uniform(-2, 6) * rng.dirichlet(np.ones(9)) for _ in range(2000)]
-    split = allocate_by_error(variances, 0.5)
+    split = split_of(variances, 0.5)
     assert split.sum() == pytest.approx(0.5, rel=1e-12)
     slopes = np.array([reference.slope(v, r) for v, r in zip(variances, split, strict=True)])
     assert (slopes <= 1.03 * slopes[split > 0].min()).all()

@@ -77,8 +77,8 @@ def run(learn, records, rho, noise=None, told=None, target=None):
     """What is learnt, and the private table that answered."""
     private = PrivateTable(records, noise or SeededGaussian(5))
     report = (told if told is not None else []).append
-    learnt = learn(private, rho, np.random.default_rng(0), lambda *step: report(step), PublicFacts(target))
-    return learnt, private
+    fitted = learn(private, rho, np.random.default_rng(0), lambda *step: report(step), PublicFacts(target))
+    return fitted, private
 
 
 @cache
@@ -122,8 +122,8 @@ def test_the_published_shares_are_a_tenth_a_tenth_and_the_rest():
 
 @pytest.mark.parametrize("records", [independent(), constant(), dependent(d=1)])
 def test_where_nothing_depends_the_published_method_counts_the_attributes_once_more(records):
-    learnt, private = run(published.learn, records, HUGE, StubNoise())
-    assert learnt.marginals == ()
+    fitted, private = run(published.learn, records, HUGE, StubNoise())
+    assert fitted.marginals == ()
     again = [spend.what for spend in private.spends if spend.what.startswith("counts")]
     assert again == [f"counts over {name}" for name in records.domain]
 
@@ -135,12 +135,12 @@ def test_where_nothing_depends_the_published_method_counts_the_attributes_once_m
 @each_table
 @each_budget
 def test_what_is_learnt_is_not_negative_and_has_one_total(learn, table, rho):
-    learnt, private = seeded_run(learn, table, rho)
-    assert learnt.merging.original == private.domain
-    assert [table.attributes for table in learnt.one_ways] == [(name,) for name in TABLES[table].domain]
-    for counted in (*learnt.one_ways, *learnt.marginals):
+    fitted, private = seeded_run(learn, table, rho)
+    assert fitted.merging.original == private.domain
+    assert [table.attributes for table in fitted.one_ways] == [(name,) for name in TABLES[table].domain]
+    for counted in (*fitted.one_ways, *fitted.marginals):
         assert (counted.counts >= 0).all()
-        assert counted.total == pytest.approx(learnt.total, rel=1e-9)
+        assert counted.total == pytest.approx(fitted.total, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -150,22 +150,22 @@ def test_what_is_learnt_is_not_negative_and_has_one_total(learn, table, rho):
 @each_budget
 def test_tables_agree_with_the_one_ways(learn, share, table, rho):
     """To a share of the records: the rounds of proportional fitting end before margins agree to the last."""
-    learnt, _ = seeded_run(learn, table, rho)
-    one_way = dict(zip(TABLES[table].domain, learnt.one_ways, strict=True))
-    for counted in learnt.marginals:
+    fitted, _ = seeded_run(learn, table, rho)
+    one_way = dict(zip(TABLES[table].domain, fitted.one_ways, strict=True))
+    for counted in fitted.marginals:
         for name in counted.attributes:
             gap = counted.project((name,)).counts - one_way[name].counts
-            assert np.abs(gap).max() <= share * learnt.total
+            assert np.abs(gap).max() <= share * fitted.total
 
 
 @both
 @each_table
 def test_without_noise_the_true_counts_are_learnt(learn, table):
     records = TABLES[table]
-    learnt, _ = run(learn, records, HUGE, StubNoise())
-    merged = learnt.merging.merge(records)
-    assert learnt.total == pytest.approx(max(len(records), 1))
-    for counted in (*learnt.one_ways, *learnt.marginals):
+    fitted, _ = run(learn, records, HUGE, StubNoise())
+    merged = fitted.merging.merge(records)
+    assert fitted.total == pytest.approx(max(len(records), 1))
+    for counted in (*fitted.one_ways, *fitted.marginals):
         true = reference.count(merged, counted.attributes).counts
         assert np.abs(counted.counts - true).sum() <= (0.001 * len(records) if len(records) else 1 + 1e-9)
 
@@ -173,8 +173,8 @@ def test_without_noise_the_true_counts_are_learnt(learn, table):
 @both
 def test_without_noise_every_dependence_is_learnt(learn):
     records = dependent(d=3)
-    learnt, _ = run(learn, records, HUGE, StubNoise())
-    held = {pair for table in learnt.marginals for pair in combinations(table.attributes, 2)}
+    fitted, _ = run(learn, records, HUGE, StubNoise())
+    held = {pair for table in fitted.marginals for pair in combinations(table.attributes, 2)}
     assert held == set(combinations("abc", 2))
 
 
@@ -224,19 +224,19 @@ def test_the_same_noise_and_the_same_seed_teach_the_same(learn):
 
 def test_the_published_method_measures_what_dense_marg_and_combine_choose():
     records, rho = dependent(), 0.3
-    learnt, _ = run(published.learn, records, rho, StubNoise())
-    merged = learnt.merging.merge(records)
+    fitted, _ = run(published.learn, records, rho, StubNoise())
+    merged = fitted.merging.merge(records)
     dependences = PrivateTable(merged, StubNoise()).indifs(1.0)
     chosen = combine(dense_marg(dependences, merged.domain, 0.8 * rho), merged.domain)
     assert chosen
-    assert [table.attributes for table in learnt.marginals] == list(chosen)
+    assert [table.attributes for table in fitted.marginals] == list(chosen)
 
 
 def test_the_published_method_does_not_look_at_the_order_of_values():
     codes = np.repeat(np.arange(8), [400, 1, 400, 1, 1, 400, 1, 400])[:, np.newaxis]
     records = Records(Domain(("a",), (8,), (8,)), codes)
-    learnt, _ = run(published.learn, records, 0.1, StubNoise())
-    assert learnt.merging.merged == Domain(("a",), (4,), (0,))
+    fitted, _ = run(published.learn, records, 0.1, StubNoise())
+    assert fitted.merging.merged == Domain(("a",), (4,), (0,))
 
 
 # --- the default -------------------------------------------------------------------------------------------
@@ -250,12 +250,12 @@ def test_more_budget_teaches_more(learn):
     def error(rho):
         distances = []
         for seed in range(5):
-            learnt, _ = run(learn, records, rho, SeededGaussian(seed))
-            merged = learnt.merging.merge(records)
-            tables = {t.attributes: t.counts for t in learnt.one_ways}
+            fitted, _ = run(learn, records, rho, SeededGaussian(seed))
+            merged = fitted.merging.merge(records)
+            tables = {t.attributes: t.counts for t in fitted.one_ways}
             for pair in combinations("abc", 2):
-                holder = next((t for t in learnt.marginals if set(pair) <= set(t.attributes)), None)
-                product = np.outer(*(tables[(name,)] for name in pair)) / learnt.total
+                holder = next((t for t in fitted.marginals if set(pair) <= set(t.attributes)), None)
+                product = np.outer(*(tables[(name,)] for name in pair)) / fitted.total
                 counts = product if holder is None else holder.project(pair).counts
                 distances.append(np.abs(counts - reference.count(merged, pair).counts).sum())
         return np.mean(distances)
@@ -362,8 +362,8 @@ def test_what_is_certain_is_not_looked_at_again():
 def test_of_very_many_pairs_those_that_pay_most_are_measured(monkeypatch):
     """With a cap of three of fifteen: the pair that is one attribute twice is among them; all is spent."""
     monkeypatch.setattr(default, "MOST_PAIRS", 3)
-    learnt, private = run(default.learn, dependent(), 0.1)
-    pairs = [table.attributes for table in learnt.marginals if len(table.attributes) == 2]
+    fitted, private = run(default.learn, dependent(), 0.1)
+    pairs = [table.attributes for table in fitted.marginals if len(table.attributes) == 2]
     assert len(pairs) <= 3
     assert ("a", "b") in pairs
     assert fsum(spend.rho for spend in private.spends) == pytest.approx(0.1, rel=1e-12)

@@ -76,7 +76,8 @@ def plant(bug: Bug, tree: Path) -> None:
 
 def run(tree: Path, tests: Iterable[str]) -> tuple[int, str]:
     """Return the exit code of pytest in a tree, and the first test that failed."""
-    command = [sys.executable, "-m", "pytest", "-qxp", "no:cacheprovider", *tests]
+    thorough = "--hypothesis-profile=thorough"
+    command = [sys.executable, "-m", "pytest", "-qxp", "no:cacheprovider", thorough, *tests]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(map(str, (tree, tree / "tests"))),
         "OPENBLAS_NUM_THREADS": "1",

@@ -128,7 +128,8 @@ def random_run(rng: np.random.Generator) -> Ledger:
     )
 
 
-def test_ten_thousand_random_runs_agree_with_dp_accounting() -> None:
+@pytest.mark.no_cover  # it would double the time, and other tests run the same lines
+def test_random_runs_agree_with_dp_accounting() -> None:
     """The ledger's epsilon, at the promised delta and at one far from it, never below and 1e-3 above at most.
 
     dp-accounting gets the looks as one Gaussian of the same mu, the sum taken here from sensitivities and
@@ -136,7 +137,7 @@ def test_ten_thousand_random_runs_agree_with_dp_accounting() -> None:
     run: `test_one_gaussian_stands_for_the_composition_of_many` does that for a few.
     """
     rng = np.random.default_rng(4)
-    for _ in range(10_000):
+    for _ in range(2_000):
         ledger = random_run(rng)
         mu = sqrt(fsum((spend.sensitivity / spend.sigma) ** 2 for spend in ledger.spends))
         delta = ledger.promised_delta * rng.choice([1.0, 30.0])
@@ -279,5 +280,7 @@ def test_a_delta_that_cannot_be_is_refused(delta: float) -> None:
 def test_other_mistakes_are_refused() -> None:
     with pytest.raises(InputError, match=r"rho must be a finite number of at least 0; got -0\.1"):
         delta_for(-0.1, 1.0, "gaussian")
-    with pytest.raises(InputError, match="accounting must be one of gaussian, zcdp, classical; got 'renyi'"):
+    with pytest.raises(
+        InputError, match="accounting must be one of gaussian, zcdp, classical, pure; got 'renyi'"
+    ):
         rho_for(1.0, 1e-9, "renyi")  # type: ignore[arg-type]

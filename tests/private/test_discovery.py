@@ -14,7 +14,7 @@ from scipy.stats import binomtest, norm
 from strategies import OfNoType
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, VALUES, open_schema, reserved_delta
+from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, VALUES, discover, reserved_delta
 from privsyn.private import discovery
 from privsyn.private.discovery import (
     VOTE,
@@ -25,10 +25,11 @@ from privsyn.private.discovery import (
     summary,
     threshold,
 )
+from privsyn.private.laws import GAUSSIAN
 from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.table.discovery.bounds import BoundsGrid, extent
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io.stream import open_table
+from privsyn.table.io.open_table import open_table
 
 TINY = 1e-9  # chance that a right program fails a randomised test
 
@@ -36,7 +37,7 @@ TINY = 1e-9  # chance that a right program fails a randomised test
 class Recorder:
     """Noise of nothing, which keeps the exact answers it is added to."""
 
-    name, private, accounting = "none", False, "gaussian"
+    name, private, law = "none", False, GAUSSIAN
 
     def draw(self, sigma, size):
         return np.zeros(size, np.int64)
@@ -67,12 +68,12 @@ def test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity():
     assert worst > 0.999 * VOTE  # attained: no budget is wasted
 
 
-def test_a_row_more_moves_the_cells_of_a_ruler_by_the_sensitivity():
-    ruler = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
+def test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity():
+    grid = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
     worst = 0
     for numbers in product((np.nan, 0.0, 1.0, -7.0, 1e300), repeat=2):
         for added in (np.nan, 0.0, 5.0, -1e300, np.inf):
-            change = ruler.count(np.array([*numbers, added])) - ruler.count(np.array(numbers))
+            change = grid.count(np.array([*numbers, added])) - grid.count(np.array(numbers))
             worst = max(worst, int(np.abs(change).sum()))
     assert worst == 1
 
@@ -83,9 +84,9 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
     table = pd.DataFrame({f"c{j}": ["a"] * 50 for j in range(columns)})
     for j in range(3):
         table[f"n{j}"] = 1900 + j
-    unknown = OpenSchema.of(None, table)
-    opening = open_schema(
-        unknown,
+    open_schema = OpenSchema.of(None, table)
+    discovered = discover(
+        open_schema,
         open_table(table),
         rho=10.0,
         delta=1e-10,
@@ -93,18 +94,18 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
         rows_per_unit=rows,
         report=lambda *_: None,
     )
-    rhos = [spend.rho for spend in opening.spends]
+    rhos = [spend.rho for spend in discovered.spends]
     assert rhos == pytest.approx([2 * VALUES, 8 * VALUES, 10 * BOUNDS, 10 * CLOSER_BOUNDS])
-    assert opening.share == pytest.approx(sum(rhos) / 10)
-    assert sum(spend.delta for spend in opening.spends) == pytest.approx(1e-10)
-    assert [spend.sensitivity for spend in opening.spends] == [rows * VOTE] * 2 + [rows * sqrt(3)] * 2
-    assert all("c0" in spend.what for spend in opening.spends[:2])
-    assert len({spend.what for spend in opening.spends}) == 4
+    assert discovered.share == pytest.approx(sum(rhos) / 10)
+    assert sum(spend.delta for spend in discovered.spends) == pytest.approx(1e-10)
+    assert [spend.sensitivity for spend in discovered.spends] == [rows * VOTE] * 2 + [rows * sqrt(3)] * 2
+    assert all("c0" in spend.what for spend in discovered.spends[:2])
+    assert len({spend.what for spend in discovered.spends}) == 4
 
 
 def test_a_second_look_that_nothing_wants_is_not_paid_for():
     table = pd.DataFrame({"n": np.arange(1000) % 60})
-    opening = open_schema(
+    discovered = discover(
         OpenSchema.of(None, table),
         open_table(table),
         rho=10.0,
@@ -113,7 +114,7 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
         rows_per_unit=1,
         report=lambda *_: None,
     )
-    assert (len(opening.spends), opening.share) == (1, BOUNDS)
+    assert (len(discovered.spends), discovered.share) == (1, BOUNDS)
 
 
 def test_nothing_to_find_costs_nothing():
@@ -211,22 +212,22 @@ def test_the_votes_of_parts_add_up_to_those_of_the_table():
 
 
 def test_a_few_extreme_numbers_do_not_move_the_bounds():
-    ruler = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
+    grid = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
     ages = np.random.default_rng(0).integers(20, 61, 5000).astype(float)
     for extreme in ([], [1e15], [-1e15, 1e300]):
-        counts = ruler.count(np.array([*ages, *extreme]))
+        counts = grid.count(np.array([*ages, *extreme]))
         found, _ = count_cells({"age": counts}, rho=0.005, noise=SeededGaussian(1))
         noisy, sigma = found["age"]
-        first, last = extent(noisy, ruler.blocks, sigma)
-        assert (ruler.lows[first], ruler.highs[last]) == (16, 63)
+        first, last = extent(noisy, grid.blocks, sigma)
+        assert (grid.lows[first], grid.highs[last]) == (16, 63)
 
 
 def bounds_found(numbers):
     """Bounds that are found where there is no noise, but sigma is what it is at epsilon 1."""
     table = pd.DataFrame({"x": numbers})
-    unknown = OpenSchema.of(None, table)
-    opening = open_schema(
-        unknown,
+    open_schema = OpenSchema.of(None, table)
+    discovered = discover(
+        open_schema,
         open_table(table),
         rho=0.0158,
         delta=0.0,
@@ -234,7 +235,7 @@ def bounds_found(numbers):
         rows_per_unit=1,
         report=lambda *_: None,
     )
-    return opening.schema.columns["x"].low, opening.schema.columns["x"].high
+    return discovered.schema.columns["x"].low, discovered.schema.columns["x"].high
 
 
 def test_numbers_far_from_zero_get_close_bounds():
@@ -250,11 +251,11 @@ def test_a_tail_that_few_cells_hold_is_not_cut_off_by_a_second_look():
 
 
 def test_bounds_of_a_narrow_dtype_are_always_some():
-    """Noise alone may stand out in any cell of a ruler; none lies beyond the dtype."""
-    ruler = OpenSchema.of(None, pd.DataFrame({"x": np.zeros(1, "uint8")})).rulers["x"]
-    assert (ruler.lows[0], ruler.highs[-1]) == (0, 255)
-    ruler = OpenSchema.of(None, pd.DataFrame({"x": np.zeros(1, "int8")})).rulers["x"]
-    assert (ruler.lows[0], ruler.highs[-1]) == (-128, 127)
+    """Noise alone may stand out in any cell of a grid; none lies beyond the dtype."""
+    grid = OpenSchema.of(None, pd.DataFrame({"x": np.zeros(1, "uint8")})).grids["x"]
+    assert (grid.lows[0], grid.highs[-1]) == (0, 255)
+    grid = OpenSchema.of(None, pd.DataFrame({"x": np.zeros(1, "int8")})).grids["x"]
+    assert (grid.lows[0], grid.highs[-1]) == (-128, 127)
 
 
 def test_where_nothing_stands_out_there_are_no_bounds():
@@ -267,7 +268,7 @@ def test_a_block_that_goes_on_from_another_counts_with_less():
     assert extent(np.array([30, 30, 0, 0, 900, 0, 0, 0]), blocks, 10.0) == (4, 4)
 
 
-RULERS = {
+GRIDS = {
     "whole": BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64")),
     "cents": BoundsGrid.numbers(decimals=2, dtype=np.dtype("float64")),
     "real": BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64")),
@@ -281,14 +282,14 @@ RULERS = {
 }
 
 
-@pytest.mark.parametrize("ruler", RULERS.values(), ids=RULERS)
-def test_every_number_within_a_ruler_lies_in_its_cell(ruler):
-    assert (np.diff(ruler.lows) > 0).all()
-    assert (np.diff(ruler.blocks) >= 0).all()
-    for ends in (ruler.lows, ruler.highs):
-        cells = ruler.find(ends)
-        assert ((ruler.lows[cells] <= ends) & (ends <= ruler.highs[cells])).all()
-    assert ruler.find(np.array([-1e300, 1e300])).tolist() == [0, len(ruler.lows) - 1]
+@pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
+def test_every_number_within_a_grid_lies_in_its_cell(grid):
+    assert (np.diff(grid.lows) > 0).all()
+    assert (np.diff(grid.blocks) >= 0).all()
+    for ends in (grid.lows, grid.highs):
+        cells = grid.find(ends)
+        assert ((grid.lows[cells] <= ends) & (ends <= grid.highs[cells])).all()
+    assert grid.find(np.array([-1e300, 1e300])).tolist() == [0, len(grid.lows) - 1]
 
 
 def hard_cells():
@@ -303,8 +304,8 @@ def hard_cells():
 
 
 def test_equal_values_of_different_types_are_told_apart_until_they_are_released():
-    unknown = OpenSchema.of(Schema({"a": Categorical()}, missing="?"), pd.DataFrame({"a": hard_cells()}))
-    held = unknown.hold(pd.DataFrame({"a": hard_cells()}))
+    open_schema = OpenSchema.of(Schema({"a": Categorical()}, missing="?"), pd.DataFrame({"a": hard_cells()}))
+    held = open_schema.distinct_values(pd.DataFrame({"a": hard_cells()}))
     assert all(type(value).__name__ == kind for (_, kind), (values, _) in held.items() for value in values)
     assert count_votes(held, {}) == {
         ("a", "int"): {1: 3 * VOTE},
@@ -313,19 +314,21 @@ def test_equal_values_of_different_types_are_told_apart_until_they_are_released(
         ("a", "str"): {"x" * 10**6: VOTE},
     }
     assert count_votes(held, {("a", "int"): {1}})["a", "bool"] == {True: 4 * VOTE}
-    listed = unknown.fill({"a": (True, 1, 1.0)}, {}).columns["a"].values
+    listed = open_schema.fill({"a": (True, 1, 1.0)}, {}).columns["a"].values
     assert [(type(value), value) for value in listed] == [(bool, True), (str, "other")]
 
 
 def test_a_category_that_nobody_foresaw_is_no_value():
     cells = pd.Series(["a"] * 3 + [OfNoType()], dtype=object).astype("category")
-    unknown = OpenSchema.of(Schema({"a": Categorical()}), pd.DataFrame({"a": cells}))
-    assert count_votes(unknown.hold(pd.DataFrame({"a": cells})), {}) == {("a", "str"): {"a": 3 * VOTE}}
+    open_schema = OpenSchema.of(Schema({"a": Categorical()}), pd.DataFrame({"a": cells}))
+    assert count_votes(open_schema.distinct_values(pd.DataFrame({"a": cells})), {}) == {
+        ("a", "str"): {"a": 3 * VOTE}
+    }
 
 
 def test_a_value_that_is_found_may_have_the_name_for_all_others():
-    unknown = OpenSchema.of(Schema({"a": Categorical(other="z")}), pd.DataFrame({"a": ["z", "y"]}))
-    assert unknown.fill({"a": ("z", "y")}, {}).columns["a"].values == ("z", "y")
+    open_schema = OpenSchema.of(Schema({"a": Categorical(other="z")}), pd.DataFrame({"a": ["z", "y"]}))
+    assert open_schema.fill({"a": ("z", "y")}, {}).columns["a"].values == ("z", "y")
 
 
 @pytest.mark.parametrize(
@@ -339,8 +342,8 @@ def test_a_value_that_is_found_may_have_the_name_for_all_others():
     ],
 )
 def test_where_no_value_is_found_there_is_still_one(cells, values):
-    unknown = OpenSchema.of(Schema({"a": Categorical()}), pd.DataFrame({"a": cells}))
-    assert unknown.fill({}, {}).columns["a"].values == values
+    open_schema = OpenSchema.of(Schema({"a": Categorical()}), pd.DataFrame({"a": cells}))
+    assert open_schema.fill({}, {}).columns["a"].values == values
 
 
 def test_a_name_for_others_that_the_dtype_cannot_hold_is_refused_before_anything_is_spent():
@@ -352,8 +355,8 @@ def test_a_name_for_others_that_the_dtype_cannot_hold_is_refused_before_anything
 
 def test_ordered_categories_stay_in_an_order():
     cells = pd.Series(pd.Categorical(["c", "a", "b"], ordered=True))
-    unknown = OpenSchema.of(Schema({"a": Categorical(other="z")}), pd.DataFrame({"a": cells}))
-    assert unknown.fill({"a": ("c", "a")}, {}).columns["a"].values == ("a", "c", "z")
+    open_schema = OpenSchema.of(Schema({"a": Categorical(other="z")}), pd.DataFrame({"a": cells}))
+    assert open_schema.fill({"a": ("c", "a")}, {}).columns["a"].values == ("a", "c", "z")
 
 
 @pytest.mark.parametrize(
@@ -366,11 +369,11 @@ def test_ordered_categories_stay_in_an_order():
     ],
 )
 def test_bounds_fit_the_dtype(column, dtype, extent_of, bounds):
-    unknown = OpenSchema.of(Schema({"a": column}), pd.DataFrame({"a": pd.Series([1], dtype=dtype)}))
+    open_schema = OpenSchema.of(Schema({"a": column}), pd.DataFrame({"a": pd.Series([1], dtype=dtype)}))
     cells = {}
     if extent_of:
-        cells = {"a": (unknown.rulers["a"].count(np.repeat(extent_of, 1000)), 1.0)}
-    found = unknown.fill({}, unknown.bounds_of(cells, {}, {})).columns["a"]
+        cells = {"a": (open_schema.grids["a"].count(np.repeat(extent_of, 1000)), 1.0)}
+    found = open_schema.fill({}, open_schema.bounds_of(cells, {}, {})).columns["a"]
     assert (found.low, found.high) == bounds
     assert type(found.low) is type(bounds[0])
 
@@ -399,9 +402,12 @@ def test_what_is_not_found_becomes_other_and_what_is_missing_stays_so():
 
 def test_errors_while_counting_quote_no_cell(monkeypatch):
     table = pd.DataFrame({"a": ["secret"], "b": [1.0]})
-    unknown = OpenSchema.of(None, table)
-    rulers = unknown.rulers
-    asks = (("distinct_cells", unknown.hold), ("choose_encoder", lambda table: unknown.count(table, rulers)))
+    open_schema = OpenSchema.of(None, table)
+    grids = open_schema.grids
+    asks = (
+        ("distinct_cells", open_schema.distinct_values),
+        ("choose_encoder", lambda table: open_schema.count(table, grids)),
+    )
     for name, ask in asks:
         with monkeypatch.context() as patch:
             patch.setattr(f"privsyn.table.discovery.open_schema.{name}", lambda *_: 1 / 0)

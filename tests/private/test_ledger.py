@@ -16,7 +16,8 @@ from scipy.stats import norm
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
-from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger
+from privsyn.private.ledger import NOT_PRIVATE, Ledger
+from privsyn.private.ledger_text import CURVE, LINES
 from privsyn.private.spend import ONE_WAYS, Spend
 
 PROMISE = (1.0, 1e-9)

@@ -68,7 +68,7 @@ def test_our_noise_is_distributed_like_that_of_opendp() -> None:
 def test_a_seed_decides_the_kind_of_noise() -> None:
     chosen: list[Noise] = [noise_source(None), noise_source(7)]
     assert [noise.private for noise in chosen] == [True, False]
-    assert {noise.accounting for noise in chosen} == {"gaussian"}
+    assert {noise.law.accounting for noise in chosen} == {"gaussian"}
     assert len({noise.name for noise in chosen}) == 2
 
 

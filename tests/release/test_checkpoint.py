@@ -146,7 +146,7 @@ def test_what_belongs_to_another_run_is_refused_and_left_alone(model, tmp_path, 
         assert text.startswith(f"{unfinished.folder_of(path)}: belongs to another ")
         return text.removeprefix(f"{unfinished.folder_of(path)}: belongs to another ").split(":")[0]
 
-    other = replace(model, learnt=replace(model.learnt, total=model.learnt.total * (1 + 1e-9)))
+    other = replace(model, fitted=replace(model.fitted, total=model.fitted.total * (1 + 1e-9)))
     assert refused(other) == "model"
     assert refused(model, n=N - 1) == "number of rows"
     assert refused(model, n=None) == "number of rows"

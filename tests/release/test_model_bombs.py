@@ -42,7 +42,7 @@ def parts():
 
 
 def _parts_of(release):
-    return packing.Parts(release.codec, release.learnt, release.ledger, release.method, release.form)
+    return packing.Parts(release.codec, release.fitted, release.ledger, release.method, release.form)
 
 
 def zeros(count, dtype="<f8"):

@@ -139,7 +139,7 @@ def test_a_few_rows_are_drawn_from_a_table_that_is_large_enough(method, releases
 
     The variance of 200 draws is off by half with a probability of some 1e-8."""
     release = releases[method]
-    assert 100 < release.learnt.total < ENOUGH
+    assert 100 < release.fitted.total < ENOUGH
     share = release.sample(5000, seed=0)["land"].eq("CH").mean()
     counts = [release.sample(6, seed=seed)["land"].eq("CH").sum() for seed in range(200)]
     assert 0.5 < np.var(counts) / (6 * share * (1 - share)) < 1.5
@@ -403,9 +403,9 @@ def test_what_may_hold_data_is_not_shown():
 @both
 def test_what_could_not_be_loaded_is_not_written(method, releases, tmp_path):
     release = releases[method]
-    first = release.learnt.one_ways[0]
+    first = release.fitted.one_ways[0]
     halved = replace(first, counts=first.counts / 2)
-    learnt = replace(release.learnt, one_ways=(halved, *release.learnt.one_ways[1:]))
+    fitted = replace(release.fitted, one_ways=(halved, *release.fitted.one_ways[1:]))
     with pytest.raises(ValueError, match=r"another total"):
-        replace(release, learnt=learnt).save(tmp_path / "m.privsyn")
+        replace(release, fitted=fitted).save(tmp_path / "m.privsyn")
     assert not list(tmp_path.iterdir())

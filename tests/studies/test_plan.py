@@ -1,13 +1,16 @@
 """A plan says what a run would bring, and no row of the table has a say in it."""
 
+from importlib import resources
+
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from command import SCHEMA, fill, run
+from command import SCHEMA, run
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, plan, read_schema
-from privsyn.methods.discovery import BOUNDS, VALUES
+from privsyn.methods.discovery import BOUNDS, LATTICES, VALUES
+from privsyn.table.encoding.codec import Codec
 
 LETTERS = list("abcdefgh")
 
@@ -22,13 +25,6 @@ def table(rows=4000, seed=0):
 
 
 OPEN = Schema({name: Categorical(LETTERS, nullable=False) for name in "uvwxyz"})
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    fill(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 # It reads no row
@@ -108,7 +104,9 @@ def test_what_is_to_be_found_costs_its_share():
     schema = Schema({"a": Categorical(), "b": Numerical()})
     found = plan(schema=schema, epsilon=1.0, rows=1000)
     assert found.to_find == ("a", "b")
-    assert found.expectations[0].parts["values and bounds"] == pytest.approx(VALUES + BOUNDS)
+    assert found.expectations[0].parts["values, bounds and grids"] == pytest.approx(
+        VALUES + BOUNDS + LATTICES
+    )
     assert "to be found: a, b" in str(found)
 
 
@@ -182,3 +180,88 @@ def test_the_command_refuses_a_schema_twice_and_what_is_not_there(folder, capsys
     assert "no such file" in gone.err
     (folder / "bad.parquet").write_text(SCHEMA)
     assert "damaged" in run(capsys, "plan", "bad.parquet", "--epsilon", 1).err
+
+
+def test_the_rows_of_a_plan_are_given_or_supposed():
+    assert "if the table has this many rows" in str(plan(schema=OPEN, epsilon=1.0))
+    assert "as given" not in str(plan(schema=OPEN, epsilon=1.0))
+    assert "rows of the table, as given" in str(plan(schema=OPEN, epsilon=1.0, rows=700))
+
+
+def test_a_plan_says_what_its_target_changes():
+    aimed = plan(schema=OPEN, epsilon=1.0, rows=700, target="u")
+    assert "target u: errors in tables with it weigh 4 times" in str(aimed)
+    assert "target" not in str(plan(schema=OPEN, epsilon=1.0, rows=700))
+
+
+def test_a_plan_says_how_bounds_widen_the_cells():
+    """The widest cell of the codec is the one that the plan names."""
+
+    def said(high):
+        schema = Schema({"pay": Numerical(0, high), "age": Numerical(0, 99, integer=True)})
+        codec = Codec.for_table(schema, pd.DataFrame({"pay": [0.5], "age": [1]}), fine=True)
+        widest = codec.axes["pay"].widths.max() * high / codec.axes["pay"].widths.sum()
+        assert widest == pytest.approx(high / 256, rel=0.01)
+        return str(plan(schema=schema, epsilon=1.0))
+
+    assert "which grow with the bounds: up to 1,000 for pay\n" in said(256_000)
+    assert "which grow with the bounds: up to 10,000 for pay\n" in said(2_560_000)
+    assert "grow with the bounds" not in str(plan(schema=OPEN, epsilon=1.0))
+
+
+def test_plan_report_and_evaluate_define_their_errors_alike():
+    same = "the share of rows that would have to change"
+    pages = resources.files("privsyn.evaluation.report").joinpath("templates")
+    assert same in str(plan(schema=OPEN, epsilon=1.0))
+    for page in ("report.html", "release.html"):
+        text = pages.joinpath(page).read_text(encoding="utf-8")
+        assert same in text
+        assert "have to move" not in text
+
+
+# Pure epsilon
+
+
+PURE_IS_AS_GOOD = (
+    "pure epsilon (delta 0) is expected to be at least as accurate as delta 1e-09 at this epsilon"
+)
+
+
+def letters(columns):
+    return Schema({name: Categorical(LETTERS, nullable=False) for name in "uvwxyz"[:columns]})
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_a_plan_says_that_few_columns_lose_nothing_without_a_delta_and_runs_agree(columns):
+    """The runs are seeded: nothing is left to chance."""
+    schema = letters(columns)
+    assert PURE_IS_AS_GOOD in str(plan(schema, 1.0)).splitlines()
+    assert PURE_IS_AS_GOOD in str(plan(schema, 1.0, 0)).splitlines()
+    frame = table()[list("uvwxyz"[:columns])]
+    errors = {}
+    for delta in (0, 1e-9):
+        models = [PrivSyn(1.0, delta, schema, seed=seed).fit(frame) for seed in (1, 2)]
+        errors[delta] = np.mean([model.accuracy_.tables["expected_error"].mean() for model in models])
+    assert errors[0] < errors[1e-9]
+
+
+def test_a_plan_for_many_columns_says_what_a_delta_would_gain():
+    schema = Schema({f"c{i}": Categorical(LETTERS, nullable=False) for i in range(12)})
+    gaussian, pure = plan(schema, 1.0, rows=10_000), plan(schema, 1.0, 0, rows=10_000)
+    assert "pure epsilon" not in str(gaussian)
+    assert f"with delta 1e-09 the expected error is lower: {gaussian.expectations[0].error:.2%}" in str(pure)
+    assert pure.rho == 1.0
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_errors_without_a_delta_come_about_within_a_factor_of_three(epsilon):
+    frame = table()
+    planned = plan(OPEN, epsilon, 0, rows=len(frame)).expectations[0]
+    tables = PrivSyn(epsilon, 0, OPEN, seed=1).fit(frame).accuracy_.tables
+    measured = tables[tables["order"] == 2]["expected_error"].mean()
+    assert measured / 3 < planned.pair_error < 3 * measured
+
+
+def test_a_plan_without_a_delta_refuses_values_to_be_found():
+    with pytest.raises(InputError, match="delta 0 cannot find the values of 'u'"):
+        plan(table()[["u"]], 1.0, 0)

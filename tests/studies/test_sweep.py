@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from command import fill, run
+from command import run
 from hypothesis import given
 from strategies import tables
 
@@ -24,13 +24,6 @@ def table(rows=400):
 
 def swept(out=None, epsilons=(1.0, 10.0), **settings):
     return sweep(table(), epsilons, seeds=2, schema=SCHEMA, models=False, out=out, **settings)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    fill(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_each_run_has_a_row_with_its_settings_costs_and_scores(folder):

@@ -19,7 +19,7 @@ from privsyn.methods.methods import METHODS
 from privsyn.synthesis import batches as blocks
 from privsyn.synthesis.batches import block_ends, in_blocks
 from privsyn.synthesis.synthesise import synthesise
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.io.write import write_blocks
 
 DOMAIN = Domain(("a", "b", "c"), (4, 3, 50))

@@ -144,7 +144,7 @@ def show_nothing_found(asked: Schema | None, released: Schema) -> None:
 
 
 def show_privacy(ledger: Ledger) -> None:
-    """Print the privacy guarantee, or that there is none, and unusual facts that were taken as public."""
+    """Print the privacy guarantee, or that there is none."""
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
@@ -156,6 +156,10 @@ def show_privacy(ledger: Ledger) -> None:
         )
     if (found := summary(ledger)) is not None:
         say(found)
+
+
+def show_public_inputs(ledger: Ledger) -> None:
+    """Print unusual facts that the run took as public. `synth` says so once; a model's ledger lists them."""
     for fact in ledger.public_inputs:
         if fact not in PUBLIC:
             say(f"taken as public: {fact}")

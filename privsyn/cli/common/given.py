@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Numerical
 from privsyn.table.schema.schema import Schema
 
@@ -47,10 +47,8 @@ def _value(name: str, column: Coded, said: str) -> Any:
         if listed is not None or not any(isinstance(value, int | float) for value in values):
             return said if listed is None else listed
     if isinstance(column, Numerical | Categorical):
-        try:
+        with replace_errors(f"--given {name}: {safe_repr(said)} is not a number", ValueError):
             return int(said) if said.lstrip("+-").isdigit() else float(said)
-        except ValueError:
-            raise InputError(f"--given {name}: {safe_repr(said)} is not a number") from None
     return said
 
 

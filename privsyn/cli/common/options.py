@@ -16,7 +16,9 @@ Data = Annotated[
 
 Epsilon = Annotated[float, typer.Option(help="The privacy budget: smaller is more private.")]
 
-Delta = Annotated[float, typer.Option(help="The delta of (epsilon, delta)-differential privacy.")]
+Delta = Annotated[
+    float, typer.Option(help="The delta of (epsilon, delta)-differential privacy; 0 for pure epsilon.")
+]
 
 Target = Annotated[str | None, typer.Option(metavar="COL", help="A column that models predict.")]
 

@@ -13,9 +13,9 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.frame_type import PANDAS, FrameType
-from privsyn.table.io.read import ending_of, read_columns
-from privsyn.table.io.stream import open_table
+from privsyn.table.io.open_table import open_table
+from privsyn.table.io.output_type import PANDAS, OutputType
+from privsyn.table.io.read_table import ending_of, read_columns
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.schema import Schema
 
@@ -45,7 +45,7 @@ def rehearse(
     _write(codec, form, out, rows)
 
 
-def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, FrameType]:
+def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, OutputType]:
     """Return a table with the names and dtypes of the columns, without the unit column, and its type."""
     if ending_of(data) == ".parquet":
         table = open_table(data)
@@ -55,7 +55,7 @@ def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.Da
     return head.drop(columns=[] if unit is None else unit, errors="ignore"), form
 
 
-def _write(codec: Codec, form: FrameType, out: Path, rows: int | None) -> None:
+def _write(codec: Codec, form: OutputType, out: Path, rows: int | None) -> None:
     """Write a few rows in the format of `out` to a temporary file."""
     specimen = codec.specimen(np.random.default_rng(0))
     if rows is not None:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from privsyn.evaluation.axis import Axis
 from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.correlations import METHODS
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.report.levels import Levels, coarsen, recode
@@ -77,6 +78,7 @@ def render(
             cells=_cells(scores, mapped),
             largest=_largest(scores, mapped),
             data=_data(comparison, scores, mapped),
+            methods=METHODS,
             ledger=ledger,
             origins=origins,
             version=version("privsyn"),
@@ -110,9 +112,20 @@ def _columns(comparison: Comparison, scores: Scores) -> list[dict[str, Any]]:
             plot["rows"] = _rows(view.labels[axis], *both)
         else:
             plot["rows"] = _rows(levels[axis].labels, *(_in_levels(levels[axis], share) for share in both))
+        plot["quantile_rows"] = _quantiles(comparison, scores, axis)
         facts = scores.column_errors[name]
         result.append({"name": name, "kind": view.kinds[axis], **plot, **facts})
     return result
+
+
+def _quantiles(comparison: Comparison, scores: Scores, axis: int) -> list[tuple[str, ...]]:
+    """Return each quantile of an ordered column: its name, and its real and synthetic value as text."""
+    words = comparison.view.ranges[axis] or number_range
+    found = scores.quantiles.get(scores.columns[axis], {})
+    return [
+        (f"{float(share):.0%}", *("" if isnan(value) else words(value, value) for value in values))
+        for share, values in found.items()
+    ]
 
 
 def _histogram(comparison: Comparison, axis: int, real: Floats, synthetic: Floats) -> dict[str, Any]:

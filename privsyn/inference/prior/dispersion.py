@@ -79,9 +79,9 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float | Fl
     variances = (
         np.multiply.outer(DISPERSIONS, expected.ravel()) + np.broadcast_to(variance, expected.shape).ravel()
     )
-    told = variances[-1] > 0  # structural zeros carry no information
-    variances = variances[:, told]
-    energy = residual.ravel()[told] ** 2 / variances
+    informative = variances[-1] > 0  # structural zeros carry no information
+    variances = variances[:, informative]
+    energy = residual.ravel()[informative] ** 2 / variances
     return np.asarray(-0.5 * (freedom * np.log(variances) + energy).sum(axis=1))
 
 

@@ -89,7 +89,7 @@ class Smoother:
         """Return the posterior mean if cells depart independently; groups are shared out as expected."""
         groups = groups_of(measured)
         mean = join(expected, groups)
-        sides = tuple(coarsen(side, (group,)).marginal for side, group in zip(margins, groups, strict=True))
+        sides = tuple(coarsen(side, (group,)) for side, group in zip(margins, groups, strict=True))
         counts = denoise(measured, mean, dispersion, sides).counts
         ratio = np.divide(counts, mean, out=np.ones_like(mean), where=mean > 0)
         return fit_margins(Marginal(_over(margins), expected * ratio[np.ix_(*groups)]), margins)
@@ -156,9 +156,9 @@ def fitted_smoother(
     best, most = Smoother(one_ways), -np.inf
     for smoothness in SMOOTHNESSES if seen else ():
         smoother = Smoother(one_ways, smoothness)
-        told = sum(float(smoother.likelihood(m, e).max()) for m, e in seen)
-        if told > most:
-            best, most = smoother, told
+        likelihood = sum(float(smoother.likelihood(m, e).max()) for m, e in seen)
+        if likelihood > most:
+            best, most = smoother, likelihood
     return best
 
 

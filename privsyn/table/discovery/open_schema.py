@@ -13,13 +13,14 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
 from privsyn.table.discovery.bounds import BoundsGrid, cluster, extent
+from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.values import by_type, distinct_cells
 from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals, largest_decimal
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.identifiers import with_identifiers
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.derived import add_declared
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
@@ -41,7 +42,7 @@ class OpenSchema:
     """A schema that leaves out lists of values or bounds, for a table of given dtypes.
 
     It is made from public facts alone. Misfits are refused when it is made, before any budget is spent. Only
-    `hold` and `count` read rows.
+    `distinct_values` and `count` read rows.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ class OpenSchema:
         Examples
         --------
         >>> table = pd.DataFrame({"age": [17, 44], "sex": ["M", "F"], "adult": [False, True]})
-        >>> unknown = OpenSchema.of(None, table)
-        >>> unknown.values, unknown.bounds, unknown.schema.columns["adult"].values
+        >>> open_schema = OpenSchema.of(None, table)
+        >>> open_schema.values, open_schema.bounds, open_schema.schema.columns["adult"].values
         (('sex',), ('age',), (False, True))
         """
         check_names(table.columns)
@@ -71,9 +72,9 @@ class OpenSchema:
             name: _known_by_dtype(column, dtypes[name]) if name in dtypes else column
             for name, column in schema.columns.items()
         }
-        unknown = cls(replace(schema, columns=columns), dtypes)
-        Codec.for_table(unknown.fill({}, {}), table)  # raises if something does not fit
-        return unknown
+        open_schema = cls(replace(schema, columns=columns), dtypes)
+        Codec.for_table(open_schema.fill({}, {}), table)  # raises if something does not fit
+        return open_schema
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -95,19 +96,19 @@ class OpenSchema:
         columns = self.schema.columns.items()
         return [name for name, c in columns if not c.is_public and name not in self.schema.computed]
 
-    def hold(self, table: pd.DataFrame) -> dict[tuple[str, str], tuple[Sequence[Any], Integers]]:
+    def distinct_values(self, table: pd.DataFrame) -> dict[tuple[str, str], tuple[Sequence[Any], Integers]]:
         """Return the distinct values, by column and type, and the place of each row's value. Private.
 
         The value of a row depends on its own cell alone. The place is -1 if a cell is missing, or is not a
         string, number or boolean.
         """
-        held = {}
-        for name in self.values:
-            for kind, column in self._hold(table[name]).items():
-                held[name, kind] = column
-        return held
+        return {
+            (name, kind): column
+            for name in self.values
+            for kind, column in self._distinct_values(table[name]).items()
+        }
 
-    def _hold(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Integers]]:
+    def _distinct_values(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Integers]]:
         with replace_errors("the values could not be counted: please report this, unless memory ran out"):
             return by_type(*distinct_cells(cells, self._marks(str(cells.name))))
 
@@ -116,36 +117,45 @@ class OpenSchema:
         return {*self.schema.missing, *cast(Categorical, self.schema.columns[name]).missing}
 
     @property
-    def rulers(self) -> dict[str, BoundsGrid]:
+    def grids(self) -> dict[str, BoundsGrid]:
         """The first grid of each column of `bounds`."""
-        return {name: _ruler(*self._measured(name)) for name in self.bounds}
+        return {name: _grid(*self._measured(name)) for name in self.bounds}
 
     def closer(self, cells: Released) -> dict[str, BoundsGrid]:
         """Return the second grids, from the released counts of the first, for columns that need them."""
-        closer, rulers = {}, self.rulers
-        for name, (first, last) in _extents(rulers, cells).items():
-            low, high = rulers[name].span(first, last)
+        closer, grids = {}, self.grids
+        for name, (first, last) in _extents(grids, cells).items():
+            low, high = grids[name].span(first, last)
             if last - first < FAR and low * high > 0:
-                closer[name] = rulers[name].between(first, last, step=_step(*self._measured(name)))
+                closer[name] = grids[name].between(first, last, step=_step(*self._measured(name)))
         return closer
 
     def bounds_of(
         self, cells: Released, closer: Mapping[str, BoundsGrid], seen: Released
     ) -> dict[str, tuple[float, float]]:
         """Return bounds from the released counts of both grids, if any cell of the column is significant."""
-        rulers = self.rulers
-        bounds = {name: rulers[name].span(*found) for name, found in _extents(rulers, cells).items()}
+        grids = self.grids
+        bounds = {name: grids[name].span(*found) for name, found in _extents(grids, cells).items()}
         for name, (noisy, sigma) in seen.items():
             if found := cluster(noisy, sigma):
                 bounds[name] = closer[name].span(*found)
         return bounds
 
-    def count(self, table: pd.DataFrame, rulers: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
+    def lattices(self, filled: Schema) -> LatticeQuestion:
+        """Return the question on lattices about the completed schema, in which dates may have times."""
+        dates = [
+            name
+            for name in self.bounds
+            if isinstance(column := self.schema.columns[name], Datetime) and column.unit is None
+        ]
+        return LatticeQuestion.of(filled, self.dtypes, dates)
+
+    def count(self, table: pd.DataFrame, grids: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
         """Return the count of rows in each cell of each grid. Private.
 
         Each row is in one cell, or in none if it is missing.
         """
-        return {name: self._count(name, ruler, table[name]) for name, ruler in rulers.items()}
+        return {name: self._count(name, grid, table[name]) for name, grid in grids.items()}
 
     def fill(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
@@ -181,19 +191,19 @@ class OpenSchema:
     def _measured(self, name: str) -> tuple[Ordinal, Dtype]:
         return cast(Ordinal, self.schema.columns[name]), self.dtypes[name]
 
-    def _count(self, name: str, ruler: BoundsGrid, cells: pd.Series) -> Ints:
+    def _count(self, name: str, grid: BoundsGrid, cells: pd.Series) -> Ints:
         """Return the count of a column's numbers, days or seconds in each cell. Private."""
         column, dtype = self._measured(name)
         with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
             wide = self.fill({}, {}).coded[name]
             if isinstance(column, Datetime):
                 wide = column.widest
-            return ruler.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
+            return grid.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
 
 
-def _extents(rulers: Mapping[str, BoundsGrid], cells: Released) -> dict[str, tuple[int, int]]:
+def _extents(grids: Mapping[str, BoundsGrid], cells: Released) -> dict[str, tuple[int, int]]:
     """Return the first and the last cell of each column with a significant cell."""
-    found = {name: extent(noisy, rulers[name].blocks, sigma) for name, (noisy, sigma) in cells.items()}
+    found = {name: extent(noisy, grids[name].blocks, sigma) for name, (noisy, sigma) in cells.items()}
     return {name: ends for name, ends in found.items() if ends is not None}
 
 
@@ -216,6 +226,8 @@ def column_of(dtype: Dtype) -> Column:
             return Time()
         case "duration":
             return Duration()
+        case "binary":
+            return Text()
         case _:
             return Categorical()
 
@@ -252,7 +264,7 @@ def _step(column: Ordinal, dtype: Dtype) -> float | None:
     return None if decimals is None else 10.0**-decimals
 
 
-def _ruler(column: Ordinal, dtype: Dtype) -> BoundsGrid:
+def _grid(column: Ordinal, dtype: Dtype) -> BoundsGrid:
     """Return the grid over all numbers that the dtype can hold."""
     if isinstance(column, Datetime):
         return BoundsGrid.dates(column.unit or "D")

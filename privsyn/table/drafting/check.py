@@ -17,7 +17,7 @@ from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.enforcement.feasibility import rows_that_keep
 from privsyn.table.io.csv_text import read_text
 from privsyn.table.io.persons import persons_of
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.columns import Categorical, Coded, Text
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
@@ -47,21 +47,21 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
         for name, column in schema.columns.items()
         if isinstance(column, Text)
     ]
-    unknown = OpenSchema.of(schema, frame)
-    lines += _of_cells(table, unknown, frame)
-    lines += _of_constraints(unknown, frame)
+    open_schema = OpenSchema.of(schema, frame)
+    lines += _of_cells(table, open_schema, frame)
+    lines += _of_constraints(open_schema, frame)
     if unit is not None and (nobodys := int((persons_of(whole, unit) < 0).sum())):
         lines.append(f"column {unit!r}: {nobodys} of {len(whole)} rows have no identifier and are dropped")
     return lines
 
 
-def _of_cells(table: object, unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
+def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
     """Return how many cells do not fit each column that has public values or bounds."""
-    public = {name: column for name, column in unknown.schema.coded.items() if column.is_public}
+    public = {name: column for name, column in open_schema.schema.coded.items() if column.is_public}
     if not public:
         return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
-    counts = Codec.for_table(unknown.fill({}, {}), frame).misfits(frame)
-    unreadable = _unreadable(table, unknown.schema, frame)
+    counts = Codec.for_table(open_schema.fill({}, {}), frame).misfits(frame)
+    unreadable = _unreadable(table, open_schema.schema, frame)
     return [
         f"column {name!r}: {count} of {len(frame)} cells do not fit and become {_fate(column)}"
         for name, column in public.items()
@@ -92,9 +92,9 @@ def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str,
     return counts
 
 
-def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
+def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
     """Return how many rows break each constraint."""
-    schema = unknown.fill({}, _widest(unknown))
+    schema = open_schema.fill({}, _widest(open_schema))
     if not schema.constraints:
         return []
     numbers = Codec.for_table(schema, frame).read(frame)
@@ -102,7 +102,7 @@ def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
         if column.fixed_decimals is not None:  # single precision is off
             with np.errstate(over="ignore"):  # a warning would be about a cell
                 numbers[name] = np.round(numbers[name], column.fixed_decimals)
-    for name in unknown.values:  # a value that is left to be found is no missing cell
+    for name in open_schema.values:  # a value that is left to be found is no missing cell
         unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
         numbers[name] = np.where(unlisted, -1.0, numbers[name])
     return [
@@ -113,9 +113,11 @@ def _of_constraints(unknown: OpenSchema, frame: pd.DataFrame) -> list[str]:
     ] or ["every row keeps every constraint"]
 
 
-def _widest(unknown: OpenSchema) -> dict[str, tuple[float, float]]:
+def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:
     """Return bounds for dates that have none: reading clips dates to their bounds, and no other kind."""
-    columns = unknown.schema.columns
+    columns = open_schema.schema.columns
     return {
-        name: column.widest.bounds for name in unknown.bounds if isinstance(column := columns[name], Datetime)
+        name: column.widest.bounds
+        for name in open_schema.bounds
+        if isinstance(column := columns[name], Datetime)
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -12,18 +13,21 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
+from privsyn.marginals.types import Floats
 from privsyn.table.discovery.open_schema import column_of
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
+from privsyn.table.encoding.heaps import NUMBERS, TIMES, Lattice
 from privsyn.table.encoding.identifiers import can_name, names_rows, with_identifiers
 from privsyn.table.encoding.parsing import moments
 from privsyn.table.io.csv_columns import marks_in
 from privsyn.table.io.csv_header import check_header, read_header
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.persons import persons_of
-from privsyn.table.io.read import ending_of, read_columns, read_table
-from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
+from privsyn.table.io.read_table import ending_of, read_columns, read_table
+from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.steps import step_text
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 FEW_NUMBERS = 20
@@ -36,6 +40,15 @@ FEW_WHOLE = 100
 """Bounds of whole numbers are exact if they are less than this apart, as for days, weeks or ages."""
 
 MOST_DECIMALS = 6
+
+COARSE = 5
+"""A step is drafted if it is at least this many times that of the decimals."""
+
+BULK = 0.01
+"""Share of the numbers at either end that is not the bulk of a column."""
+
+WIDE = 10
+"""Bounds this many times as far apart as the ends of the bulk are worth a remark."""
 
 
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
@@ -67,9 +80,24 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     """
     if not read:
         return _by_dtype(without(unit, _empty(table)))
+    return draft_with_wide(table, unit)[0]
+
+
+def draft_with_wide(table: object, unit: str | None) -> tuple[Schema, tuple[str, ...]]:
+    """Return the draft from the rows, and the columns whose bounds lie far beyond most of their numbers."""
     frame = without(unit, read_table(table, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
-    return Schema(columns, missing=_marks(table))
+    wide = tuple(name for name, column in columns.items() if _is_wide(column, frame[name]))
+    return Schema(columns, missing=_marks(table)), wide
+
+
+def _is_wide(column: Column, cells: pd.Series) -> bool:
+    """Return whether nearly all numbers lie within a small part of the bounds."""
+    if not isinstance(column, Numerical) or column.low is None or column.high is None:
+        return False
+    numbers = cells.dropna().astype(np.float64).to_numpy()
+    first, last = np.quantile(numbers[np.isfinite(numbers)], [BULK, 1 - BULK])
+    return bool(column.high - column.low > WIDE * (last - first))
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
@@ -106,6 +134,8 @@ def _by_dtype(frame: pd.DataFrame) -> Schema:
 def _draft_column(name: str, cells: pd.Series) -> Column:
     if names_rows(name) and can_name(cells.dtype):
         return Identifier()
+    if family(cells.dtype) == "binary":
+        return Text()
     present = cells.dropna()
     nullable = len(present) < len(cells)
     for propose in (_number, _moment, _clock, _span, _listed):
@@ -143,14 +173,34 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
     if kind == "integer":
         limits = np.iinfo(number_type(present.dtype))
         low, high = max(low, limits.min), min(high, limits.max)
+    step = None
+    if decimals is not None and kind != "decimal":
+        step = _step(np.asarray(numbers, np.float64), NUMBERS, COARSE / 10**decimals)
     try:
         if decimals == 0 and kind != "decimal":
-            return Numerical(int(low), int(high), integer=True, nullable=nullable)
+            step = None if step is None else int(step)
+            return Numerical(int(low), int(high), integer=True, step=step, nullable=nullable)
         if kind == "decimal":
             return Numerical(low, high, decimals=decimals, nullable=nullable)
-        return Numerical(low, high, integer=False, decimals=decimals, nullable=nullable)
+        decimals = decimals if step is None else None
+        return Numerical(low, high, integer=False, decimals=decimals, step=step, nullable=nullable)
     except InputError:
         return None  # too many digits to be a quantity
+
+
+def _step(numbers: Floats, lattices: Sequence[Lattice], least: float) -> float | None:
+    """Return the coarsest step of which all numbers are multiples; None if it is below `least`.
+
+    >>> _step(np.array([20_000.0, 50_000.0]), NUMBERS, 5), _step(np.array([1.0, 2.0]), NUMBERS, 5)
+    (10000.0, None)
+    """
+    found = (
+        lattice.step
+        for lattice in lattices
+        if not lattice.offset and lattice.holds(numbers, np.dtype(np.float64)).all()
+    )
+    step = next(found, 0.0)
+    return step if step >= least and numbers.any() else None
 
 
 def is_short(low: float, high: float) -> bool:
@@ -191,7 +241,10 @@ def _moment(present: pd.Series, nullable: bool) -> Coded | None:
     first, last = read.min().item().year, read.max().item().year
     if (read == read.astype("datetime64[D]")).all():
         return Datetime(datetime(first, 1, 1), datetime(last, 12, 31), nullable=nullable)
-    return Datetime(datetime(first, 1, 1), datetime(last, 12, 31, 23, 59, 59), nullable=nullable)
+    step = _step(read.astype("datetime64[s]").astype(np.float64), TIMES, 2)
+    high = datetime(last, 12, 31, 23, 59, 59)
+    text = None if step is None else step_text(int(step))
+    return Datetime(datetime(first, 1, 1), high, step=text, nullable=nullable)
 
 
 def _clock(present: pd.Series, nullable: bool) -> Coded | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from privsyn.table.drafting.draft import draft_schema, is_csv, is_short
+from privsyn.table.drafting.draft import draft_schema, draft_with_wide, is_csv, is_short
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
-from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -29,12 +28,13 @@ NO_TYPES = """\
 # A CSV has no types: only the names in its header are known. Say which kind each column is.
 """
 
-IMPORTED = """\
-# Made from SDV's metadata, which is taken as public. Review each line.
-"""
-
 _IDENTIFIER = (
     "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
+)
+
+_WIDE = (
+    "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"
+    " that anybody may know, and clip the rest."
 )
 
 MANY_NUMBERS = 5
@@ -43,15 +43,17 @@ MANY_NUMBERS = 5
 
 def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> str:
     """Return the draft as the text of a schema file, with comments for its reviewer."""
-    draft = draft_schema(table, unit=unit, read=read)
+    if read:
+        draft, wide = draft_with_wide(table, unit)
+    else:
+        draft, wide = draft_schema(table, unit=unit, read=False), ()
     header = READ if read else UNREAD + (NO_TYPES if is_csv(table) else "")
-    return commented(draft, header + (MARKS_READ if draft.missing else ""), read=read)
-
-
-def commented(draft: Schema, header: str, *, read: bool) -> str:
-    """Return the text of a schema file with a comment above each column that needs one."""
+    header += MARKS_READ if draft.missing else ""
     remark = _read if read else _unread
-    notes = {name: remark(column) for name, column in draft.columns.items()}
+    notes = {
+        name: " ".join(filter(None, (remark(column), _WIDE if name in wide else "")))
+        for name, column in draft.columns.items()
+    }
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
 
 
@@ -75,9 +77,10 @@ def _facts(column: Coded) -> list[str]:
             return [
                 "exact bounds" if exact else "bounds",
                 *(digits if column.integer or column.decimals else []),
+                *([] if column.step is None else [f"all multiples of {column.step:,}"]),
             ]
-        case Datetime():
-            return ["first and last year"]
+        case Datetime(step=step):
+            return ["first and last year", *([] if step is None else [f"all multiples of {step}"])]
         case Duration():
             return ["bounds"]
     return []

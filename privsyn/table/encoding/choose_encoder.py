@@ -25,10 +25,11 @@ from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 from privsyn.table.enforcement.rules import Computation
-from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Numerical, Text
+from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Identifier, Numerical, Text
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
+from privsyn.table.schema.steps import SECONDS
+from privsyn.table.schema.time_columns import Datetime, Duration, Time, Timed
 from privsyn.table.schema.validation import check_decimals, check_names, holds, spacing
 
 MOST_SCALE = 4
@@ -50,6 +51,8 @@ def choose_encoder(column: Coded, dtype: Dtype) -> Encoder:
     privsyn.errors.InputError: its dtype is uint8, which cannot hold the bounds 0 to 300
     """
     kind = family(dtype)
+    if kind == "binary":
+        raise InputError(f"{_its(dtype)}: convert it to numbers or text, or leave it out with kind: text")
     if kind is None or dtype_text(dtype) is None:
         raise InputError(f"{_its(dtype)}: convert it to numbers, text, dates or categories")
     class_ = next(class_ for class_ in type(column).__mro__ if class_ in ENCODERS)
@@ -63,8 +66,7 @@ def _categorical(column: Categorical, dtype: Dtype, kind: Family) -> Categorical
 
 
 def _numerical(column: Numerical, dtype: Dtype, kind: Family) -> NumericalEncoder:
-    decimal = kind == "object" and column.objects == "decimal"
-    return NumericalEncoder(_number_grid(column, dtype, kind), dtype, decimal)
+    return NumericalEncoder(_number_grid(column, dtype, kind), dtype)
 
 
 def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
@@ -126,13 +128,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
-    low, high = cast(float, column.low), cast(float, column.high)
+    low, high = _bounds(column)
     if kind not in ("integer", "real", "decimal", "object"):
         hint = _HINTS.get(kind, "Categorical([...]), or convert it to numbers")
         raise InputError(f"{_its(dtype)}, not numbers: use {hint}")
     floats = np.dtype(np.float64)
     if kind == "integer":
-        if column.integer is False or column.decimals:
+        if column.integer is False or column.fixed_decimals:
             raise InputError(f"{_its(dtype)}: its numbers are whole, so say integer=True")
         whole = np.iinfo(number_type(dtype))
         if low < whole.min or high > whole.max:
@@ -160,18 +162,25 @@ def exact_decimals(column: Numerical, dtype: Dtype) -> int | None:
     """
     if family(dtype) == "integer" or column.integer:
         return 0
-    scale = decimals_of(dtype)
-    if column.decimals is None or scale is None:
-        return column.decimals if scale is None else min(scale, MOST_SCALE)
-    return min(column.decimals, scale)
+    decimals, scale = column.decimals if column.step is None else column.fixed_decimals, decimals_of(dtype)
+    if decimals is None or scale is None:
+        return decimals if scale is None else min(scale, MOST_SCALE)
+    return min(decimals, scale)
+
+
+def _bounds(column: Numerical) -> tuple[float, float]:
+    """Return the bounds as they were given, or the outermost multiples of the step within them."""
+    return (column.low, column.high) if column.step is None else column.bounds  # type: ignore[return-value]
 
 
 def _exact_grid(column: Numerical, decimals: int, floats: np.dtype, dtype: Dtype) -> Grid:
-    low, high = cast(float, column.low), cast(float, column.high)
+    low, high = _bounds(column)
     check_decimals(low, high, decimals)
+    if column.step is not None and round(column.step, decimals) != column.step:
+        raise InputError(f"{_its(dtype)}, too coarse for a step of {column.step}")
     if not holds(floats, low, high, decimals):
         raise InputError(f"{_its(dtype)}, too coarse for {decimals} decimals from {low} to {high}")
-    return Grid.exact(low, high, decimals=decimals, bins=column.bins)
+    return Grid.exact(low, high, decimals=decimals, bins=column.bins, step=column.step)
 
 
 def _datetime(column: Datetime, dtype: Dtype, kind: Family) -> DatetimeEncoder:
@@ -181,24 +190,24 @@ def _datetime(column: Datetime, dtype: Dtype, kind: Family) -> DatetimeEncoder:
     ticks = {"ns": 10**9, "us": 10**6}.get(tick(dtype), 1) if kind == "datetime" else 1  # ticks in a second
     if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
-    low, high = bounds.astype(f"datetime64[{column.unit}]").astype(np.int64).tolist()
-    grid = Grid.exact(low, high, decimals=0, bins=column.bins)
-    return DatetimeEncoder(grid, dtype, str(column.unit), column.format, column.objects)
+    return DatetimeEncoder(_time_grid(column), dtype, str(column.unit), column.format, column.objects)
 
 
 def _time(column: Time, dtype: Dtype, kind: Family) -> TimeEncoder:
     if kind not in ("time", "text", "object"):
         raise InputError(f"{_its(dtype)}, not times of day: convert it to text such as 08:30")
-    low, high = column.steps
-    grid = Grid.exact(low, high, decimals=0, bins=column.bins)
-    return TimeEncoder(grid, dtype, SECONDS[column.unit], column.objects)
+    return TimeEncoder(_time_grid(column), dtype, SECONDS[column.unit], column.objects)
 
 
 def _duration(column: Duration, dtype: Dtype, kind: Family) -> DurationEncoder:
     if kind not in ("duration", "object"):
         raise InputError(f"{_its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
-    low, high = column.steps
-    return DurationEncoder(Grid.exact(low, high, decimals=0, bins=column.bins), dtype, SECONDS[column.unit])
+    return DurationEncoder(_time_grid(column), dtype, SECONDS[column.unit])
+
+
+def _time_grid(column: Timed) -> Grid:
+    low, high = column.bounds
+    return Grid.exact(low, high, decimals=0, bins=column.bins, step=column.grid_step)
 
 
 ENCODERS: dict[type[Column], Callable[[Any, Dtype, Family], Encoder]] = {
@@ -263,12 +272,17 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
     match_names(tuple(table.columns), schema)
     texts = []
     for name, dtype in table.dtypes.items():
-        text = "object" if isinstance(schema.columns[str(name)], Text) else dtype_text(dtype)
+        text = "object" if _is_any(schema.columns[str(name)], dtype) else dtype_text(dtype)
         if text is None:
             its = shown_dtype(dtype)
             raise InputError(f"column {name!r}: its dtype is {its}: convert it to a common one")
         texts.append(text)
     return tuple(texts)
+
+
+def _is_any(column: Column, dtype: Dtype) -> bool:
+    """Return whether the dtype does not matter: no cell is read, and a synthetic one, if any, is text."""
+    return isinstance(column, Text) or (isinstance(column, Identifier) and family(dtype) == "binary")
 
 
 def match_names(names: tuple[object, ...], schema: Schema) -> None:

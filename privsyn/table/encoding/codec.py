@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, about, replace_errors
 from privsyn.inference.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Floats, Ints
-from privsyn.table.encoding.choose_encoder import check_computed, choose_encoder, dtypes_of, match_names
-from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
+from privsyn.marginals.types import Floats
+from privsyn.table.encoding.attributes import Attributes, make_encoders
+from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
 from privsyn.table.encoding.encoders import (
-    STRAY,
-    AllMissingEncoder,
     CategoricalEncoder,
     Encoder,
-    OrderedEncoder,
     missing_cells,
 )
-from privsyn.table.encoding.grid import FINE
-from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
+from privsyn.table.encoding.gaps import Gap, choose_gaps
+from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
+from privsyn.table.encoding.identifiers import IdentifierMaker
+from privsyn.table.encoding.parts import join_rows, parts, split_given, splittable
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
+from privsyn.table.enforcement.gap_rules import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Computation
-from privsyn.table.schema.columns import Identifier, Ordinal, Text
+from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import Datetime
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 
@@ -45,8 +46,9 @@ class Codec:
     A codec is built from public facts alone: a schema, and the names and dtypes of the columns. The code of a
     listed value is its place in the list; that of a number or a time is its bin. If the schema and the dtype
     allow missing cells, these have the last code. A cell that fits no code is encoded as missing, or as 0 if
-    there is no such code. Numbers out of bounds are clipped. Identifiers and free text are never read:
-    `decode` generates identifiers and leaves out text.
+    there is no such code. Numbers out of bounds are clipped. Of columns that increase, all but the first are
+    encoded as gaps (see `gaps`). Identifiers and free text are never read: `decode` generates identifiers and
+    leaves out text.
 
     Privacy: row ``i`` of the codes is a function of row ``i`` of the table and of the public facts. So
     ``encode(concat(a, b))`` is ``encode(a)`` above ``encode(b)``, and tables that differ in one record have
@@ -62,6 +64,12 @@ class Codec:
     fine : bool
         Encode numbers and times in many fine cells, which released counts later join to at most `bins` groups
         (see `axes`). Default: `bins` equal intervals.
+    heaps : mapping of a column to the heaps of its numbers, optional
+        Released. Only `decode` uses them.
+    split : tuple of str
+        The columns that are counted as several attributes; see `privsyn.table.encoding.parts`.
+    with_gaps : bool
+        Encode columns that increase as gaps. False for a release that was saved before gaps were known.
 
     Examples
     --------
@@ -79,62 +87,68 @@ class Codec:
     names: tuple[str, ...]
     dtypes: tuple[str, ...]
     fine: bool = False
+    heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
+    split: tuple[str, ...] = ()
+    with_gaps: bool = True
     domain: Domain = field(init=False, repr=False, compare=False)
-    _coders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
+    _encoders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
+    _attributes: Attributes = field(init=False, repr=False, compare=False)
     _makers: dict[str, IdentifierMaker] = field(init=False, repr=False, compare=False)
     _nullable: dict[str, bool] = field(init=False, repr=False, compare=False)
-    _rules: Repair = field(init=False, repr=False, compare=False)
+    _gaps: dict[str, Gap] = field(init=False, repr=False, compare=False)
+    rules: Repair = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         match_names(self.names, self.schema)
         self.schema.require_public()
         check_constraints(self.schema.coded, self.schema.constraints)
-        coders: dict[str, Encoder] = {}
-        makers: dict[str, IdentifierMaker] = {}
-        for name, text in zip(self.names, self.dtypes, strict=True):
-            match self._column(name, text):
-                case Encoder() as coder:
-                    coders[name] = coder
-                case IdentifierMaker() as maker:
-                    makers[name] = maker
-        if not coders:
-            raise InputError("no column is left to be counted: all are identifiers or free text")
-        dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        nullable = {
-            name: isinstance(coder, AllMissingEncoder)
-            or (self.schema.coded[name].nullable and holds_missing(parse_dtype(dtypes[name])))
-            for name, coder in coders.items()
-        }
-        object.__setattr__(self, "_coders", coders)
+        encoders, makers, nullable = make_encoders(
+            self.schema, self.names, self.dtypes, self.heaps, fine=self.fine
+        )
+        object.__setattr__(self, "_encoders", encoders)
         object.__setattr__(self, "_makers", makers)
         object.__setattr__(self, "_nullable", nullable)
-        object.__setattr__(self, "_rules", Repair.of(self.schema.coded, self.schema.constraints))
-        check_computed(self._rules.computations, coders, nullable)
-        coded = tuple(name for name in coders if name not in self._rules.computed)
-        sizes = tuple(coders[name].size + nullable[name] for name in coded)
-        ordered = tuple(coders[name].ordered for name in coded)
-        object.__setattr__(self, "domain", Domain(coded, sizes, ordered))
+        rules = Repair.of(self.schema.coded, self.schema.constraints)
+        check_computed(rules.computations, encoders, nullable)
+        gaps = choose_gaps(self.schema, encoders, nullable, fine=self.fine) if self.with_gaps else {}
+        object.__setattr__(self, "_gaps", gaps)
+        object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, gaps, nullable))
+        free = {name: encoder for name, encoder in encoders.items() if name not in rules.computed}
+        names = {name: parts(name, cast(Datetime, self.schema.columns[name])) for name in self.split}
+        object.__setattr__(self, "_attributes", Attributes(free, nullable, names, gaps, encoders))
+        object.__setattr__(self, "domain", self._attributes.domain)
 
     @property
-    def coders(self) -> tuple[Encoder, ...]:
-        """The encoder of each encoded column, in order."""
-        return tuple(self._coders[name] for name in self.domain)
+    def encoders(self) -> tuple[Encoder, ...]:
+        """The encoder of each attribute, in order."""
+        return tuple(self._attributes.encoders.values())
+
+    @property
+    def parts(self) -> Mapping[str, tuple[str, ...]]:
+        """The attributes of each column that has several."""
+        return self._attributes.parts
 
     @classmethod
-    def for_table(cls, schema: Schema, table: pd.DataFrame, *, fine: bool = False) -> Codec:
-        """Return the codec of a table. This reads its column names and dtypes, but no row."""
-        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine)
+    def for_table(
+        cls,
+        schema: Schema,
+        table: pd.DataFrame,
+        *,
+        fine: bool = False,
+        heaps: Mapping[str, Heaps] = NO_HEAPS,
+        target: str | None = None,
+    ) -> Codec:
+        """Return the codec of a table, from its names and dtypes alone. The `target` is one attribute."""
+        split = splittable(schema, target) if fine else ()
+        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine, heaps, split)
 
     @property
     def axes(self) -> dict[str, Axis]:
-        """The widths of the cells of each fine column. Public."""
-        return {
-            name: Axis(
-                np.diff(coder.grid.edges).astype(np.float64), cast(Ordinal, self.schema.columns[name]).bins
-            )
-            for name in self.domain
-            if self.fine and isinstance(coder := self._coders[name], OrderedEncoder)
+        """The widths of the cells of each fine column. Public, or from released heaps."""
+        bins = {
+            name: column.bins for name, column in self.schema.coded.items() if isinstance(column, Ordinal)
         }
+        return self._attributes.axes(bins) if self.fine else {}
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -146,18 +160,7 @@ class Codec:
         if (tuple(table.columns), dtypes_of(self.schema, table)) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
-            return self._codes(table)
-
-    def _codes(self, table: pd.DataFrame) -> Records:
-        codes = np.empty((len(table), len(self.domain)), dtype=np.int32, order="F")
-        for place, name in enumerate(self.domain):
-            codes[:, place] = self._find(name, table[name])
-        return Records(self.domain, codes)
-
-    def _find(self, name: str, cells: pd.Series) -> Ints:
-        coder = self._coders[name]
-        found = coder.find(cells)
-        return np.where(found == STRAY, coder.size if self._nullable[name] else 0, found)
+            return self._attributes.encode(table)
 
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
@@ -176,37 +179,53 @@ class Codec:
         merging: Merging | None = None,
         fixed: Mapping[str, Floats] = MappingProxyType({}),
     ) -> dict[str, Floats]:
-        """Return each column as numbers, NaN for missing; the numbers in `fixed` are kept."""
+        """Return each attribute and column as numbers, NaN for missing; the numbers in `fixed` are kept."""
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
-        numbers = {}
-        for name, of_column in codes.items():
-            missing = of_column == self._coders[name].size
-            drawn = self._coders[name].draw(np.where(missing, 0, of_column), rng)
-            numbers[name] = np.where(missing, np.nan, drawn) if missing.any() else drawn
+        numbers = {name: self._attributes.draw(name, drawn, rng) for name, drawn in codes.items()}
         numbers |= {name: np.array(given) for name, given in fixed.items()}
+        rows = DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed))
         if self.schema.constraints:
-            self._rules.enforce(DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed)), rng)
+            self.rules.enforce(rows, rng)
+        for name, of in self.parts.items():
+            joined = join_rows(rows, of, self.grid(name), rng)
+            numbers |= {name: joined, **split_given({name: joined}, self.parts)}
         return numbers
 
     @property
     def computed(self) -> tuple[Computation, ...]:
         """The computations of computed columns, each after those that it needs."""
-        return self._rules.computations
+        return self.rules.computations
+
+    def grid(self, name: str) -> Grid | None:
+        """Return the grid of a column of numbers or times; None for any other."""
+        return getattr(self._encoders[name], "grid", None)
+
+    def own_cells(self, name: str) -> Cells:
+        """Return the codes that a column has alone, also if it is computed or encoded as a gap."""
+        return Cells.unmerged(*self._encoders[name].extents, self.grid(name))
+
+    def column_of(self, attribute: str) -> str:
+        """Return the column that an attribute encodes: for a gap, the column that it ends in."""
+        return self._attributes.column(attribute)
+
+    def attribute_of(self, column: str) -> str:
+        """Return the attribute that encodes a column: its gap, if it has one."""
+        return self._gaps[column].name if column in self._gaps else column
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
-        coder = self._coders[name]
-        return coder.size if isinstance(coder, CategoricalEncoder) else 0
+        encoder = self._encoders[name]
+        return encoder.size if isinstance(encoder, CategoricalEncoder) else 0
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""
         columns = {}
-        for name, coder in self._coders.items():
+        for name, encoder in self._encoders.items():
             missing = np.isnan(numbers[name])
-            first = coder.extents[0][0] if coder.size else 0.0
-            columns[name] = coder.cells(np.where(missing, first, numbers[name]), missing)
+            first = encoder.extents[0][0] if encoder.size else 0.0
+            columns[name] = encoder.decode(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
         for name, maker in self._makers.items():
             columns[name] = self._made(name, maker, rows, rng, start)
@@ -217,42 +236,28 @@ class Codec:
 
         These rows may break constraints. Identifiers start after `start` rows, as in `decode`.
         """
-        rows = 1 + max((self.listed(name) for name in self._coders), default=0)
+        rows = 1 + max((self.listed(name) for name in self._encoders), default=0)
         numbers = {}
-        for name, coder in self._coders.items():
-            codes = np.arange(rows) % (coder.size + self._nullable[name])
-            drawn = coder.draw(np.where(codes < coder.size, codes, 0), rng)
-            numbers[name] = np.where(codes < coder.size, drawn, np.nan)
+        for name, encoder in self._encoders.items():
+            codes = np.arange(rows) % (encoder.size + self._nullable[name])
+            drawn = encoder.draw(np.where(codes < encoder.size, codes, 0), rng)
+            numbers[name] = np.where(codes < encoder.size, drawn, np.nan)
         return self.table(numbers, rng, start)
 
     def _made(
         self, name: str, maker: IdentifierMaker, n: int, rng: np.random.Generator, start: int
     ) -> pd.Series:
-        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
+        with about(f"column {name!r}"):
             return maker.make(n, rng, start)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
         """Return the range of numbers of each code, and how `merging` groups the codes."""
-        if merging is None:
-            return dict(self._unmerged)
-        return {
-            name: Cells(cells.lows, cells.highs, cells.grid, merging.groups[place], merging.shares[place])
-            for place, (name, cells) in enumerate(self._unmerged.items())
-        }
-
-    @cached_property
-    def _unmerged(self) -> dict[str, Cells]:
-        found = {}
-        for name in self.domain:
-            lows, highs = self._coders[name].extents
-            if self._nullable[name]:
-                lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
-            found[name] = Cells.unmerged(lows, highs, getattr(self._coders[name], "grid", None))
-        return found
+        return self._attributes.cells(merging)
 
     def possible(self, merging: Merging) -> StructuralZeros:
-        """Return the structural zeros of merged tables that the constraints imply."""
-        tables = self._rules.possible(self.cells(merging))
+        """Return the structural zeros of merged tables that the constraints and missing cells imply."""
+        cells = self.cells(merging)
+        tables = [*self.rules.possible(cells), *self._attributes.possible(cells)]
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:
@@ -261,39 +266,33 @@ class Codec:
         A missing cell counts if the column may not have missing cells.
         """
         counts = {}
-        for name, coder in self._coders.items():
+        for name, encoder in self._encoders.items():
             cells = table[name]
-            fine = coder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
+            fine = encoder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
             counts[name] = int((~fine).sum())
         return counts
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
-        return {name: coder.read(table[name]) for name, coder in self._coders.items()}
+        return {name: encoder.read(table[name]) for name, encoder in self._encoders.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine}
+        more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split)}
+        found = {name: plain for name, plain in more.items() if plain}
+        return {
+            "schema": to_plain(self.schema),
+            "dtypes": dtypes,
+            "fine": self.fine,
+            "gaps": self.with_gaps,
+            **found,
+        }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
-        dtypes = plain["dtypes"]
-        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), bool(plain["fine"]))
-
-    def _column(self, name: str, text: str) -> Encoder | IdentifierMaker | None:
-        """Return the encoder or identifier maker of a column; None if the column is left out."""
-        column: Any = self.schema.columns[name]
-        dtype = parse_dtype(text)
-        if isinstance(column, Text):
-            return None
-        if family(dtype) == "nothing":
-            return AllMissingEncoder(dtype)
-        with replace_errors(lambda error: f"column {name!r}: {error}", InputError):
-            if isinstance(column, Identifier):
-                return make_maker(column, dtype)
-            coder = choose_encoder(column, dtype)
-            if self.fine and isinstance(coder, OrderedEncoder) and name not in self.schema.computed:
-                return replace(coder, grid=coder.grid.fine(max(FINE, column.bins)))
-            return coder
+        dtypes, fine = plain["dtypes"], bool(plain["fine"])
+        heaps, split = heaps_from_plain(plain.get("heaps", {})), tuple(plain.get("split", ()))
+        schema, gaps = from_plain(plain["schema"]), bool(plain.get("gaps"))  # releases of 0.1.0 have no gaps
+        return cls(schema, tuple(dtypes), tuple(dtypes.values()), fine, heaps, split, gaps)

@@ -23,6 +23,7 @@ Family = Literal[
     "duration",
     "category",
     "object",
+    "binary",
     "nothing",
 ]
 
@@ -71,9 +72,16 @@ def _arrow_family(kind: pa.DataType) -> Family | None:
         ("decimal", pa.types.is_decimal),
         ("time", pa.types.is_time),
         ("duration", pa.types.is_duration),
+        ("binary", is_binary),
         ("nothing", pa.types.is_null),
     )
     return next((name for name, test in tests if test(kind)), None)
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Return whether a type of Arrow holds bytes, of any or of one length."""
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    return bool(binary or pa.types.is_fixed_size_binary(kind))
 
 
 def holds_missing(dtype: Dtype) -> bool:
@@ -86,6 +94,26 @@ def number_type(dtype: Dtype) -> np.dtype:
     if dtype == OBJECT or family(dtype) == "decimal":
         return np.dtype(np.float64)
     return np.dtype(getattr(dtype, "numpy_dtype", dtype))
+
+
+_LEAST = {"i": "Int32", "u": "UInt32", "f": "Float64"}
+"""The narrowest dtypes that number rows: up to 2 billion, 4 billion and 9 quadrillion."""
+
+
+def wide_dtype(dtype: Dtype) -> Dtype:
+    """Return a dtype of numbers that can number the rows of a table; `dtype` itself if it can.
+
+    >>> wide_dtype(np.dtype("uint8")), wide_dtype(pd.Int16Dtype()), wide_dtype(np.dtype("int64"))
+    (dtype('uint32'), Int32Dtype(), dtype('int64'))
+    """
+    kind = number_type(dtype)
+    least = _LEAST[kind.kind]
+    wide = np.dtype(least.lower())
+    if kind.itemsize >= wide.itemsize:
+        return dtype
+    if isinstance(dtype, pd.ArrowDtype):
+        return pd.ArrowDtype(pa.from_numpy_dtype(wide))
+    return wide if isinstance(dtype, np.dtype) else types.pandas_dtype(least)
 
 
 def decimals_of(dtype: Dtype) -> int | None:

@@ -39,7 +39,7 @@ class Encoder(ABC):
         return 0
 
     @abstractmethod
-    def find(self, cells: pd.Series) -> Ints:
+    def encode(self, cells: pd.Series) -> Ints:
         """Return the code of each cell; `STRAY` if it is missing, unreadable or not listed."""
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Encoder(ABC):
         """Return a number for each code: the place of a listed value, or a random point of a bin."""
 
     @abstractmethod
-    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+    def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the cell of each number; a missing cell where `missing` is true."""
 
     @property
@@ -84,14 +84,14 @@ class CategoricalEncoder(Encoder):
         """Number of listed values."""
         return len(self.pool)
 
-    def find(self, cells: pd.Series) -> Ints:
+    def encode(self, cells: pd.Series) -> Ints:
         """Return the place of each cell in the list; `other`, if given, for values that are not listed."""
-        found = self._find(cells)
+        found = self._encode(cells)
         if self.other is not None:
             found[(found == STRAY) & ~missing_cells(cells)] = self.other
         return found
 
-    def _find(self, cells: pd.Series) -> Ints:
+    def _encode(self, cells: pd.Series) -> Ints:
         """Return the place of each cell in the list; objects are compared as in Python."""
         if isinstance(cells.dtype, pd.CategoricalDtype):
             places = [*_places(cells.cat.categories, self.pool), STRAY]  # pandas' code of missing is -1
@@ -108,7 +108,7 @@ class CategoricalEncoder(Encoder):
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the places; NaN for a cell that is not listed."""
-        found = self.find(cells)
+        found = self.encode(cells)
         return np.where(found == STRAY, np.nan, found)
 
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
@@ -121,14 +121,14 @@ class CategoricalEncoder(Encoder):
         places = np.arange(float(len(self.pool)))
         return places, places
 
-    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+    def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the value at each place."""
         places = np.where(missing, -1, numbers).astype(np.int64)
         return pd.Series(self.pool.array.take(places, allow_fill=bool(missing.any())), dtype=self.pool.dtype)
 
     def fits(self, cells: pd.Series) -> Mask:
         """Return which cells are listed."""
-        return self._find(cells) != STRAY
+        return self._encode(cells) != STRAY
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class AllMissingEncoder(Encoder):
         """0: missing is the only code."""
         return 0
 
-    def find(self, cells: pd.Series) -> Ints:
+    def encode(self, cells: pd.Series) -> Ints:
         """Return `STRAY` for all cells."""
         return np.full(len(cells), STRAY, dtype=np.int64)
 
@@ -154,7 +154,7 @@ class AllMissingEncoder(Encoder):
         """Return NaN for all codes."""
         return np.full(len(codes), np.nan)
 
-    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+    def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return missing cells."""
         return pd.Series([None] * len(numbers), dtype=self.dtype)
 
@@ -211,7 +211,7 @@ class OrderedEncoder(Encoder):
         """Return a uniformly drawn point of each bin."""
         return self.grid.draw(codes, rng)
 
-    def find(self, cells: pd.Series) -> Ints:
+    def encode(self, cells: pd.Series) -> Ints:
         """Return the bin of each cell; the nearest bin for cells outside the bounds."""
         read = self.read(cells)
         return np.where(np.isnan(read), STRAY, self.grid.encode(read))
@@ -219,15 +219,14 @@ class OrderedEncoder(Encoder):
     def fits(self, cells: pd.Series) -> Mask:
         """Return which cells lie within the bounds."""
         read = self.read(cells)
-        slack = 0.0 if self.grid.decimals is None else 0.25 / self.grid.scale  # a float32 of 0.1 is above 0.1
+        # A float32 of 0.1 is above 0.1.
+        slack = 0.0 if self.grid.decimals is None else 0.25 * 10.0 ** (-self.grid.decimals)
         return (read >= self.grid.low - slack) & (read <= self.grid.high + slack)
 
 
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(OrderedEncoder):
-    """Encodes numbers within bounds; a column of objects may hold Python decimals."""
-
-    decimal: bool = False
+    """Encodes numbers within bounds."""
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the cells as float64."""
@@ -238,23 +237,18 @@ class NumericalEncoder(OrderedEncoder):
                 return pa.array(cells.array).cast(pa.float64()).to_numpy(zero_copy_only=False)
             return cells.to_numpy(dtype=np.float64, na_value=np.nan)
 
-    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+    def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the numbers in the column's dtype; whole numbers in a column of objects are integers."""
         drawn = pd.Series(numbers)
         if family(self.dtype) == "decimal":
             return self._decimals(drawn, missing)
-        if self.decimal:
-            return pd.Series([Decimal(text) for text in self._texts(drawn)], dtype=object).mask(missing)
         whole = self.grid.decimals == 0 and family(self.dtype) in ("integer", "object")
         return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing)
 
     def _decimals(self, drawn: pd.Series, missing: Mask) -> pd.Series:
         """Return Arrow decimals, rounded first to those of the grid, or all digits of a float would show."""
-        exact = pa.array([Decimal(text) for text in self._texts(drawn)], self.dtype.pyarrow_dtype)
+        decimals = self.grid.decimals
+        texts = [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]
+        exact = pa.array(map(Decimal, texts), self.dtype.pyarrow_dtype)
         cells = pc.if_else(pa.array(missing), pa.scalar(None, exact.type), exact)
         return pd.Series(pd.array(cells, dtype=self.dtype))
-
-    def _texts(self, drawn: pd.Series) -> list[str]:
-        """Return the numbers as text with the decimals of the grid."""
-        decimals = self.grid.decimals
-        return [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from privsyn.marginals.types import Floats, Integers, Ints
+from privsyn.table.encoding.heaps import HeapedBins, Heaps
 from privsyn.table.schema.validation import GUARD, spacing
 
 REAL_POINTS = 2**40
@@ -41,6 +42,8 @@ class Grid:
         Number of decimals of every point; None for reals.
     cuts : tuple of int
         The first point of each bin, then the number of points; empty for bins of nearly equal size.
+    heaps : tuple of Heap
+        Which points are more frequent than their neighbours in the same bin.
 
     Examples
     --------
@@ -63,11 +66,18 @@ class Grid:
     bins: int
     decimals: int | None
     cuts: tuple[int, ...] = field(default=(), repr=False)
+    heaps: Heaps = field(default=(), repr=False)
 
     @classmethod
-    def exact(cls, low: float, high: float, *, decimals: int, bins: int) -> Grid:
-        """Return the grid of all numbers with `decimals` decimals from `low` to `high`, both included."""
-        scale = 10.0**decimals
+    def exact(cls, low: float, high: float, *, decimals: int, bins: int, step: float | None = None) -> Grid:
+        """Return the grid of all numbers with `decimals` decimals from `low` to `high`, both included.
+
+        With a step, the numbers are `low` and whole numbers of steps above it.
+
+        >>> Grid.exact(0, 1_000_000, decimals=0, bins=32, step=10_000).points
+        101
+        """
+        scale = 10.0**decimals if step is None else 1 / step
         points = round((high - low) * scale) + 1
         return cls(float(low), float(high), scale, points, min(bins, points), decimals)
 
@@ -104,8 +114,25 @@ class Grid:
             cuts = np.arange(self.points + 1)
         else:
             even = np.arange(cells // 2 + 1) * (self.points / (cells // 2))
-            cuts = np.unique(np.concatenate([even, self._widening(cells // 2)]).astype(np.int64))
+            alone = self._alone(cells // 4)
+            first = even if alone is None else alone
+            cuts = np.unique(np.concatenate([first, self._widening(cells // 2)]).astype(np.int64))
         return replace(self, bins=len(cuts) - 1, cuts=tuple(cuts.tolist()))
+
+    def _alone(self, most: int) -> Floats | None:
+        """Return cuts on both sides of each point of the finest heap with few points; None if there is none.
+
+        >>> from privsyn.table.encoding.heaps import Heap
+        >>> pay = replace(Grid.exact(0, 9999, decimals=0, bins=32), heaps=(Heap(1000, 0, 0.6),))
+        >>> pay.fine(40).edges.tolist()[-5:]
+        [8001, 9000, 9001, 9999, 10000]
+        """
+        for heap in reversed(self.heaps):
+            size, start = round(heap.step * self.scale), round((heap.offset - self.low) * self.scale)
+            if 0 < len(heaped := range(start % size, self.points, size)) <= most:
+                points = np.array(heaped)
+                return np.concatenate([points, points + 1]).astype(np.float64)
+        return None
 
     def _widening(self, cells: int) -> Floats:
         """Return points in geometric progression on both sides of zero, and those next to zero and bounds."""
@@ -143,9 +170,21 @@ class Grid:
         return np.searchsorted(self.edges[1:-1], nearest, side="right")
 
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
-        """Return a uniformly drawn point of each bin in `codes`."""
+        """Return a drawn point of each bin in `codes`: uniformly, apart from heaps."""
+        if self.heaps:
+            return self._numbers(self._heaped.draw(np.asarray(codes, np.int64), self.zero, rng))
         edges = self.edges
         return self._numbers(rng.integers(edges[codes], edges[codes + 1]))
+
+    @property
+    def _heaped(self) -> HeapedBins:
+        edges = self.edges
+        return HeapedBins(edges[:-1], edges[1:], self.heaps, self.low, self.scale)
+
+    @property
+    def widths(self) -> Floats:
+        """The number of points in each bin; a point on a heap counts as often as the heap makes it."""
+        return self._heaped.widths if self.heaps else np.diff(self.edges).astype(np.float64)
 
     def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """Return a uniformly drawn point from each low to each high, both included; NaN if there is none.

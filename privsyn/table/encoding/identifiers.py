@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.table.encoding.dtypes import Dtype, family, number_type, shown_dtype
+from privsyn.table.encoding.dtypes import Dtype, family, number_type, shown_dtype, wide_dtype
 from privsyn.table.schema.columns import Identifier
 from privsyn.table.schema.schema import Schema
 
@@ -33,9 +33,12 @@ class IdentifierMaker(ABC):
 
 @dataclass(frozen=True)
 class NumberMaker(IdentifierMaker):
-    """Numbers rows from 1."""
+    """Numbers rows from 1. A narrow dtype is replaced by a wider one, whatever the number of rows."""
 
     dtype: Dtype
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", wide_dtype(self.dtype))
 
     def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
         """Return the numbers; raise `InputError` if the dtype is too small for them."""
@@ -98,7 +101,7 @@ def names_rows(name: str) -> bool:
 
 def can_name(dtype: Dtype) -> bool:
     """Return whether a dtype can hold identifiers."""
-    return family(dtype) in ("text", "object", "integer", "real")
+    return family(dtype) in ("text", "object", "integer", "real", "binary")
 
 
 def with_identifiers(schema: Schema, dtypes: Mapping[str, Dtype]) -> Schema:

@@ -12,6 +12,7 @@ import numpy as np
 from privsyn.marginals.types import Floats, Integers
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder
+from privsyn.table.encoding.gaps import GapEncoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 
@@ -60,16 +61,16 @@ def labels(
     """
     given = [np.ones(len(group)) for group in groups] if shares is None else shares
     return tuple(
-        tuple(_label(coder, *one, every=len(group)) for one in _grouped(group, share))
-        for coder, group, share in zip(codec.coders, groups, given, strict=True)
+        tuple(_label(encoder, *one, every=len(group)) for one in _grouped(group, share))
+        for encoder, group, share in zip(codec.encoders, groups, given, strict=True)
     )
 
 
 def members(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[tuple[str, ...], ...], ...]:
     """Return the values, or ranges of neighbouring values, in each group of each column."""
     return tuple(
-        tuple(tuple(_words(coder, codes)) for codes, _ in _grouped(group, np.ones(len(group))))
-        for coder, group in zip(codec.coders, groups, strict=True)
+        tuple(tuple(_words(encoder, codes)) for codes, _ in _grouped(group, np.ones(len(group))))
+        for encoder, group in zip(codec.encoders, groups, strict=True)
     )
 
 
@@ -155,12 +156,12 @@ def _grouped(group: Integers, share: Floats) -> list[tuple[Integers, Floats]]:
     return [(codes, share[codes]) for codes in every]
 
 
-def _label(coder: Encoder, codes: Integers, share: Floats, *, every: int) -> str:
+def _label(encoder: Encoder, codes: Integers, share: Floats, *, every: int) -> str:
     """Return the label of a group: its only value or range, or the number of its values."""
-    words = _words(coder, codes)
+    words = _words(encoder, codes)
     if len(words) == 1:
         return words[0]
-    kept, rare = _words(coder, codes[share > 0]), _words(coder, codes[share == 0])
+    kept, rare = _words(encoder, codes[share > 0]), _words(encoder, codes[share == 0])
     if len(kept) == 1 and rare:
         return f"{kept[0]}, with {_together(rare)}"
     return f"all values: {_few(words)}" if len(codes) == every else _together(words)
@@ -181,32 +182,36 @@ def _few(words: list[str]) -> str:
     return f"{', '.join(words[:NAMED])}{', …' if len(words) > NAMED else ''}"
 
 
-def _words(coder: Encoder, codes: Integers) -> list[str]:
+def _words(encoder: Encoder, codes: Integers) -> list[str]:
     """Return the label of each value of a group; neighbouring bins have one label."""
-    match coder:
+    match encoder:
         case CategoricalEncoder():
-            return [MISSING if code == coder.size else str(coder.pool.iloc[code]) for code in codes.tolist()]
+            return [
+                MISSING if code == encoder.size else str(encoder.pool.iloc[code]) for code in codes.tolist()
+            ]
         case OrderedEncoder():
-            bins = codes[codes < coder.size]
+            bins = codes[codes < encoder.size]
             runs = np.split(bins, np.flatnonzero(np.diff(bins) > 1) + 1) if len(bins) else []
-            words = range_words(coder)
-            ranges = [_range(coder.grid, int(run[0]), int(run[-1]), words) for run in runs]
+            words = range_words(encoder)
+            ranges = [_range(encoder.grid, int(run[0]), int(run[-1]), words) for run in runs]
             return [*ranges, *([MISSING] if len(bins) < len(codes) else [])]
-        case _ if len(codes) and not coder.size:
+        case _ if len(codes) and not encoder.size:
             return [MISSING]
         case _:
-            raise TypeError(f"no words for a {type(coder).__name__}")
+            raise TypeError(f"no words for a {type(encoder).__name__}")
 
 
-def range_words(coder: OrderedEncoder) -> RangeWords:
+def range_words(encoder: OrderedEncoder) -> RangeWords:
     """Return the function that writes ranges of a column."""
-    match coder:
+    match encoder:
+        case GapEncoder():
+            return partial(_gap_range, encoder)
         case DatetimeEncoder():
-            return partial(date_range, in_a_day=1 if coder.unit == "D" else SECONDS_IN_A_DAY)
+            return partial(date_range, in_a_day=1 if encoder.unit == "D" else SECONDS_IN_A_DAY)
         case DurationEncoder() | TimeEncoder():
-            return partial(span_range, step=coder.step)
+            return partial(span_range, step=encoder.step)
         case _:
-            return grid_words(coder.grid)
+            return grid_words(encoder.grid)
 
 
 def _range(grid: Grid, first: int, last: int, words: RangeWords) -> str:
@@ -217,3 +222,14 @@ def _range(grid: Grid, first: int, last: int, words: RangeWords) -> str:
 
 def _joined(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
+
+
+def _gap_range(encoder: GapEncoder, low: float, high: float) -> str:
+    """Return a range of distances or, where no column before is given, of the column itself, as text."""
+    of = encoder.of
+    if low > encoder.farthest:
+        start = of.grid.low - encoder.distances / encoder.grid.scale
+        return f"no {encoder.before[-1]}: {range_words(of)(start + low, start + high)}"
+    if isinstance(of, DatetimeEncoder):
+        return number_range(low, high, 0) if of.unit == "D" else span_range(low, high)
+    return range_words(of)(low, high)

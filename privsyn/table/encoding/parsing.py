@@ -36,7 +36,7 @@ it cannot be suppressed safely: Python's warning filters apply to all threads of
 def numbers(cells: Sequence[object]) -> Floats:
     """Return each cell as float64; NaN where it is no number.
 
-    >>> numbers(["39", " 4e2", "n/a", None, [1], 10**400, True]).tolist()
+    >>> numbers(["39", b" 4e2", "n/a", None, [1], 10**400, True]).tolist()
     [39.0, 400.0, nan, nan, nan, inf, 1.0]
     """
     return np.fromiter(map(number, cells), dtype=np.float64, count=len(cells))
@@ -45,12 +45,12 @@ def numbers(cells: Sequence[object]) -> Floats:
 def number(cell: object) -> float:
     """Return one cell as float64; NaN if it is no number, infinite if it is too large."""
     try:
-        return _double(cell) if isinstance(cell, str | float | int | Real | Decimal) else np.nan
+        return _double(cell) if isinstance(cell, str | bytes | float | int | Real | Decimal) else np.nan
     except Exception:  # an object may raise any exception, even in `isinstance`
         return np.nan
 
 
-def _double(cell: str | float | Real | Decimal) -> float:
+def _double(cell: str | bytes | float | Real | Decimal) -> float:
     try:
         return float(cell)
     except OverflowError:

@@ -49,7 +49,7 @@ class DatetimeEncoder(OrderedEncoder):
         low, high = bounds.astype("datetime64[s]") + np.array([-2, 2], dtype="timedelta64[D]")
         return np.clip(seconds, low, high)
 
-    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+    def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the times in the column's dtype; as text in a column of text, or of objects by default."""
         units = numbers.astype(np.int64).astype(f"datetime64[{self.unit}]")
         if family(self.dtype) != "datetime":
@@ -109,7 +109,7 @@ class DurationEncoder(OrderedEncoder):
             ticks.astype(np.int64) // (TICKS[np.datetime_data(ticks.dtype)[0]] * self.step),
         )
 
-    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+    def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the durations; Python's `timedelta` in a column of objects."""
         seconds = numbers.astype(np.int64) * self.step
         if family(self.dtype) == "object":
@@ -133,7 +133,7 @@ class TimeEncoder(OrderedEncoder):
             return _steps(cells, self.dtype.pyarrow_dtype.unit, self.step)
         return np.floor(clock_seconds(cells.tolist()) / self.step)
 
-    def cells(self, numbers: Floats, missing: Mask) -> pd.Series:
+    def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the times; as text to the second if the column holds text."""
         seconds = numbers.astype(np.int64) * self.step
         if family(self.dtype) == "time":

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, about, replace_errors, safe_repr
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.types import Array, Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
@@ -129,10 +129,8 @@ def numbers_of(columns: Columns, names: Sequence[str], rows: Rows) -> Floats:
     """Return combinations as numbers, of shape (rows, columns); refuse a value outside its column."""
     numbers = np.empty((len(rows), len(names)))
     for j, name in enumerate(names):
-        try:
+        with about(f"column {name!r}"):
             number = {value: columns[name].number_of(value) for value in {row[j] for row in rows}}
-        except InputError as error:
-            raise InputError(f"column {name!r}: {error}") from None
         low, high = columns[name].bounds
         for value, at in number.items():
             if not low <= at <= high:

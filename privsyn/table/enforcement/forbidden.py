@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, about
 from privsyn.marginals.types import Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.ranges import Span
@@ -119,10 +119,8 @@ def spans_of(columns: Columns, when: Condition) -> dict[str, Span]:
     """Return the condition as one span of numbers for each column."""
     spans = {}
     for name, values in when.items():
-        try:
+        with about(f"column {name!r}"):
             spans[name] = Span.of(columns[name], values)
-        except InputError as error:
-            raise InputError(f"column {name!r}: {error}") from None
     return spans
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.errors import replace_errors
+from privsyn.table.encoding.dtypes import is_binary
 from privsyn.table.schema.validation import check_names
 
 INDEX = pa.int32()
@@ -140,7 +141,7 @@ def _is_arrow(dtype: object) -> bool:
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
     """Return the dtype of an Arrow type where pandas' own choice would lose it or depend on the cells."""
-    if pa.types.is_decimal(kind) or pa.types.is_time(kind):
+    if pa.types.is_decimal(kind) or pa.types.is_time(kind) or is_binary(kind):
         return pd.ArrowDtype(kind)
     return _DTYPES.get(kind)
 
@@ -188,11 +189,7 @@ def _fits_categories(kind: pa.DataType) -> bool:
     no dictionary encoding for string views, so a missing entry in a dictionary of these would decide it too.
     """
     return bool(
-        str(kind) in ("string", "large_string")
-        or pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
+        str(kind) in ("string", "large_string") or pa.types.is_boolean(kind) or pa.types.is_integer(kind)
     )
 
 

@@ -18,7 +18,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Walk, block_of
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.frame_type import PANDAS, FrameType
+from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.persons import KEY, KeptRows, codes_of, fingerprints, persons_of
 from privsyn.table.schema.schema import Schema
 
@@ -54,7 +54,7 @@ class RawTable(ABC):
         schema and dtypes.
     schema : Schema, optional
         How a file without dtypes was read: the schema's columns, or kinds guessed from the file.
-    form : FrameType
+    form : OutputType
         Which kind of table it is.
     once : bool
         The rows can be read once only.
@@ -70,7 +70,7 @@ class RawTable(ABC):
     _: KW_ONLY
     public_inputs: tuple[str, ...] = ()
     schema: Schema | None = None
-    form: FrameType = PANDAS
+    form: OutputType = PANDAS
     once: bool = False
     near: bool = True
     stamps: Stamps = ()
@@ -110,7 +110,13 @@ class RawTable(ABC):
         return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
 
     def require_unchanged(self) -> None:
-        """Refuse files that were written to since the table was opened."""
+        """Refuse files that were written to since the table was opened.
+
+        This is checked before and after every walk over the rows, also if they are kept in memory. So all
+        answers are about the same rows, and a change after the last walk does no harm. A change before it
+        ends the run, because a file that is written to during a walk may show one row twice, which would move
+        an answer by more than its sensitivity. A run that is ended shows none of its answers.
+        """
         require_unchanged(self.stamps)
 
     def require_again(self, what: str) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from privsyn.errors import replace_errors
 from privsyn.table.io.arrow import frame_of
-from privsyn.table.io.frame_type import FrameType
+from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.source import FAILED, Question, RawTable, batch_rows, slices, with_head
 
 A = TypeVar("A")
@@ -69,7 +69,7 @@ class SparkParts(RawTable):
             announced = frame.limit(0).toArrow().schema
         types = pa.schema([(column.name, column.type) for column in announced])
         empty = types.empty_table()
-        form = replace(FrameType.of(empty), kind="pandas")
+        form = replace(OutputType.of(empty), kind="pandas")
         head = frame_of(empty, "the Spark data frame")
         return cls(head, public_inputs=(MADE,), form=form, frame=frame, types=types)
 

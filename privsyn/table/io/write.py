@@ -21,8 +21,8 @@ from privsyn.errors import replace_errors
 from privsyn.files import atomic_path
 from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.io.csv_text import PLAIN
-from privsyn.table.io.frame_type import PANDAS, FrameType
-from privsyn.table.io.read import LoadedTable, check_excel_safe, ending_of, read_table
+from privsyn.table.io.output_type import PANDAS, OutputType
+from privsyn.table.io.read_table import LoadedTable, check_excel_safe, ending_of, read_table
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
@@ -99,7 +99,7 @@ def write_table(
     table: Any,
     path: str | PathLike[str],
     schema: Schema | None = None,
-    form: FrameType = PANDAS,
+    form: OutputType = PANDAS,
     *,
     excel_safe: bool = False,
 ) -> tuple[int, int]:
@@ -111,7 +111,7 @@ def write_blocks(
     blocks: Iterator[Any],
     path: str | PathLike[str],
     schema: Schema | None = None,
-    form: FrameType = PANDAS,
+    form: OutputType = PANDAS,
     *,
     within: Path | None = None,
     excel_safe: bool = False,
@@ -128,7 +128,7 @@ def write_blocks(
         Ends in one of `ENDINGS`.
     schema : Schema, optional
         Says how a CSV is written: dates, decimals, separators.
-    form : FrameType, optional
+    form : OutputType, optional
         The types of a Parquet file.
     within : path, optional
         The folder of the unfinished file, on the same disk. Default: that of `path`.

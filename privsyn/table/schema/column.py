@@ -16,6 +16,7 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
 from privsyn.table.schema.plain_values import changed_settings
+from privsyn.table.schema.steps import multiples_within
 
 HARDLY = 2.0**-20
 """The step of real numbers, in parts of the distance of their bounds: too small to notice."""
@@ -86,8 +87,21 @@ class Ordinal(Coded):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The bounds as numbers."""
-        return self.number_of(self.low), self.number_of(self.high)
+        """The bounds as numbers; with a step, the first and the last multiple within them."""
+        low, high = self.number_of(self.low), self.number_of(self.high)
+        if self.grid_step is None:
+            return low, high
+        return multiples_within(low, high, self.grid_step, self.fixed_decimals or 0)
+
+    @property
+    def grid_step(self) -> float | None:
+        """The number of which all numbers are multiples; None if the schema says nothing about it."""
+        return None
+
+    @property
+    def resolution(self) -> float:
+        """The least distance of two numbers."""
+        return super().resolution if self.grid_step is None else self.grid_step
 
     def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
         """Return the range as one interval."""

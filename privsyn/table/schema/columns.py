@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.table.schema.column import Coded, Column, Ordinal
+from privsyn.table.schema.steps import (
+    MAX_DECIMALS,
+    decimals_of_step,
+    multiples_around,
+    number_step,
+)
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 from privsyn.table.schema.validation import (
     all_whole,
@@ -22,7 +28,6 @@ from privsyn.table.schema.validation import (
     normalise,
     normalise_shared,
     number_bounds,
-    one_of,
     whole_number,
 )
 
@@ -30,8 +35,6 @@ __all__ = ["COLUMNS", "Categorical", "Coded", "Column", "Identifier", "Numerical
 
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
 """Text around one number."""
-
-MAX_DECIMALS = 12
 
 
 @dataclass(frozen=True)
@@ -86,19 +89,15 @@ class Categorical(Coded):
 
     def number_of(self, value: Any) -> float:
         """Return the place of a value in the list."""
-        try:
+        with replace_errors(f"{safe_repr(value)} is not one of its values", ValueError):
             return float(cast(Sequence[Hashable], self.values).index(value))
-        except ValueError:
-            raise InputError(f"{safe_repr(value)} is not one of its values") from None
 
     def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
         """Return the place of each listed value in the range."""
         low, high = ends.get("low", -np.inf), ends.get("high", np.inf)
         values: Any = self.values
-        try:
+        with replace_errors("a range needs numbers or dates: list the values", TypeError):
             places = np.flatnonzero([low <= value <= high for value in values]).astype(np.float64)
-        except TypeError:
-            raise InputError("a range needs numbers or dates: list the values") from None
         return places, places
 
     @property
@@ -121,8 +120,9 @@ class Numerical(Ordinal):
         whole if both bounds are integers and no decimals are given.
     decimals : int, optional
         How many decimals all numbers have. Default: those of a decimal dtype, if it has at most four.
-    objects : {"number", "decimal"}
-        What a column of Python objects holds: plain numbers, or `decimal.Decimal`.
+    step : number, optional
+        All numbers are multiples of it, such as 0.05 or 10_000. A number between two multiples is taken to
+        the nearer one. The outermost multiples within the bounds are the first and the last number.
     bins : int
         The largest number of intervals that are counted.
     nullable : bool
@@ -142,20 +142,22 @@ class Numerical(Ordinal):
     high: float | None = None
     integer: bool | None = field(default=None, kw_only=True)
     decimals: int | None = field(default=None, kw_only=True)
-    objects: Literal["number", "decimal"] = field(default="number", kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         normalise_shared(self)
-        one_of("objects", self.objects, ("number", "decimal"))
         if self.integer is not None:
             normalise(self, integer=flag("integer", self.integer))
         if self.decimals is not None:
             normalise(self, decimals=whole_number("decimals", self.decimals, 0, MAX_DECIMALS))
             if self.integer:
                 raise InputError("integer and decimals exclude each other: give one of them")
+        if self.step is not None:
+            step = number_step(self.step, integer=self.integer, decimals=self.decimals)
+            normalise(self, step=step)
         low, high = both_or_neither(self.low, self.high)
         if low is None:
             return
@@ -163,6 +165,8 @@ class Numerical(Ordinal):
         if self.integer or self.decimals is not None:
             check_decimals(low, high, self.decimals or 0)
         normalise(self, low=low, high=high)
+        if self.step is not None:
+            check_decimals(*self.bounds, decimals_of_step(self.step) or 0)
 
     def number_of(self, value: Any) -> float:
         """Return a finite number as a double."""
@@ -173,6 +177,8 @@ class Numerical(Ordinal):
     def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
         """Return the column with these bounds, 0 and 1 by default."""
         low, high = found or (0.0, 1.0)
+        if self.step is not None:
+            low, high = multiples_around(low, high, self.step, decimals_of_step(self.step) or 0)
         if whole or self.integer:
             return replace(self, low=int(low), high=int(high))
         return replace(self, low=low, high=high)
@@ -180,7 +186,14 @@ class Numerical(Ordinal):
     @property
     def fixed_decimals(self) -> int | None:
         """How many decimals the numbers have as far as this column says; None if they are real."""
+        if self.step is not None:
+            return decimals_of_step(self.step)
         return 0 if self.is_whole else self.decimals
+
+    @property
+    def grid_step(self) -> float | None:
+        """The step."""
+        return self.step
 
     @property
     def is_whole(self) -> bool:
@@ -191,6 +204,8 @@ class Numerical(Ordinal):
         """
         if self.integer is not None or self.decimals is not None:
             return bool(self.integer)
+        if self.step is not None and decimals_of_step(self.step) != 0:
+            return False
         low, high = self.low, self.high
         return isinstance(low, int) and isinstance(high, int) and all_whole(low, high)
 

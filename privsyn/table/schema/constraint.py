@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, about, safe_repr
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.plain_values import plain_value, read_typed, typed_value
 
@@ -128,13 +128,19 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
     place : int
         Where it stands in the list of constraints, counted from 1.
     plain : mapping
+        A constraint that has no settings but its columns may be written as ``{kind: columns}``.
 
     Examples
     --------
     >>> constraint_from_plain(1, {"kind": "increasing", "columns": ["start", "end"]})
     Increasing(columns=('start', 'end'), strict=False)
+    >>> constraint_from_plain(2, {"equal": ["billed", "paid"]})
+    Equal(columns=('billed', 'paid'))
     """
-    try:
+    with about(f"constraint {place}"):
+        if isinstance(plain, Mapping) and len(plain) == 1:
+            ((short, columns),) = plain.items()
+            plain = {"kind": short, "columns": columns} if isinstance(columns, list) else plain
         kind = plain.get("kind") if isinstance(plain, Mapping) else None
         if not isinstance(kind, str) or kind not in CONSTRAINTS:
             raise InputError(f"it is a mapping whose kind is one of {', '.join(CONSTRAINTS)}")
@@ -147,8 +153,6 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
             if required and key not in settings:
                 raise InputError(f"{key!r} is missing")
         return CONSTRAINTS[kind](**{key: _read_setting(value) for key, value in settings.items()})
-    except InputError as error:
-        raise InputError(f"constraint {place}: {error}") from None
 
 
 def check_names(what: str, names: object) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.table.schema.columns import Coded, Column, Identifier, Text
 from privsyn.table.schema.constraint import Constraint
 
@@ -77,10 +77,8 @@ def in_order(computing: Mapping[str, Constraint]) -> list[str]:
         name: [other for other in constraint.columns if other != name]
         for name, constraint in computing.items()
     }
-    try:
+    with replace_errors("columns are computed from each other in a circle: drop a constraint", CycleError):
         return [name for name in TopologicalSorter(graph).static_order() if name in computing]
-    except CycleError:
-        raise InputError("columns are computed from each other in a circle: drop a constraint") from None
 
 
 @contextmanager

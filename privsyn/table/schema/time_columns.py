@@ -12,6 +12,7 @@ import numpy as np
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.column import Ordinal
 from privsyn.table.schema.plain_values import plain_value
+from privsyn.table.schema.steps import SECONDS, multiples_around, step_seconds, time_step
 from privsyn.table.schema.validation import (
     LONGEST,
     both_or_neither,
@@ -24,17 +25,34 @@ from privsyn.table.schema.validation import (
     time_format,
 )
 
-SECONDS = {"s": 1, "m": 60, "h": 3600, "D": 86400}
-"""Seconds in a step of each unit."""
-
 EPOCH = datetime(1970, 1, 1)
 
 FIRST_YEAR, LAST_YEAR = 1900, 2100
 """Between these years the bounds of dates are found; dates outside belong to the first and last month."""
 
 
+class Timed(Ordinal):
+    """A column of times, which are whole units, and multiples of a step if one is given."""
+
+    unit: Any
+    step: Any
+
+    @property
+    def scale(self) -> float:
+        """The seconds in a unit."""
+        return float(SECONDS[self.unit or "s"])
+
+    @property
+    def grid_step(self) -> float | None:
+        """The units in a step."""
+        return None if self.step is None else step_seconds(self.step) / self.scale
+
+
+CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
+
+
 @dataclass(frozen=True)
-class Datetime(Ordinal):
+class Datetime(Timed):
     """A column of dates or times between public bounds. Values outside are clipped to them.
 
     Parameters
@@ -42,8 +60,16 @@ class Datetime(Ordinal):
     low, high : str, date, datetime or numpy.datetime64, optional
         The public bounds, both included; text in ISO form. Times are in whole seconds, on the clock of the
         column's own time zone. Default: they are found under privacy, to the month.
-    unit : {"D", "s"}, optional
-        The step: days or seconds. Default: days, unless a bound has a time of day.
+    unit : {"D", "h", "min", "s"}, optional
+        The step: days, hours, minutes or seconds. Default: days, unless a bound has a time of day.
+    step : str, optional
+        All times are multiples of it, counted from midnight, such as ``"15min"`` or ``"1h"``. A time between
+        two multiples is taken to the nearer one.
+    cycles : list, optional
+        ``["day"]`` counts the date and the time of day as two attributes, so that the time of day and what it
+        has to do with other columns survive; ``["day", "week"]`` the day of the week too; ``[]`` counts one.
+        Default: the day if the times range over more than a week, and the week over more than eight. It needs
+        a step below a day. A column that a constraint names is always one attribute.
     format : str, optional
         How dates are written in a column of text or in a CSV, in the terms of ``datetime.strftime``, such as
         ``"%d.%m.%Y"``. Default: ISO form.
@@ -62,7 +88,9 @@ class Datetime(Ordinal):
 
     low: str | date | np.datetime64 | None = None
     high: str | date | np.datetime64 | None = None
-    unit: Literal["D", "s"] | None = field(default=None, kw_only=True)
+    unit: Literal["D", "h", "min", "s"] | None = field(default=None, kw_only=True)
+    step: str | None = field(default=None, kw_only=True)
+    cycles: Sequence[str] | None = field(default=None, kw_only=True)
     format: str | None = field(default=None, kw_only=True)
     objects: Literal["text", "date", "datetime"] = field(default="text", kw_only=True)
     bins: int = field(default=32, kw_only=True)
@@ -72,10 +100,21 @@ class Datetime(Ordinal):
     def __post_init__(self) -> None:
         normalise_shared(self)
         one_of("objects", self.objects, ("text", "date", "datetime"))
+        if self.cycles is not None:
+            if isinstance(self.cycles, str) or [*self.cycles] not in CYCLES:
+                raise InputError(f"cycles are [day, week], [day] or [], not {safe_repr(self.cycles)}")
+            normalise(self, cycles=tuple(self.cycles))
         if self.format is not None:
             normalise(self, format=time_format(self.format))
-        if self.unit is not None and (not isinstance(self.unit, str) or self.unit not in ("D", "s")):
-            raise InputError(f"unit {safe_repr(self.unit)} is neither 'D' (days) nor 's' (seconds)")
+        if self.unit is not None:
+            one_of("unit", self.unit, ("D", "h", "min", "s"))
+        if self.unit in ("h", "min") and self.step is None:
+            normalise(self, step=f"1{self.unit}")
+        if self.unit in ("h", "min"):
+            normalise(self, unit="s")
+        if self.step is not None:
+            step = time_step(self.step, unit=self.unit)
+            normalise(self, step=step, unit=self.unit or ("D" if step == "1d" else "s"))
         low, high = both_or_neither(self.low, self.high)
         if low is None:
             return
@@ -84,16 +123,12 @@ class Datetime(Ordinal):
         if self.unit == "D" and not dates_only:
             raise InputError("unit 'D' needs bounds without a time of day")
         normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
+        self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
     def number_of(self, value: Any) -> float:
         """Return the days or seconds since 1970."""
         moment, _ = time_bounds(value, value)
         return float((moment - EPOCH).total_seconds() // SECONDS[self.unit or "D"])
-
-    @property
-    def scale(self) -> float:
-        """The seconds in a step."""
-        return float(SECONDS[self.unit or "s"])
 
     def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
         """Return the column with these bounds, by default January 1970."""
@@ -109,15 +144,15 @@ class Datetime(Ordinal):
         return replace(self, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=self.unit or "D")
 
     def to_plain(self, what: str) -> dict[str, Any]:
-        """Leave out a unit that follows from the bounds."""
+        """Leave out a unit that follows from the bounds and the step."""
         plain = super().to_plain(what)
-        if self.is_public and Datetime(self.low, self.high).unit == self.unit:
+        if (self.is_public or self.step) and Datetime(self.low, self.high, step=self.step).unit == self.unit:
             del plain["unit"]
         return plain
 
 
 @dataclass(frozen=True)
-class Time(Ordinal):
+class Time(Timed):
     """A column of times of day between public bounds. Values outside are clipped to them.
 
     Parameters
@@ -125,7 +160,9 @@ class Time(Ordinal):
     low, high : str or datetime.time
         The bounds, both included, in whole steps. Default: the whole day.
     unit : {"s", "m", "h"}
-        The step: seconds, minutes or hours.
+        The unit: seconds, minutes or hours.
+    step : str, optional
+        As for `Datetime`.
     objects : {"time", "text"}
         What a column of Python objects holds.
     bins, nullable, missing
@@ -140,6 +177,7 @@ class Time(Ordinal):
     low: str | time | None = None
     high: str | time | None = None
     unit: Literal["s", "m", "h"] = field(default="s", kw_only=True)
+    step: str | None = field(default=None, kw_only=True)
     objects: Literal["time", "text"] = field(default="time", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
@@ -149,21 +187,18 @@ class Time(Ordinal):
         one_of("unit", self.unit, ("s", "m", "h"))
         one_of("objects", self.objects, ("time", "text"))
         normalise_shared(self)
-        step = SECONDS[self.unit]
-        last = timedelta(days=1, seconds=-step)
+        if self.step is not None:
+            normalise(self, step=time_step(self.step, unit=self.unit))
+        last = timedelta(days=1, seconds=-SECONDS[self.unit])
         low = clock_time("00:00" if self.low is None else self.low)
         high = clock_time(str(last) if self.high is None else self.high)
-        _check_steps(_since_midnight(low), _since_midnight(high), self.unit)
+        _check_units(_since_midnight(low), _since_midnight(high), self.unit)
         normalise(self, low=low, high=high)
+        self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
     def number_of(self, value: Any) -> float:
         """Return the whole steps since midnight."""
         return float(_since_midnight(clock_time(value)) // timedelta(seconds=SECONDS[self.unit]))
-
-    @property
-    def scale(self) -> float:
-        """The seconds in a step."""
-        return float(SECONDS[self.unit])
 
     def to_plain(self, what: str) -> dict[str, Any]:
         """Leave out the bounds of a whole day."""
@@ -178,7 +213,7 @@ class Time(Ordinal):
 
 
 @dataclass(frozen=True)
-class Duration(Ordinal):
+class Duration(Timed):
     """A column of lengths of time between public bounds. Values outside are clipped to them.
 
     Parameters
@@ -187,7 +222,9 @@ class Duration(Ordinal):
         The public bounds, both included, in whole steps; text such as ``"2 days 03:00:00"``. Default: they
         are found under privacy.
     unit : {"s", "m", "h", "D"}
-        The step: seconds, minutes, hours or days.
+        The unit: seconds, minutes, hours or days.
+    step : str, optional
+        As for `Datetime`.
     bins, nullable, missing
         As for `Numerical`.
 
@@ -200,6 +237,7 @@ class Duration(Ordinal):
     low: str | timedelta | np.timedelta64 | None = None
     high: str | timedelta | np.timedelta64 | None = None
     unit: Literal["s", "m", "h", "D"] = field(default="s", kw_only=True)
+    step: str | None = field(default=None, kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
@@ -207,21 +245,19 @@ class Duration(Ordinal):
     def __post_init__(self) -> None:
         one_of("unit", self.unit, tuple(SECONDS))
         normalise_shared(self)
+        if self.step is not None:
+            normalise(self, step=time_step(self.step, unit=self.unit, divides_day=False))
         low, high = both_or_neither(self.low, self.high)
         if low is None:
             return
         low, high = length_of_time(low), length_of_time(high)
-        _check_steps(low, high, self.unit)
+        _check_units(low, high, self.unit)
         normalise(self, low=low, high=high)
+        self.bounds  # noqa: B018  # as for `Time`
 
     def number_of(self, value: Any) -> float:
         """Return the whole steps in a length of time."""
         return float(length_of_time(value) // timedelta(seconds=SECONDS[self.unit]))
-
-    @property
-    def scale(self) -> float:
-        """The seconds in a step."""
-        return float(SECONDS[self.unit])
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -231,9 +267,11 @@ class Duration(Ordinal):
 
     def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
         """Return the column with these bounds, by default none and one step."""
-        step = timedelta(seconds=SECONDS[self.unit])
+        unit = timedelta(seconds=SECONDS[self.unit])
         low, high = found or (0.0, 1.0)
-        return replace(self, low=step * int(low), high=step * int(high))
+        if self.grid_step is not None:
+            low, high = multiples_around(low, high, self.grid_step, 0)
+        return replace(self, low=unit * int(low), high=unit * int(high))
 
     @property
     def steps(self) -> tuple[int, int]:
@@ -245,7 +283,7 @@ def _since_midnight(at: time) -> timedelta:
     return timedelta(hours=at.hour, minutes=at.minute, seconds=at.second)
 
 
-def _check_steps(low: timedelta, high: timedelta, unit: str) -> None:
+def _check_units(low: timedelta, high: timedelta, unit: str) -> None:
     if low > high:
         raise InputError(f"low {low} is above high {high}")
     for bound in (low, high):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 
 LONGEST = timedelta(days=100_000)
 """The longest length of time that every dtype can hold."""
@@ -215,10 +215,8 @@ def _moment(bound: object) -> datetime:
     if isinstance(bound, np.datetime64):
         bound = bound.astype("datetime64[us]").item()
     if isinstance(bound, str):
-        try:
+        with replace_errors(f"a bound is a date such as 2015-01-31, not {safe_repr(bound)}", ValueError):
             bound = datetime.fromisoformat(bound)
-        except ValueError:
-            raise InputError(f"a bound is a date such as 2015-01-31, not {safe_repr(bound)}") from None
     if isinstance(bound, date) and not isinstance(bound, datetime):
         bound = datetime.combine(bound, time())
     if not isinstance(bound, datetime) or pd.isna(bound):

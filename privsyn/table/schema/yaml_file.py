@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from privsyn.errors import InputError, printable, safe_repr
-from privsyn.files import atomic_path
+from privsyn.errors import InputError, about, printable, safe_repr
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_dialect import CsvFormat
@@ -34,16 +33,17 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         raise InputError(f"{path}: not a text file in UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    try:
+    with about(f"{path}"):
         return from_plain(parse(text))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
-def write_schema(schema: Schema, path: str | PathLike[str]) -> None:
-    """Write `to_yaml` of the schema to a file; ``read_schema`` gives an equal schema back."""
-    with atomic_path(path) as part:
-        part.write_text(to_yaml(schema), encoding="utf-8")
+def as_schema(schema: object) -> Schema | None:
+    """Return a schema, given as such or as the path of its YAML file."""
+    if isinstance(schema, str | PathLike):
+        return read_schema(schema)
+    if schema is None or isinstance(schema, Schema):
+        return schema
+    raise InputError(f"schema must be a Schema or the path of a YAML file; got a {type(schema).__name__}")
 
 
 def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
@@ -113,19 +113,17 @@ def from_plain(plain: object) -> Schema:
 
 
 def _csv(said: object) -> CsvFormat:
-    try:
+    with about("csv"):
         if not isinstance(said, Mapping):
             raise InputError("is a mapping such as {delimiter: ;, point: ','}")
         _check_keys(said, tuple(field.name for field in fields(CsvFormat)))
         return CsvFormat(**said)
-    except InputError as error:
-        raise InputError(f"csv: {error}") from None
 
 
 def _column(name: object, said: object) -> Column:
     if not isinstance(name, str):
         raise InputError(f"the column name {safe_repr(name)} is not text: put it in quotes")
-    try:
+    with about(f"column {name!r}"):
         if not isinstance(said, Mapping):
             raise InputError("a column is a mapping such as {kind: categorical, values: [a, b]}")
         if "kind" not in said:
@@ -137,8 +135,6 @@ def _column(name: object, said: object) -> Column:
         class_: Any = COLUMNS[kind]
         _check_keys(settings, tuple(field.name for field in fields(class_)))
         return class_(**{key: _read_setting(key, value) for key, value in settings.items()})
-    except InputError as error:
-        raise InputError(f"column {name!r}: {error}") from None
 
 
 def _check_keys(said: Mapping[object, object], allowed: tuple[str, ...], needed: str | None = None) -> None:

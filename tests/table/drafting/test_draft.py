@@ -8,6 +8,7 @@ from datetime import date
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,7 +33,6 @@ from privsyn import (
 )
 from privsyn.table.drafting.check import check_schema
 from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.drafting.import_sdv import from_sdv, import_schema
 from privsyn.table.drafting.review_comments import draft_text
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema, to_plain, to_yaml
 
@@ -98,7 +98,7 @@ def test_each_column_is_asked_about_in_a_line():
         "sex": "READ: 2 values, no cell missing.",
         "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds reveal less:"
         " {kind: numerical, low: , high: }.",
-        "price": "READ: bounds, 2 decimals, no cell missing.",
+        "price": "READ: bounds, all multiples of 0.05, no cell missing.",
         "notes": "READ: no cell missing. Common values are found. Free text? {kind: text} leaves it out.",
         "day": "READ: first and last year.",
     }
@@ -157,79 +157,10 @@ def test_a_check_tells_what_is_left_out():
     assert lines[1].startswith("column 'n': 1 of 1 cells do not fit")
 
 
-SDV = {
-    "METADATA_SPEC_VERSION": "SINGLE_TABLE_V1",
-    "primary_key": "guest",
-    "columns": {
-        "guest": {"sdtype": "email", "pii": True},
-        "room": {"sdtype": "id", "regex_format": "R-[0-9]{4}"},
-        "other": {"sdtype": "id", "regex_format": "[A-Z]{3}"},
-        "fee": {"sdtype": "numerical", "computer_representation": "Float"},
-        "nights": {"sdtype": "numerical", "computer_representation": "Int64"},
-        "paid": {"sdtype": "boolean"},
-        "city": {"sdtype": "categorical"},
-        "checkin": {"sdtype": "datetime", "datetime_format": "%d %b %Y"},
-        "seen": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d %H:%M:%S"},
-        "address": {"sdtype": "address", "pii": True},
-    },
-}
-FROM_SDV = {
-    "guest": Identifier(),
-    "room": Identifier("R-{:04d}"),
-    "other": Identifier(),
-    "fee": Numerical(),
-    "nights": Numerical(integer=True),
-    "paid": Categorical([False, True]),
-    "city": Categorical(),
-    "checkin": Datetime(unit="D", format="%d %b %Y"),
-    "seen": Datetime(unit="s"),
-    "address": Text(),
-}
-
-
-def test_metadata_of_sdv_is_imported(tmp_path):
-    (tmp_path / "one.json").write_text(json.dumps(SDV))
-    assert import_schema(tmp_path / "one.json").columns == FROM_SDV
-    several = {"METADATA_SPEC_VERSION": "V1", "tables": {"guests": SDV}, "relationships": []}
-    assert from_sdv(several).columns == FROM_SDV
-
-
-@pytest.mark.parametrize(
-    ("plain", "complaint"),
-    [
-        ([], "not SDV's metadata of one table, {columns: "),
-        ({"tables": {"a": SDV, "b": SDV}}, "holds several tables"),
-        ({"tables": {"a": {}}}, "not SDV's metadata"),
-        ({"columns": 7}, "not SDV's metadata"),
-        ({"columns": {"a": 7}}, "column 'a': needs an sdtype"),
-        ({"columns": {"a": {}}}, "column 'a': needs an sdtype"),
-        ({"columns": {"a": {"sdtype": "datetime", "datetime_format": "%H"}}}, "column 'a': format '%H'"),
-    ],
-)
-def test_what_is_no_metadata_of_sdv_is_one_line(plain, complaint, tmp_path):
-    path = tmp_path / "other.json"
-    path.write_text(json.dumps(plain))
-    with pytest.raises(InputError, match=complaint) as error:
-        import_schema(path)
-    assert "\n" not in str(error.value)
-
-
-def test_a_file_that_cannot_be_imported_is_one_line(tmp_path):
-    (tmp_path / "latin.json").write_bytes(b"\xff")
-    (tmp_path / "torn.json").write_text('{"a": ')
-    for name, complaint in [
-        ("none.json", "there is no such file"),
-        ("latin.json", "UTF-8"),
-        ("torn.json", "not YAML"),
-    ]:
-        with pytest.raises(InputError, match=complaint):
-            import_schema(tmp_path / name)
-
-
 FULL = Schema(
     {
         "a": Categorical(["x", 2, 3.5, True], other="x", nullable=False, missing=["?"]),
-        "b": Numerical(0, 9, decimals=2, objects="decimal", bins=5),
+        "b": Numerical(0, 9, decimals=2, bins=5),
         "c": Datetime("2020-01-01", "2020-12-31", format="%d.%m.%Y", objects="date"),
         "d": Time("08:00", "18:00", unit="m", objects="text"),
         "e": Duration("-1 day", "2 days 03:00:00", unit="h", bins=7),
@@ -249,7 +180,7 @@ def test_every_option_is_written_and_read_back():
     assert from_plain(json.loads(json.dumps(to_plain(FULL)))) == FULL
 
 
-@pytest.mark.parametrize("schema", [FULL, draft_schema(ROWS), draft_schema(ROWS, read=False), from_sdv(SDV)])
+@pytest.mark.parametrize("schema", [FULL, draft_schema(ROWS), draft_schema(ROWS, read=False)])
 def test_the_json_schema_accepts_what_is_written(schema):
     VALIDATOR.validate(to_plain(schema))
     VALIDATOR.validate(parse(to_yaml(schema)))
@@ -362,17 +293,11 @@ def test_other_readers_of_yaml_agree_on_drafts():
 def test_schema_commands_exclude_each_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ROWS.to_csv("data.csv", index=False)
-    Path("sdv.json").write_text(json.dumps(SDV))
     drafted = run(capsys, "schema", "data.csv", "--from-dtypes", "-o", "s.yaml")
     assert (drafted.code, drafted.out) == (0, "")
     assert "names and types alone" in drafted.err
-    imported = run(capsys, "schema", "--import", "sdv.json")
-    assert imported.code == 0
-    assert imported.out.startswith("# Made from SDV's metadata")
-    assert from_plain(parse(imported.out)).columns == FROM_SDV
     for arguments, words in [
-        (["data.csv", "--import", "sdv.json"], "give DATA, or else --import FILE"),
-        ([], "give DATA, or else --import FILE"),
+        ([], "Missing argument 'DATA'"),
         (["data.csv", "--from-dtypes", "--check", "s.yaml"], "exclude each other"),
         (["data.csv", "--check", "s.yaml", "-o", "t.yaml"], "--check writes no file"),
     ]:
@@ -397,3 +322,32 @@ def test_the_reference_names_every_option():
 def test_numbers_too_far_apart_for_bounds_get_none():
     wide = pd.DataFrame({"a": [-1.25e308, 1.25e308, *range(50)]})
     assert isinstance(draft_schema(wide).columns["a"], Categorical)
+
+
+def test_a_draft_warns_of_bounds_far_beyond_most_numbers():
+    rng = np.random.default_rng(0)
+    pay = rng.normal(3000.0, 500.0, 2000)
+    frame = pd.DataFrame({"pay": pay, "tail": np.append(pay[1:], 1e6), "age": rng.integers(0, 99, 2000)})
+    notes = remarks(draft_text(frame))
+    warned = {name: "WIDE: " in notes[name] for name in frame}
+    assert warned == {"pay": False, "tail": True, "age": False}
+    assert "WIDE" not in draft_text(frame, read=False)
+
+
+def test_a_step_that_the_rows_show_is_drafted_and_marked_as_read(tmp_path):
+    rows = pd.DataFrame(
+        {
+            "pay": [10_000 * i for i in range(30, 60)] * 3,
+            "grade": [i / 2 for i in range(30)] * 3,
+            "whole": [*range(30, 60)] * 3,
+            "at": pd.Timestamp("2020-01-31") + pd.to_timedelta(15 * np.arange(90), unit="min"),
+            "when": pd.Timestamp("2020-01-31") + pd.to_timedelta(61 * np.arange(90), unit="s"),
+        }
+    )
+    columns = draft_schema(rows).columns
+    assert [column.step for column in columns.values()] == [10_000, 0.5, None, "15min", None]
+    said = remarks(draft_text(rows))
+    assert "all multiples of 10,000" in said["pay"]
+    assert "all multiples of 15min" in said["at"]
+    assert from_plain(parse(draft_text(rows))) == draft_schema(rows)
+    assert check_schema(rows, draft_schema(rows))[0] == "every cell fits"

@@ -10,7 +10,7 @@ import warnings
 
 import pandas as pd
 import pytest
-from table.io.test_stream import KNOWN, OPEN, complaint, rows, saved
+from table.io.test_open_table import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, PrivSyn, Schema
 from privsyn.table.io.dask_source import PARTS

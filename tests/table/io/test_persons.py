@@ -17,8 +17,8 @@ from strategies import Grumpy, OfNoType, junk
 from privsyn import InputError
 from privsyn.private.contribution import kept_rows
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
+from privsyn.table.io.open_table import open_table
 from privsyn.table.io.persons import ABSENT, KeptRows, codes_of, fingerprints, identifiers, persons_of
-from privsyn.table.io.stream import open_table
 
 SPELLINGS = [
     *("7", "007", "07", "+7", "7.0", "7.", "7e0", "\uff17", "-7", "0", "-0", "00"),

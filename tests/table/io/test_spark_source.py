@@ -17,11 +17,11 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 from clusters import MISSING, spark_session
-from table.io.test_stream import KNOWN, OPEN, complaint, rows, saved
+from table.io.test_open_table import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import PrivSyn
-from privsyn.table.io import spark_source as engines
-from privsyn.table.io.stream import open_table
+from privsyn.table.io import spark_source
+from privsyn.table.io.open_table import open_table
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
@@ -60,7 +60,7 @@ def test_parts_on_spark_give_the_same_release(schema, spark, tmp_path):
 
 
 def test_the_answers_of_many_parts_are_added_on_spark(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "FEW", 2)
+    monkeypatch.setattr(spark_source, "FEW", 2)
     frame, whole = in_parts(spark, table().select(KNOWN_COLUMNS), 5)
     assert saved(frame, tmp_path) == saved(whole, tmp_path)
 
@@ -72,7 +72,7 @@ def test_the_rows_of_a_person_are_bounded_over_all_parts(spark, tmp_path):
 
 
 def test_bounds_of_many_rows_are_sent_by_themselves(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "LARGE", 0)
+    monkeypatch.setattr(spark_source, "LARGE", 0)
     frame, whole = in_parts(spark, table(), 2)
     settings = {"unit": "person", "rows_per_unit": 2}
     assert saved(frame, tmp_path, **settings) == saved(whole, tmp_path, **settings)
@@ -185,7 +185,7 @@ from clusters import spark_session
 
 from privsyn import Categorical, InputError, PrivSyn, Schema
 from privsyn.table.io.persons import KeptRows
-from privsyn.table.io.stream import open_table
+from privsyn.table.io.open_table import open_table
 
 schema = Schema({"town": Categorical(["a", "b"])})
 rows = pa.table({"who": ["x", "SECRET", "y", "SECRET"] * 50, "town": ["a", "b", "SECRET", "a"] * 50})

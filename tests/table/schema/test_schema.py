@@ -19,7 +19,7 @@ from privsyn.errors import InputError
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
-from privsyn.table.schema.yaml_file import from_plain, read_schema, to_plain, to_yaml, write_schema
+from privsyn.table.schema.yaml_file import from_plain, read_schema, to_plain, to_yaml
 
 AWKWARD = [
     "yes",
@@ -104,7 +104,7 @@ AWKWARD += [
         (lambda: Datetime("2015-01-01T00:00Z", "2016-01-01"), "no time zone"),
         (lambda: Datetime("2015-01-01T00:00:00.5", "2016-01-01"), "whole seconds"),
         (lambda: Datetime("2015-01-01T10:00", "2016-01-01", unit="D"), "without a time of day"),
-        (lambda: Datetime("2015-01-01", "2016-01-01", unit="h"), "unit 'h'"),
+        (lambda: Datetime("2015-01-01", "2016-01-01", unit="ms"), "unit 'ms'"),
         (lambda: Schema({}), "a schema maps names to columns"),
         (lambda: Schema([("a", Categorical(["b"]))]), "a schema maps names to columns"),
         (lambda: Schema({3: Categorical(["b"])}), "the column name 3 is not text"),
@@ -214,7 +214,7 @@ def _typed(schema):
 def test_a_schema_is_read_back_as_it_was_written(tmp_path_factory, table):
     schema, _ = table
     path = tmp_path_factory.mktemp("schema") / "schema.yaml"
-    write_schema(schema, path)
+    path.write_text(to_yaml(schema), encoding="utf-8")
     assert read_schema(path) == schema
     assert _typed(read_schema(path)) == _typed(schema)
 
@@ -232,7 +232,7 @@ def test_any_text_is_read_back_and_other_readers_agree(columns):
 
 def test_awkward_text_stays_text(tmp_path):
     schema = Schema({text: Categorical(AWKWARD) for text in AWKWARD}, missing=["n", "NA"])
-    write_schema(schema, tmp_path / "s.yaml")
+    (tmp_path / "s.yaml").write_text(to_yaml(schema), encoding="utf-8")
     assert read_schema(tmp_path / "s.yaml") == schema
 
 
@@ -352,3 +352,12 @@ def test_the_schema_of_adult_is_public():
         41,
         2,
     ]
+
+
+def test_an_error_of_a_schema_names_its_place_and_remembers_no_other_error(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text("columns:\n  age: {kind: numerical, low: 9, high: 1}\n")
+    with pytest.raises(InputError) as refused:
+        read_schema(path)
+    assert str(refused.value).startswith(f"{path}: column 'age': ")
+    assert refused.value.__context__ is None

@@ -47,7 +47,7 @@ def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
             Measurement(Marginal(s.domain, s.counts + rng.normal(0, 5, SIZE)), 25.0) for s in sides
         )
         groups = tuple(groups_at(side, level) for side in sides)
-        table = coarsen(Marginal(square(ordered), true), groups).marginal
+        table = coarsen(Marginal(square(ordered), true), groups)
         noisy = Marginal(table.domain, table.counts + rng.normal(0, sigma, table.domain.shape))
         measured = Measurement(noisy, sigma**2, groups if ordered else None)
         estimate = estimate_pairs(square(ordered), one_ways, (measured,), NOTHING, rng).tables[0]
@@ -83,7 +83,7 @@ def test_the_posterior_is_that_of_all_cells_at_once(level):
     sides = (table.project(("a",)), table.project(("b",)))
     groups = tuple(groups_at(side, level) for side in sides)
     noisy = coarsen(Marginal(domain, expected + rng.normal(0, 20, (6, 5))), groups)
-    measured = Measurement(noisy.marginal, 400.0, groups)
+    measured = Measurement(noisy, 400.0, groups)
     smoother = Smoother(sides, 1.0)
 
     joins = [np.eye(group.max() + 1)[group].T for group in groups]

@@ -12,13 +12,14 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import replace_errors
+from privsyn.table.encoding.dtypes import number_type
 from privsyn.table.io.arrow import INDEX, public_schema
-from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.columns import Categorical, Column, Identifier
 from privsyn.table.schema.schema import Schema
 
 
 @dataclass(frozen=True)
-class FrameType:
+class OutputType:
     """The kind and the types of a table that a pandas data frame cannot hold. They are public.
 
     Parameters
@@ -33,7 +34,7 @@ class FrameType:
 
     Examples
     --------
-    >>> form = FrameType.of(pa.table({"a": pa.array([1], pa.uint8())}))
+    >>> form = OutputType.of(pa.table({"a": pa.array([1], pa.uint8())}))
     >>> form.cast(pd.DataFrame({"a": [2, 3]}, dtype="UInt8"), Schema({"a": Categorical([2, 3])})).schema
     a: uint8
     """
@@ -43,7 +44,7 @@ class FrameType:
     enums: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: pa.Table, polars: Any = None) -> FrameType:
+    def of(cls, table: pa.Table, polars: Any = None) -> OutputType:
         """Return the type of an Arrow table, or of the polars frame that it was made from."""
         bare = pa.schema([field for field in public_schema(table.schema) if _is_bare(field.type)])
         if polars is None:
@@ -51,10 +52,10 @@ class FrameType:
         enums = (name for name, dtype in polars.schema.items() if str(dtype).startswith("Enum"))
         return cls("polars", bare, tuple(enums))
 
-    def only(self, names: Collection[str]) -> FrameType:
+    def only(self, names: Collection[str]) -> OutputType:
         """Return the type of some columns only. Nothing is kept of columns that are not released."""
         types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
-        return FrameType(self.kind, types, tuple(name for name in self.enums if name in names))
+        return OutputType(self.kind, types, tuple(name for name in self.enums if name in names))
 
     def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
         """Return a synthetic table in this type."""
@@ -78,7 +79,7 @@ class FrameType:
                 continue
             field = self.types.field(name)
             nullable = field.nullable or getattr(schema.columns[name], "nullable", False)
-            columns.append(_as_type(frame[name], field.type))
+            columns.append(_as_type(frame[name], _type_of(schema.columns[name], field.type, frame[name])))
             fields.append(pa.field(name, columns[-1].type, nullable))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
@@ -100,14 +101,14 @@ class FrameType:
         return {"kind": self.kind, "types": encoded, "enums": list(self.enums)}
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> FrameType:
+    def from_plain(cls, plain: Mapping[str, Any]) -> OutputType:
         """Return the type that `to_plain` wrote."""
         encoded = plain["types"]
         types = None if encoded is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
         return cls(plain["kind"], types, tuple(plain["enums"]))
 
 
-PANDAS = FrameType()
+PANDAS = OutputType()
 
 
 def _is_bare(kind: pa.DataType) -> bool:
@@ -119,6 +120,13 @@ def _is_bare(kind: pa.DataType) -> bool:
         return _is_bare(kind.value_type)
     other = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # values have any length
     return not (other or isinstance(kind, pa.BaseExtensionType))
+
+
+def _type_of(column: Column, kind: pa.DataType, cells: pd.Series) -> pa.DataType:
+    """Return the type of a synthetic column: its own, except that a narrow type of identifiers is widened."""
+    if isinstance(column, Identifier) and pa.types.is_primitive(kind):
+        return pa.from_numpy_dtype(number_type(cells.dtype))
+    return kind
 
 
 def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:

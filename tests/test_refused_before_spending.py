@@ -9,8 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
+from privsyn import Categorical, Datetime, Identifier, InputError, Numerical, PrivSyn, Schema, Text
+from privsyn.errors import DroppedWarning
 from privsyn.private.noise import ExactGaussian
+from privsyn.table.drafting.draft import draft_schema
 
 
 @pytest.fixture
@@ -45,7 +47,6 @@ def test_an_empty_text_that_is_no_mark_is_a_value():
     "kind",
     [
         pa.string_view(),
-        pa.binary_view(),
         pa.list_view(pa.int8()),
         pa.month_day_nano_interval(),
     ],
@@ -76,3 +77,40 @@ def test_a_dtype_that_cannot_come_out_is_refused_before_anything_is_spent(cells,
     with pytest.raises(InputError, match=words):
         PrivSyn(1.0, 1e-9, Schema({"a": column})).fit(pd.DataFrame({"a": cells}))
     assert not spent
+
+
+BYTES = [
+    pa.array([b"1", b"2"] * 200, pa.binary()),
+    pa.array([b"1", b"2"] * 200, pa.large_binary()),
+    pa.array([b"1", b"2"] * 200, pa.binary(1)),
+    pa.array([b"1", b"2"] * 200, pa.binary()).dictionary_encode(),
+]
+
+
+@pytest.mark.parametrize("cells", BYTES, ids=["bytes", "long", "fixed", "dictionary"])
+@pytest.mark.parametrize("column", [Numerical(0, 9), Numerical(), Categorical(["1", "2"]), Datetime()])
+def test_binary_columns_are_refused_before_anything_is_spent(cells, column, spent):
+    """Noise put a number into a synthetic cell, which the binary type then refused in `sample`."""
+    table = pa.table({"a": cells, "n": [1, 2] * 200})
+    with pytest.raises(InputError, match=r"column 'a': its dtype is .*binary.*: convert it to "):
+        PrivSyn(1.0, 1e-9, Schema({"a": column, "n": Numerical(0, 9)})).fit(table)
+    assert not spent
+
+
+@pytest.mark.parametrize("cells", BYTES, ids=["bytes", "long", "fixed", "dictionary"])
+def test_binary_columns_are_left_out_unless_they_are_identifiers(cells):
+    table = pa.table({"photo": cells, "id": cells, "n": [1, 2] * 200})
+    with pytest.warns(DroppedWarning, match="'photo'"):
+        made = PrivSyn(1.0, 1e-9).fit(table).sample(10)
+    assert made.column_names == ["id", "n"]
+    assert len(set(made["id"].to_pylist())) == 10
+    drafted = draft_schema(table)
+    assert (drafted.columns["photo"], drafted.columns["id"]) == (Text(), Identifier())
+
+
+def test_numbers_in_objects_of_bytes_are_read():
+    table = pd.DataFrame({"a": pd.Series([b"3", b"7", b"\xff"] * 200, dtype=object)})
+    schema = Schema({"a": Numerical(0, 9, integer=True)})
+    made = PrivSyn(50.0, 1e-9, schema, seed=1).fit(table).sample(600)["a"]
+    assert set(made.dropna()) == {3, 7}
+    assert abs(made.isna().sum() - 200) < 10

@@ -16,7 +16,7 @@ from privsyn.table.io.arrow import frame_of, readable
 from privsyn.table.io.csv_columns import no_rows, read_csv
 from privsyn.table.io.csv_header import read_header
 from privsyn.table.io.csv_text import PLAIN
-from privsyn.table.io.frame_type import PANDAS, FrameType
+from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of, read_parquet
 from privsyn.table.schema.schema import Schema
 
@@ -38,14 +38,14 @@ class LoadedTable:
         schema and dtypes.
     schema : Schema, optional
         How a file without dtypes was read: the schema's columns, or kinds guessed from the file.
-    form : FrameType
+    form : OutputType
         Which kind of table it was.
     """
 
     frame: pd.DataFrame
     public_inputs: tuple[str, ...] = ()
     schema: Schema | None = None
-    form: FrameType = PANDAS
+    form: OutputType = PANDAS
 
 
 def read_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> LoadedTable:
@@ -53,8 +53,9 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
 
     Parameters
     ----------
-    source : pandas.DataFrame, polars.DataFrame, pyarrow.Table, str or path
-        A path ends in one of `ENDINGS`, or leads to a folder of Parquet files.
+    source : pandas, polars or pyarrow table, object that exports an Arrow stream, str or path
+        A path ends in one of `ENDINGS`, or leads to a folder of Parquet files. DuckDB's relations and other
+        tables with ``__arrow_c_stream__`` are read as Arrow tables, polars' lazy frames are collected.
     schema : Schema, optional
         Says how the cells of a CSV file are read. Without it their types are guessed from the file.
     unit : str, optional
@@ -76,12 +77,15 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
         path = Path(source)
         if ending_of(path) == ".parquet":
             table = read_parquet(parts_of(path))
-            return LoadedTable(frame_of(table, str(path)), form=replace(FrameType.of(table), kind="pandas"))
+            return LoadedTable(frame_of(table, str(path)), form=replace(OutputType.of(table), kind="pandas"))
         check_file(path)
         return LoadedTable(*read_csv(path, schema, unit))
+    if type(source).__module__.startswith("polars") and hasattr(source, "collect"):
+        with replace_errors("the lazy frame cannot be collected: collect it yourself to see why"):
+            source = source.collect()
     table = _arrow_of(source)
     polars = source if hasattr(source, "to_arrow") else None
-    return LoadedTable(frame_of(table, "the table"), form=FrameType.of(table, polars))
+    return LoadedTable(frame_of(table, "the table"), form=OutputType.of(table, polars))
 
 
 def _arrow_of(source: Any) -> pa.Table:
@@ -111,6 +115,8 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
         return no_rows(source.columns, source)
     if isinstance(source, pd.DataFrame):
         return readable(source.iloc[:0])
+    if hasattr(source, "collect_schema"):  # polars, lazy or not
+        source = source.collect_schema().to_frame()
     if not isinstance(source, str | PathLike):
         return frame_of(_arrow_of(source).schema.empty_table(), "the table")
     path = Path(source)

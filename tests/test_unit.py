@@ -17,7 +17,7 @@ from command import CANARY, run
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load, synthesizer
 from privsyn.private import measure
 from privsyn.private.accounting import rho_for
-from privsyn.table.io.stream import Stream
+from privsyn.table.io.open_table import Stream
 
 DELTA = 1e-9
 METHODS = ["default", "published"]
@@ -96,7 +96,7 @@ def test_one_row_a_person_is_the_plain_case(method):
     plain = PrivSyn(1.0, DELTA, SCHEMA, method=method, seed=1).fit(table.drop(columns="who"))
     by_person = fitted(table, 1, method, seed=1)
     assert by_person.ledger_.spends == plain.ledger_.spends
-    assert by_person.release_.learnt.total == plain.release_.learnt.total
+    assert by_person.release_.fitted.total == plain.release_.fitted.total
     pd.testing.assert_frame_equal(by_person.sample(50), plain.sample(50))
 
 

@@ -17,9 +17,9 @@ from privsyn.files import check_file
 from privsyn.table.io.arrow import frame_of, public_schema
 from privsyn.table.io.csv_columns import CsvTable
 from privsyn.table.io.csv_text import walk_text
-from privsyn.table.io.frame_type import FrameType
+from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
-from privsyn.table.io.read import ending_of, read_table
+from privsyn.table.io.read_table import ending_of, read_table
 from privsyn.table.io.source import Question, RawTable, batch_rows, slices, stamps_of, unchanged, with_head
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.validation import check_names
@@ -64,7 +64,7 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
     Parameters
     ----------
     source : data frame, Arrow table, path to a file or a folder of Parquet files, Arrow data set, Dask or
-        Spark data frame, or batches
+        Spark data frame, batches, or a RawTable
         Batches are an iterator over Arrow record batches, tables or data frames. They are read once.
     schema : Schema, optional
         Says how the cells of a CSV file are read. Without it their types are guessed from the file.
@@ -83,6 +83,8 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
             return _parquet(parts_of(path))
         check_file(path)
         return _csv(path, schema, unit)
+    if isinstance(source, RawTable):
+        return source
     engine = type(source).__module__.split(".")[0]
     if engine in ("dask", "pyspark"):
         from privsyn.table.io.dask_source import DaskParts
@@ -129,7 +131,7 @@ def _scan(source: Any) -> Iterator[pa.RecordBatch]:
 
 def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Stream:
     empty = schema.empty_table()
-    form = replace(FrameType.of(empty), kind="pandas")
+    form = replace(OutputType.of(empty), kind="pandas")
     return Stream(frame_of(empty, what), partial(_arrow_frames, batches, schema, what), form=form)
 
 

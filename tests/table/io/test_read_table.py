@@ -28,7 +28,7 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.csv_columns import WELL_FORMED
 from privsyn.table.io.parquet import left_out
-from privsyn.table.io.read import read_columns, read_table
+from privsyn.table.io.read_table import read_columns, read_table
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.columns import Categorical, Identifier, Numerical
 from privsyn.table.schema.schema import Schema
@@ -381,7 +381,7 @@ def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
     if plain and all(name.isprintable() for name in frame) and not frame.select_dtypes("float32").size:
         again = read_table(folder / "t.csv.gz", schema).frame
         codes = Codec.for_table(schema, again).encode(again).codes
-        sizes = [coder.size for coder in codec.coders]
+        sizes = [encoder.size for encoder in codec.encoders]
         assert len(codes) == len(records)
         missing_left_out = np.where(records.codes == sizes, -1, records.codes)
         kept = missing_left_out >= 0
@@ -768,3 +768,25 @@ def test_rows_are_read_alike_whichever_others_stand_above_or_below(kind, low, od
         above = pd.concat([read(one), read(two)], ignore_index=True)
         pd.testing.assert_frame_equal(read(both), above)
         pd.testing.assert_frame_equal(read(both.combine_chunks()), above)
+
+
+def test_a_lazy_frame_of_polars_is_the_table_that_it_makes():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"age": [20, None, 40], "sex": ["f", "m", "f"]})
+    lazy = read_table(table.lazy().filter(polars.col("sex").is_not_null()))
+    whole = read_table(table)
+    assert lazy.form == whole.form
+    pd.testing.assert_frame_equal(lazy.frame, whole.frame)
+    secret = table.lazy().select(polars.col("sex").cast(polars.Int64))
+    with pytest.raises(InputError, match="cannot be collected") as refused:
+        read_table(secret)
+    assert refused.value.__context__ is None
+
+
+def test_a_query_of_duckdb_is_an_arrow_table():
+    duckdb = pytest.importorskip("duckdb")
+    people = duckdb.arrow(pa.table({"age": [20, None, 40], "sex": ["f", "m", "f"]}))
+    relation = people.filter("sex = 'f'").project("age, sex")
+    read = read_table(relation)
+    assert read.form.kind == "pyarrow"
+    assert read.frame["age"].tolist() == [20, 40]

@@ -17,7 +17,7 @@ from command import Outcome, fill, run
 from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read_schema
 from privsyn.table.io import csv_header
 from privsyn.table.io.csv_header import read_header
-from privsyn.table.io.read import read_table
+from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.csv_dialect import CsvFormat
 
 ROW = "39,State-gov,77516,Bachelors,Male"

@@ -1,0 +1,162 @@
+"""What each step for ordered columns is worth: every row takes one step away.
+
+    python experiments/ordered.py --folder DATA [--data households,kc-house] [--eps 1,5] [--seeds 0,1]
+
+The table `households` is generated here; others are read as in tables.py. One row for each run goes to
+experiments/ordered.csv, the means to docs/numbers-measured.md. Runs that the CSV holds are not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from runs import DELTA, Row, Variant, command, markdown, parser, resumed
+from scipy.stats import norm, wasserstein_distance
+from tables import Table, read
+
+from privsyn import Categorical, Numerical, PrivSyn, Schema
+from privsyn.inference.tails import Tails
+from privsyn.marginals.coarse import groups_at
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "numbers-measured.md"
+
+NAMES = ("age", "income", "rent", "savings", "hours")
+CORRELATION = np.array(
+    [
+        [1.0, 0.35, 0.25, 0.50, -0.20],
+        [0.35, 1.0, 0.75, 0.60, 0.40],
+        [0.25, 0.75, 1.0, 0.35, 0.30],
+        [0.50, 0.60, 0.35, 1.0, 0.05],
+        [-0.20, 0.40, 0.30, 0.05, 1.0],
+    ]
+)
+REGIONS = ("north", "east", "south", "west")
+
+
+def households(rows: int = 20_000, seed: int = 0) -> Table:
+    """Return generated households: a Gaussian copula with skewed columns, a spike at 0 and wide bounds."""
+    rng = np.random.default_rng(seed)
+    normal = rng.multivariate_normal(np.zeros(len(NAMES)), CORRELATION, size=rows)
+    age, income, rent, savings, hours = norm.cdf(normal).T
+    frame = pd.DataFrame(
+        {
+            "age": np.floor(18 + 72 * age**1.3).astype(int),
+            "income": np.round(np.exp(10.3 + 0.6 * norm.ppf(income)), 2),
+            "rent": (10 * np.round(np.exp(6.6 + 0.4 * norm.ppf(rent)) / 10)).astype(int),
+            "savings": np.where(savings < 0.3, 0, np.exp(9 + 1.5 * norm.ppf(savings))).round(),
+            "hours": np.floor(60 * hours**0.7).astype(int),
+            "region": np.array(REGIONS)[np.digitize(normal[:, 2] + rng.normal(size=rows), [-1, 0, 1])],
+        }
+    )
+    schema = Schema(
+        {
+            "age": Numerical(0, 120, integer=True, nullable=False),
+            "income": Numerical(0, 1_000_000, decimals=2, nullable=False),
+            "rent": Numerical(0, 20_000, integer=True, nullable=False),
+            "savings": Numerical(0, 10_000_000, integer=True, nullable=False),
+            "hours": Numerical(0, 168, integer=True, nullable=False),
+            "region": Categorical(REGIONS, nullable=False),
+        }
+    )
+    return Table("households", frame, schema, None)
+
+
+def thirty_two(one_way):
+    """32 groups, in place of the resolution with the least expected error."""
+    return [groups_at(one_way, 32)]
+
+
+def each_code_alone(one_way, smoothness):
+    """One prior variance for all cells, in place of a smooth prior."""
+    del smoothness
+    shares = np.maximum(one_way.counts, 1e-12 * max(one_way.total, 1.0))
+    shares = shares / shares.sum()
+    return np.diag(shares) - np.outer(shares, shares)
+
+
+def no_tails(merging, axes):
+    """Non-negative counts, in place of the posterior of the tails."""
+    del axes
+    return Tails(merging, {})
+
+
+STEPS = (
+    Variant("the default"),
+    Variant("32 groups, whatever the noise", {"privsyn.inference.resolution._levels": thirty_two}),
+    Variant("no shrinkage by frequency", {"privsyn.inference.prior.smoothing.covariance": each_code_alone}),
+    Variant("no copula", {"privsyn.inference.prior.smoothing.GAINED": 1e9}),
+    Variant("no posterior of the tails", {"privsyn.methods.default.Tails": no_tails}),
+    Variant(
+        "records not held to columns",
+        {"privsyn.synthesis.annealing.COLUMNS": 0.0, "privsyn.synthesis.annealing.SUMS": 0.0},
+    ),
+)
+
+SCORES = {
+    "spearman": "Spearman error",
+    "pearson": "Pearson error",
+    "wasserstein": "Wasserstein distance / standard deviation",
+    "spread": "largest log ratio of standard deviations",
+}
+
+
+def compared(real: pd.DataFrame, synthetic: pd.DataFrame) -> Row:
+    """Return the scores of the ordered columns."""
+    names = list(real.select_dtypes("number").columns)
+    real, synthetic = real[names].astype(float), synthetic[names].astype(float)
+    found: Row = {}
+    for method in ("spearman", "pearson"):
+        gap = np.abs(real.corr(method) - synthetic.corr(method)).to_numpy()
+        found[method] = float(np.nanmean(gap[np.triu_indices(len(names), 1)]))
+    found["wasserstein"] = float(
+        np.mean([wasserstein_distance(real[name], synthetic[name]) / real[name].std() for name in names])
+    )
+    found["spread"] = float(np.abs(np.log(synthetic.std() / real.std())).max())
+    return found
+
+
+def main() -> None:
+    """Run the default without each step on every table, and write the rows and their means."""
+    asked = parser(__doc__, data="households,kc-house", eps="1,5", seeds="0,1").parse_args()
+    tables = {name: households() if name == "households" else read(asked.folder, name) for name in asked.data}
+    steps = {step.name: step for step in STEPS}
+
+    def make(one: Row) -> Iterator[Row]:
+        table = tables[one["data"]]
+        with steps[one["variant"]].in_place():
+            model = PrivSyn(one["epsilon"], DELTA, table.schema, seed=one["seed"]).fit(table.frame)
+            yield compared(table.frame, model.sample(len(table.frame), seed=one["seed"]))
+
+    keys = ("data", "epsilon", "seed", "variant")
+    runs = (dict(zip(keys, run, strict=True)) for run in product(asked.data, asked.eps, asked.seeds, steps))
+    PAGE.write_text(page(resumed(HERE / "ordered.csv", runs, make)), encoding="utf-8")
+
+
+def page(rows: pd.DataFrame) -> str:
+    """Return the page: a table for each score, with a line for each step and a column for each run."""
+    parts = []
+    for score, title in SCORES.items():
+        means = rows.pivot_table(index="variant", columns=["data", "epsilon"], values=score, sort=False)
+        heads = ["", *(f"{data} {epsilon:g}" for data, epsilon in means.columns)]
+        lines = [[name, *(f"{x:.3f}" for x in row)] for name, row in means.iterrows()]
+        parts.append(f"**{title[0].upper()}{title[1:]}**\n\n{markdown(heads, lines)}")
+    text = "\n".join(parts)
+    return f"""# What each step for numbers is worth
+
+Errors of ordered columns with one step removed, by table and epsilon; lower is better. Delta {DELTA:g},
+{rows["seed"].nunique()} seeds, privsyn {version("privsyn")}. `households` is generated.
+[Numbers](numbers.md) explains the steps. Made by
+
+    {command()}
+
+{text}"""
+
+
+if __name__ == "__main__":
+    main()

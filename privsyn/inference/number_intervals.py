@@ -1,0 +1,241 @@
+r"""Means, quantiles and rank correlations of ordered attributes, with 95 % intervals.
+
+Like those of counts (`error_bars`), the intervals use only the noisy answers, whose noise is known. The
+estimates use the released tables, which are usually more accurate, and may lie outside the intervals.
+
+The noise of a weighted sum of cells is taken as normal. With a delta of 0 the noise of a cell is a Laplace
+variable, of which at least 93 % lie within the normal interval of 95 %; of sums, nearly 95 %.
+
+- A mean is a ratio of two sums of noisy counts; its variance follows by the delta method.
+- A quantile x of order q is the smallest number with :math:`F(x) \ge q`. A cell is in its interval unless the
+  noisy count below the cell is too large for that, or the count up to its end too small.
+- Spearman's correlation follows from a weighted sum of the noisy cells of a pair. Coarse groups hide part of
+  the correlation. The Gaussian copula restores it: its sum and its correlation both increase with its
+  parameter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from privsyn.inference.error_bars import ROUNDING, TWO_SIDED
+from privsyn.inference.prior.copula import TERMS, hermite
+from privsyn.inference.prior.smoothing import groups_of
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.types import Codes, Floats, keep
+
+LEAST_TOTAL = 4.0
+"""Standard deviations: if the noisy number of records is smaller, nothing is known."""
+
+PARAMETERS: Floats = np.linspace(-0.99, 0.99, 199)  # of the copula; Mehler's sum is not accurate beyond
+POWERS: Floats = PARAMETERS[:, np.newaxis] ** np.arange(TERMS)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, and a 95 % interval for the true number. NaN where unknown."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedCells:
+    """The numbers in the merged ordered codes of an attribute.
+
+    Parameters
+    ----------
+    lows, highs : array of shape (codes,)
+        Smallest and largest number of each code, in increasing order.
+    middles : array of shape (codes,)
+        Mean number of the records that are drawn with each code.
+    """
+
+    lows: Floats
+    highs: Floats
+    middles: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "lows", "highs", "middles")
+        if not ((self.lows <= self.middles) & (self.middles <= self.highs)).all():
+            raise ValueError("a middle lies outside its cell")
+
+
+def mean_interval(measured: Measurement, released: Marginal, cells: NumberedCells) -> Interval:
+    """Return the interval of a mean, if records lie in their cells as the release draws them.
+
+    Parameters
+    ----------
+    measured : Measurement
+        Of one attribute; codes beyond the cells are not numbers.
+    released : Marginal
+    cells : NumberedCells
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> counts = Marginal(Domain(("a",), (2,), ordered=(2,)), np.array([300.0, 100.0]))
+    >>> ends = np.array([0.0, 4.0])
+    >>> found = mean_interval(Measurement(counts, 100.0), counts, NumberedCells(ends, ends, ends))
+    >>> found.estimate, round(found.low, 3), round(found.high, 3)
+    (1.0, 0.845, 1.155)
+    """
+    size = len(cells.middles)
+    counts, noise = measured.marginal.counts[:size], measured.variance[:size] + ROUNDING
+    shares = released.counts[:size] / max(released.counts[:size].sum(), 1e-9)
+    estimate, total = float(shares @ cells.middles), float(counts.sum())
+    if total <= LEAST_TOTAL * sqrt(float(noise.sum())):
+        return Interval(estimate, float(cells.lows[0]), float(cells.highs[-1]))
+    mean = float(counts @ cells.middles) / total
+    error = TWO_SIDED * sqrt(float(noise @ (cells.middles - mean) ** 2)) / total
+    return Interval(estimate, max(mean - error, cells.lows[0]), min(mean + error, cells.highs[-1]))
+
+
+def within_cells(released: Marginal, cells: NumberedCells) -> float:
+    """Return how far a mean can move if records lie elsewhere in their cells."""
+    counts = released.counts[: len(cells.middles)]
+    away = np.maximum(cells.highs - cells.middles, cells.middles - cells.lows)
+    return float(counts @ away / max(counts.sum(), 1e-9))
+
+
+def quantile_interval(
+    measured: Measurement, released: Marginal, cells: NumberedCells, share: float
+) -> Interval:
+    """Return the interval of a quantile. It ends where cells end, and is valid for every private table.
+
+    The true cell is in the interval with a probability of at least 0.95; the parameters are as for a mean.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> counts = Marginal(Domain(("a",), (100,), ordered=(100,)), np.full(100, 50.0))
+    >>> points = np.arange(100.0)
+    >>> quantile_interval(Measurement(counts, 25.0), counts, NumberedCells(points, points, points), 0.5)
+    Interval(estimate=49.0, low=49.0, high=50.0)
+    """
+    size = len(cells.middles)
+    expected = np.cumsum(released.counts[:size])
+    place = int(np.searchsorted(expected, share * expected[-1] * (1 - 1e-12)))
+    before = expected[place] - released.counts[place]
+    inside = (share * expected[-1] - before) / max(released.counts[place], 1e-9)
+    low, high = cells.lows[place], cells.highs[place]
+    estimate = float(low + min(max(inside, 0.0), 1.0) * (high - low))
+
+    counts, noise = measured.marginal.counts[:size], measured.variance[:size] + ROUNDING
+    excess = np.cumsum(counts) - share * counts.sum()  # records up to each cell, beyond the share of all
+    variance = (1 - 2 * share) * np.cumsum(noise) + share**2 * noise.sum()
+    error = TWO_SIDED * np.sqrt(np.maximum(variance, 0.0))
+    enough = np.append((excess + error >= 0)[:-1], True)  # all records are below the last end
+    short = np.append(True, (excess - error < 0)[:-1])
+    accepted = np.flatnonzero(enough & short)
+    return Interval(estimate, float(cells.lows[accepted[0]]), float(cells.highs[accepted[-1]]))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """The ranks of the numbers of one attribute.
+
+    Parameters
+    ----------
+    merged : integer array of shape (codes,)
+        The merged code of each ordered code, in which tables are released.
+    shares : array of shape (codes,)
+        Share of the records of each code.
+    middles : array of shape (codes,)
+        Mean rank of the records of each code, as a share of all, minus one half.
+    integrals : array of shape (codes, TERMS)
+        See `hermite`.
+    """
+
+    merged: Codes
+    shares: Floats
+    middles: Floats
+    integrals: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "merged", "shares", "middles", "integrals")
+
+    @classmethod
+    def of(cls, one_way: Marginal, merged: Codes) -> Ranks:
+        """Return the ranks of an attribute with these released counts, as fine as possible."""
+        counts = one_way.counts[: len(merged)] + 1e-9
+        shares = counts / counts.sum()
+        return cls(merged, shares, np.cumsum(shares) - shares / 2 - 0.5, hermite(one_way))
+
+    def in_groups(self, groups: Codes) -> Ranks:
+        """Return the same codes, each with the mean rank of its group."""
+        group = groups[self.merged]
+        means = np.bincount(group, self.shares * self.middles) / np.bincount(group, self.shares)
+        return replace(self, middles=means[group])
+
+    @property
+    def deviation(self) -> float:
+        """Return the standard deviation of the ranks."""
+        return sqrt(float(self.shares @ self.middles**2))
+
+    @property
+    def coefficients(self) -> Floats:
+        """Return the Hermite coefficients of the ranks."""
+        return self.middles @ self.integrals
+
+
+def correlation_interval(measured: Measurement, released: Marginal, sides: tuple[Ranks, Ranks]) -> Interval:
+    """Return the interval of Spearman's correlation of two ordered attributes.
+
+    It assumes that dependence inside the groups of the measurement is that of a Gaussian copula. The finer
+    the groups, the less this matters.
+
+    Parameters
+    ----------
+    measured : Measurement
+        Noisy counts of the pair, optionally in groups.
+    released : Marginal
+        Released counts of the pair, in merged codes.
+    sides : tuple of Ranks
+    """
+    estimate = _spearman(released.counts[tuple(slice(int(side.merged.max()) + 1) for side in sides)])
+    every = groups_of(measured)
+    coarse = [side.in_groups(group) for side, group in zip(sides, every, strict=True)]
+    weights = np.outer(*(_by_group(side, group) for side, group in zip(coarse, every, strict=True)))
+    block = tuple(map(slice, weights.shape))
+    counts, noise = measured.marginal.counts[block], measured.variance[block] + ROUNDING
+    total, spread = float(counts.sum()), coarse[0].deviation * coarse[1].deviation
+    if total <= LEAST_TOTAL * sqrt(float(noise.sum())) or not spread > 0:
+        return Interval(estimate, -1.0, 1.0)
+    whole = sides[0].deviation * sides[1].deviation
+    sums = POWERS @ (coarse[0].coefficients * coarse[1].coefficients)
+    found = POWERS @ (sides[0].coefficients * sides[1].coefficients) / whole
+    slope = float((np.gradient(sums) / np.gradient(found))[len(PARAMETERS) // 2])
+    # The records' own correlation differs from the copula's by chance, less so the finer the groups.
+    chance = max(1 + (spread / slope) ** 2 - 2 * spread / slope * spread / whole, 0.0) / total
+    seen = float((weights * counts).sum()) / total
+    error = sqrt(float((noise * (weights - seen) ** 2).sum()) / total**2 + chance * slope**2)
+    increasing = np.maximum.accumulate(sums)
+    low = np.interp(seen - TWO_SIDED * error, increasing, found, left=-1.0, right=found[-1])
+    high = np.interp(seen + TWO_SIDED * error, increasing, found, left=found[0], right=1.0)
+    return Interval(estimate, float(np.clip(low, -1.0, 1.0)), float(np.clip(high, -1.0, 1.0)))
+
+
+def _by_group(side: Ranks, group: Codes) -> Floats:
+    """Return the rank of each group of ordered codes, of ranks that are equal inside the groups."""
+    places = group[side.merged]
+    found = np.empty(int(places.max()) + 1)
+    found[places] = side.middles
+    return found
+
+
+def _spearman(table: Floats) -> float:
+    """Return Spearman's correlation of a table of counts, with middle ranks; 0 if an attribute is constant.
+
+    >>> round(_spearman(np.array([[0.0, 5.0], [5.0, 0.0]])), 9)
+    -1.0
+    """
+    shares = table / max(table.sum(), 1e-9)
+    sides = shares.sum(axis=1), shares.sum(axis=0)
+    x, y = (np.cumsum(side) - side / 2 - 0.5 for side in sides)
+    scale = float((sides[0] @ x**2) * (sides[1] @ y**2))
+    return float(x @ shares @ y) / sqrt(scale) if scale > 1e-30 else 0.0

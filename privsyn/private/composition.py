@@ -1,0 +1,252 @@
+"""Composition: what several releases from one table promise together, by several theorems side by side.
+
+Every theorem turns the ledgers into an epsilon at one common delta:
+
+- *sequential*: epsilons and deltas add up. It needs nothing but the promises.
+- *advanced* (Dwork, Rothblum and Vadhan, 2010; for different epsilons Kairouz, Oh and Viswanath, 2015,
+  Theorem 3.5): about the root of the sum of squares, for a further delta.
+- *optimal*: the least epsilon that follows from the promises alone (Kairouz, Oh and Viswanath, 2015, Theorem
+  3.3; Murtagh and Vadhan, 2016, Theorem 1.5). It composes the randomised responses of all promises.
+- *zCDP*: rhos add up (Bun and Steinke, 2016). A pure epsilon has rho = epsilon^2 / 2.
+- *exact*: what the noise itself gives. Gaussian answers are together one Gaussian answer, mu^2 = sum of
+  mu_i^2. Pure runs and runs with another accounting are composed with it as randomised responses, which
+  dominate them.
+- *parallel*: the largest epsilon and the largest delta. It holds only if no person's row is in two of the
+  tables, which the caller states.
+
+All hold if later releases were chosen after seeing earlier ones, because each budget was fixed in advance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, expm1, fsum, inf, log, log1p, sqrt, tanh
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln
+
+from privsyn.errors import InputError, plural
+from privsyn.marginals.types import Floats
+from privsyn.private.accounting import delta_for, epsilon_for
+
+if TYPE_CHECKING:
+    from privsyn.private.ledger import Ledger
+
+MOST_POINTS, MOST_BESIDE_GAUSSIAN = 2**16, 2**11
+"""Most privacy losses that are kept. With more, losses are rounded up to a grid of this length."""
+
+ROUNDING = 1e-10
+"""Relative increase of every probability, far above its rounding errors."""
+
+LEAST = 1e-300
+"""Replaces an epsilon of 0."""
+
+HALVINGS = 60
+"""Bisection steps for epsilon: from a sum of 1,000 down to less than a rounding error."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one theorem says about all releases together.
+
+    Parameters
+    ----------
+    theorem : str
+    epsilon, delta : float
+        The epsilon is infinite if the theorem says nothing at this delta.
+    needs : str
+        What it rests on.
+    """
+
+    theorem: str
+    epsilon: float
+    delta: float
+    needs: str
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The joint promise of several releases, by each theorem; `epsilon` and `delta` are the smallest.
+
+    Parameters
+    ----------
+    bounds : tuple of Bound
+    releases : int
+    neighbours : str
+    """
+
+    bounds: tuple[Bound, ...]
+    releases: int
+    neighbours: str
+
+    @property
+    def best(self) -> Bound:
+        """The bound with the smallest epsilon; of equal ones the one with the smaller delta."""
+        return min(self.bounds, key=lambda bound: (bound.epsilon, bound.delta))
+
+    @property
+    def epsilon(self) -> float:
+        """The smallest epsilon."""
+        return self.best.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The delta at which it holds."""
+        return self.best.delta
+
+    def __repr__(self) -> str:
+        best = self.best
+        lines = [f"{plural(self.releases, 'release')}; neighbours: {self.neighbours}"]
+        for bound in self.bounds:
+            epsilon = "none" if bound.epsilon == inf else f"{bound.epsilon:.4f}"
+            mark = "*" if bound is best else " "
+            lines.append(f"{mark} {bound.theorem:<12}{epsilon:>10}{bound.delta:>10.3g}  {bound.needs}")
+        return "\n".join([lines[0], f"  {'theorem':<12}{'epsilon':>10}{'delta':>10}  from", *lines[1:]])
+
+
+def compose(ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: bool = False) -> Composition:
+    """Return what the releases of several ledgers promise together; see `Ledger.compose`."""
+    runs = list(ledgers)
+    _check(runs)
+    target = fsum(run.promised_delta for run in runs) if delta is None else delta
+    if not 0 <= target < 1:
+        raise InputError(f"delta must be from 0 to below 1; got {target:g}")
+    epsilon, most = fsum(run.promised_epsilon for run in runs), fsum(run.promised_delta for run in runs)
+    bounds = [
+        _promised("sequential", epsilon, most, target, "the promises: epsilons and deltas add up"),
+        Bound("advanced", _advanced(runs, target), target, "the promises"),
+        Bound("optimal", _optimal(runs, target), target, "the promises: no less follows from them"),
+        Bound("zCDP", _zcdp(runs, target), target, "the noise: rhos add up"),
+        Bound("exact", _exact(runs, target), target, "the noise: squares of mu add up"),
+    ]
+    if disjoint:
+        epsilon, most = max(run.promised_epsilon for run in runs), max(run.promised_delta for run in runs)
+        needs = "the caller's statement that no person is in two of the tables"
+        bounds.append(_promised("parallel", epsilon, most, target, needs))
+    return Composition(tuple(bounds), len(runs), runs[0].neighbours)
+
+
+def _check(runs: Sequence[Ledger]) -> None:
+    """Refuse ledgers that have no joint promise."""
+    if not runs:
+        raise InputError("there is no ledger to compose: give at least one")
+    for number, run in enumerate(runs, start=1):
+        if not run.private:
+            raise InputError(f"ledger {number} is NOT PRIVATE: the noise can be repeated")
+        if run.unit != runs[0].unit:
+            raise InputError(
+                f"ledger {number} protects {_protects(run)}, ledger 1 {_protects(runs[0])}:"
+                " releases have a joint promise only for the same unit"
+            )
+
+
+def _protects(run: Ledger) -> str:
+    return "one row" if run.unit is None else f"all rows of one {run.unit!r}"
+
+
+def _promised(theorem: str, epsilon: float, delta: float, target: float, needs: str) -> Bound:
+    """Return a bound that holds at a delta of its own, if that is at most the target."""
+    return Bound(theorem, epsilon if delta <= target else inf, delta, needs)
+
+
+def _advanced(runs: Sequence[Ledger], delta: float) -> float:
+    """Return the sum of e_i tanh(e_i / 2), plus sqrt(2 ln(1 / slack) sum of e_i^2) for a slack in delta."""
+    slack = delta - fsum(run.promised_delta for run in runs)
+    if not slack > 0:
+        return inf
+    drift = fsum(run.promised_epsilon * tanh(run.promised_epsilon / 2) for run in runs)
+    spread = fsum(run.promised_epsilon**2 for run in runs)
+    return drift + sqrt(2 * log(1 / slack) * spread)
+
+
+def _optimal(runs: Sequence[Ledger], delta: float) -> float:
+    """Compose the randomised responses of all promises."""
+    losses, chances = responses([run.promised_epsilon for run in runs])
+    sure = -expm1(fsum(log1p(-run.promised_delta) for run in runs))  # 1 - prod(1 - delta_i)
+    left = (delta - sure) / (1 - sure)
+
+    def beyond(epsilon: float) -> float:
+        return float(chances @ -np.expm1(np.minimum(epsilon - losses, 0.0)))
+
+    return _least(beyond, left, float(losses[-1]))
+
+
+def _zcdp(runs: Sequence[Ledger], delta: float) -> float:
+    """Add the rhos of the budgets; reserved deltas are taken off. Pure runs alone need no delta."""
+    rho = fsum(run.budget**2 / 2 if run.accounting == "pure" else run.budget for run in runs)
+    left = delta - fsum(run.reserved for run in runs)
+    return epsilon_for(rho, left, "zcdp") if left > 0 else inf
+
+
+def _exact(runs: Sequence[Ledger], delta: float) -> float:
+    """Compose all Gaussian runs to one Gaussian answer, and the others to randomised responses with it."""
+    gaussian = [run for run in runs if run.accounting == "gaussian"]
+    others = [run for run in runs if run.accounting != "gaussian"]
+    rho = fsum(run.budget for run in gaussian)
+    kept = fsum(log1p(-run.promised_delta) for run in others)
+    sure = -expm1(kept)
+    left = (delta - fsum(run.reserved for run in gaussian) - sure) / (1 - sure)
+    losses, chances = responses([run.promised_epsilon for run in others], MOST_BESIDE_GAUSSIAN)
+    points = list(zip(losses.tolist(), chances.tolist(), strict=True))
+
+    def beyond(epsilon: float) -> float:
+        return fsum(chance * _profile(rho, epsilon - loss) for loss, chance in points)
+
+    if not others:
+        return epsilon_for(rho, left, "gaussian") if left > 0 else inf
+    if not rho:
+        return _optimal(others, delta)
+    return _least(beyond, left, float(losses[-1]) + epsilon_for(rho, left, "gaussian")) if left > 0 else inf
+
+
+def _profile(rho: float, epsilon: float) -> float:
+    """Return the delta of a Gaussian answer at any epsilon, by its symmetry at one below 0."""
+    delta = delta_for(rho, max(abs(epsilon), LEAST), "gaussian")
+    return delta if epsilon >= 0 else exp(epsilon) * delta - expm1(epsilon)
+
+
+def responses(epsilons: Sequence[float], most: int = MOST_POINTS) -> tuple[Floats, Floats]:
+    """Return the privacy losses of the composed randomised responses, increasing, and their probabilities.
+
+    The randomised response of epsilon has the loss epsilon with probability e^epsilon / (1 + e^epsilon), and
+    else -epsilon. It dominates every mechanism of that epsilon. Losses are sums. If there are too many, they
+    are rounded up, which gives a larger epsilon and is safe.
+
+    Examples
+    --------
+    >>> losses, chances = responses([1.0, 1.0])
+    >>> losses.tolist(), chances.round(3).tolist()
+    ([-2.0, 0.0, 2.0], [0.072, 0.393, 0.534])
+    """
+    losses, chances = np.zeros(1), np.ones(1)
+    step = 2 * fsum(epsilons) / most
+    for epsilon, times in sorted(Counter(epsilons).items()):
+        ups = np.arange(times + 1.0)
+        log_chance = gammaln(times + 1) - gammaln(ups + 1) - gammaln(times - ups + 1)
+        log_chance -= ups * log1p(exp(-epsilon)) + (times - ups) * (epsilon + log1p(exp(-epsilon)))
+        losses = np.add.outer(losses, epsilon * (2.0 * ups - times)).ravel()
+        chances = np.multiply.outer(chances, np.exp(log_chance)).ravel()
+        if len(losses) > most:
+            losses = np.ceil(losses / step) * step
+        losses, place = np.unique(losses, return_inverse=True)
+        chances = np.asarray(np.bincount(place, chances), np.float64)
+    return losses, chances
+
+
+def _least(beyond: Callable[[float], float], delta: float, most: float) -> float:
+    """Return the least epsilon from 0 to `most` at which `beyond` is at most `delta`, rounded up.
+
+    `beyond` falls with epsilon. It is increased by its rounding errors.
+    """
+    if delta < 0:
+        return inf
+    low, high = 0.0, most
+    if beyond(0.0) * (1 + ROUNDING) <= delta:
+        return 0.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) * (1 + ROUNDING) <= delta else (middle, high)
+    return high

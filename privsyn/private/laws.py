@@ -1,0 +1,187 @@
+"""The two laws of noise, Gaussian and discrete Laplace, and what an answer costs under each.
+
+A *cost* is rho for Gaussian noise and epsilon for Laplace noise. Costs add up under both. So a budget is
+split, and its parts are spent, in the same way. The laws differ in three points:
+
+============================================  ========================  ============================
+law                                           Gaussian                  discrete Laplace
+============================================  ========================  ============================
+sensitivity of m tables of counts             sqrt(m), in L2            m, in L1
+cost of an answer of sensitivity Delta        Delta^2 / (2 sigma^2)     Delta / scale
+cost for a person with k rows                 k^2 times that of a row   k times that of a row
+noise variance of a table that costs c        1 / (2 c)                 about 2 / c^2
+============================================  ========================  ============================
+
+So m tables that share a cost c have, under both laws, the noise of m single tables of cost c / m.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import asinh, inf, log, nextafter, sinh, sqrt
+from typing import Final, Literal, Protocol, TypeVar
+
+from scipy.special import ndtr
+
+from privsyn.marginals.types import Floats
+from privsyn.private.accounting import Accounting, rho_of, sigma_for
+
+LawName = Literal["gaussian", "laplace"]
+
+HEADROOM = 2.0**-40
+"""Relative increase of every Laplace scale. A run's costs are shares of its epsilon, which are rounded. With
+this increase their exact sum stays below epsilon."""
+
+FLAT = 1e-3
+"""Below this scale the discrete Laplace is 0, except with probability exp(-1000)."""
+
+FAR = 4.5
+"""Standard deviations at which a single cell is significant."""
+
+C = TypeVar("C", float, Floats)
+
+
+class Law(Protocol):
+    """A law of noise: sensitivity, scale, cost and variance of an answer."""
+
+    @property
+    def name(self) -> LawName:
+        """Its name in ledgers."""
+        ...
+
+    @property
+    def accounting(self) -> Accounting:
+        """The tightest accounting that holds for it."""
+        ...
+
+    def joint(self, tables: int) -> float:
+        """Return the sensitivity of `tables` numbers or tables of counts that one row moves by 1 each."""
+        ...
+
+    def scale(self, cost: float, sensitivity: float) -> float:
+        """Return the scale at which an answer of this sensitivity costs at most `cost`."""
+        ...
+
+    def cost(self, scale: float, sensitivity: float) -> float:
+        """Return the cost of an answer, rounded up."""
+        ...
+
+    def of_person(self, cost: float, rows: int) -> float:
+        """Return the cost for a person with `rows` rows of what costs `cost` for one row."""
+        ...
+
+    def of_row(self, cost: float, rows: int) -> float:
+        """Return the cost for one row of what costs `cost` for a person with `rows` rows."""
+        ...
+
+    def variance(self, scale: float) -> float:
+        """Return the noise variance of a number, in the unit of the answer squared."""
+        ...
+
+    def tail(self, scale: float) -> float:
+        """Return the sigma of Gaussian noise that exceeds `FAR` sigmas as often as this noise does.
+
+        Thresholds for single cells are multiples of sigma, and Laplace noise has heavier tails.
+        """
+        ...
+
+    def rho(self, cost: C) -> C:
+        """Return the rho at which Gaussian noise in a table has the variance that `cost` buys here."""
+        ...
+
+
+class _Gaussian:
+    """Rounded Gaussian noise. The cost is rho; the scale is sigma."""
+
+    name: Final = "gaussian"
+    accounting: Final = "gaussian"
+
+    def joint(self, tables: int) -> float:
+        return sqrt(tables)
+
+    def scale(self, cost: float, sensitivity: float) -> float:
+        return sigma_for(cost, sensitivity)
+
+    def cost(self, scale: float, sensitivity: float) -> float:
+        return rho_of(scale, sensitivity)
+
+    def of_person(self, cost: float, rows: int) -> float:
+        return cost * rows**2
+
+    def of_row(self, cost: float, rows: int) -> float:
+        return cost / rows**2
+
+    def variance(self, scale: float) -> float:
+        return scale**2
+
+    def tail(self, scale: float) -> float:
+        return scale
+
+    def rho(self, cost: C) -> C:
+        return cost
+
+
+class _Laplace:
+    """Discrete Laplace noise. The cost is epsilon; P(x) is proportional to exp(-|x| / scale)."""
+
+    name: Final = "laplace"
+    accounting: Final = "pure"
+
+    def joint(self, tables: int) -> float:
+        return float(tables)
+
+    def scale(self, cost: float, sensitivity: float) -> float:
+        scale = sensitivity / cost * (1 + HEADROOM)
+        while epsilon_of(scale, sensitivity) > Fraction(cost):
+            scale = nextafter(scale, inf)
+        return scale
+
+    def cost(self, scale: float, sensitivity: float) -> float:
+        exact = epsilon_of(scale, sensitivity)
+        nearest = float(exact)
+        return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)
+
+    def of_person(self, cost: float, rows: int) -> float:
+        return cost * rows
+
+    def of_row(self, cost: float, rows: int) -> float:
+        return cost / rows
+
+    def variance(self, scale: float) -> float:
+        """Return 2 p / (1 - p)^2 with p = exp(-1 / scale)."""
+        return 0.0 if scale < FLAT else 1 / (2 * sinh(1 / (2 * scale)) ** 2)
+
+    def tail(self, scale: float) -> float:
+        return scale * -log(2 * float(ndtr(-FAR))) / FAR
+
+    def rho(self, cost: C) -> C:
+        """Return cost^2 / 4: a Laplace variable of scale 1 / cost has the variance 2 / cost^2."""
+        return cost**2 / 4
+
+
+GAUSSIAN: Final[Law] = _Gaussian()
+LAPLACE: Final[Law] = _Laplace()
+LAWS: Final[dict[LawName, Law]] = {law.name: law for law in (GAUSSIAN, LAPLACE)}
+
+
+def epsilon_of(scale: float, sensitivity: float) -> Fraction:
+    """Return the epsilon of a Laplace answer of L1 `sensitivity`: Delta / scale, without rounding.
+
+    One more row changes the probability of any released vector by a factor of at most exp(Delta / scale),
+    because ``||x - q'||_1 - ||x - q||_1 <= ||q - q'||_1``.
+
+    Examples
+    --------
+    >>> epsilon_of(8.0, 3.0)
+    Fraction(3, 8)
+    """
+    return Fraction(sensitivity) / Fraction(scale)
+
+
+def laplace_scale(variance: float) -> float:
+    """Return the scale at which the discrete Laplace has this variance, above 0.
+
+    >>> laplace_scale(LAPLACE.variance(3.0))
+    3.0
+    """
+    return 1 / (2 * asinh(1 / sqrt(2 * variance)))

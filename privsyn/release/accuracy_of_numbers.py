@@ -1,0 +1,144 @@
+"""Accuracy of ordered columns: means, quantiles and correlations as tables; see `number_intervals`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations
+from math import nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.inference.error_bars import Certainty
+from privsyn.inference.fitted import Fitted
+from privsyn.inference.number_intervals import (
+    Interval,
+    NumberedCells,
+    Ranks,
+    correlation_interval,
+    mean_interval,
+    quantile_interval,
+    within_cells,
+)
+from privsyn.marginals.marginal import Marginal
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
+from privsyn.table.schema.columns import Ordinal
+
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+UNKNOWN = Interval(nan, nan, nan)
+
+
+class OrderedColumns:
+    """Estimates of the ordered columns of a release.
+
+    Parameters
+    ----------
+    codec : Codec
+    fitted : Fitted
+    """
+
+    def __init__(self, codec: Codec, fitted: Fitted) -> None:
+        self._codec, self._fitted = codec, fitted
+        self._encoders = {
+            name: encoder
+            for name, encoder in zip(codec.domain, codec.encoders, strict=True)
+            if isinstance(encoder, OrderedEncoder) and name in codec.names
+        }
+        self.cells = cache(self._cells)
+        self.ranks = cache(self._ranks)
+
+    @property
+    def names(self) -> list[str]:
+        """The ordered columns in the order of the table; some have no counts of their own."""
+        kinds = self._codec.schema.coded
+        return [name for name in self._codec.names if isinstance(kinds.get(name), Ordinal)]
+
+    def means(self) -> pd.DataFrame:
+        """Return one row for each column; see `Accuracy.means`."""
+        rows = []
+        for name in self.names:
+            found, away = UNKNOWN, nan
+            if name in self._encoders:
+                certainty, released = self._one_way(name)
+                found = mean_interval(certainty.measured, released, self.cells(name))
+                away = within_cells(released, self.cells(name))
+            rows.append({"column": name, **self._shown(name, found), "within_cells": away})
+        return _frame(rows, ["column", "estimate", "low", "high", "within_cells", "covered"])
+
+    def quantiles(self) -> pd.DataFrame:
+        """Return one row for each column and quantile; see `Accuracy.quantiles`."""
+        rows = []
+        for name in self.names:
+            for share in SHARES:
+                found = UNKNOWN
+                if name in self._encoders:
+                    certainty, released = self._one_way(name)
+                    found = quantile_interval(certainty.measured, released, self.cells(name), share)
+                rows.append({"column": name, "share": share, **self._shown(name, found)})
+        return _frame(rows, ["column", "share", "estimate", "low", "high", "covered"])
+
+    def correlations(self) -> pd.DataFrame:
+        """Return one row for each pair of columns; see `Accuracy.correlations`."""
+        measured = {frozenset(c.attributes): (c, table) for c, table in self._pairs()}
+        tied = [set(constraint.columns) for constraint in self._codec.schema.constraints]
+        rows: list[dict[str, Any]] = []
+        for pair in combinations(self.names, 2):
+            found = UNKNOWN
+            if frozenset(pair) in measured:
+                certainty, released = measured[frozenset(pair)]
+                a, b = (self.ranks(name) for name in certainty.attributes)
+                found = correlation_interval(certainty.measured, released, (a, b))
+                if any(set(pair) <= columns for columns in tied):
+                    found = Interval(found.estimate, nan, nan)
+            rows.append({"columns": pair, **vars(found), "covered": not np.isnan(found.low)})
+        return _frame(rows, ["columns", "estimate", "low", "high", "covered"])
+
+    def _pairs(self) -> Iterator[tuple[Certainty, Marginal]]:
+        first = len(self._fitted.one_ways)
+        for certainty, table in zip(self._fitted.certainties[first:], self._fitted.marginals, strict=True):
+            if len(table.attributes) == 2 and set(table.attributes) <= self._encoders.keys():
+                yield certainty, table
+
+    def _one_way(self, name: str) -> tuple[Certainty, Marginal]:
+        place = self._codec.domain.names.index(name)
+        return self._fitted.certainties[place], self._fitted.one_ways[place]
+
+    def _merged(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the merged code and the share of each ordered code."""
+        place, size = self._codec.domain.names.index(name), self._encoders[name].size
+        merging = self._fitted.merging
+        return merging.groups[place][:size], merging.shares[place][:size]
+
+    def _cells(self, name: str) -> NumberedCells:
+        group, share = self._merged(name)
+        lows, highs = self._encoders[name].extents
+        ends = np.flatnonzero(np.diff(group, append=-1))
+        starts = np.append(0, ends[:-1] + 1)
+        # A missing cell may share a group with the last codes.
+        middles = np.bincount(group, share * (lows + highs) / 2) / np.bincount(group, share)
+        return NumberedCells(lows[starts], highs[ends], np.clip(middles, lows[starts], highs[ends]))
+
+    def _ranks(self, name: str) -> Ranks:
+        group, share = self._merged(name)
+        counts = self._one_way(name)[1].counts[group] * share
+        place = self._codec.domain.names.index(name)
+        domain = self._fitted.merging.original.project((name,))
+        fine = np.zeros(self._codec.domain.sizes[place])
+        fine[: len(counts)] = counts
+        return Ranks.of(Marginal(domain, fine), group)
+
+    def _shown(self, name: str, found: Interval) -> dict[str, Any]:
+        """Return an interval in the units of the column; times as cells of the table."""
+        encoder = self._encoders.get(name)
+        values: dict[str, Any] = vars(found)
+        if encoder is not None and not isinstance(encoder, NumericalEncoder):
+            numbers = np.array([np.rint(found.estimate), np.floor(found.low), np.ceil(found.high)])
+            values = dict(zip(values, encoder.decode(numbers, np.zeros(3, np.bool_)), strict=True))
+        return {**values, "covered": encoder is not None}
+
+
+def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=columns)

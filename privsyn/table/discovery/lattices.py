@@ -1,0 +1,231 @@
+"""Find the grid on which nearly all numbers of a column lie, and its heaps, from one noisy count a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, time
+from math import sqrt
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, replace_errors
+from privsyn.marginals.types import Ints
+from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals
+from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type, tick
+from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.grid import FINE
+from privsyn.table.encoding.heaps import NUMBERS, TIMES, Heap, Heaps, Lattice
+from privsyn.table.enforcement.feasibility import check_constraints
+from privsyn.table.schema.columns import Numerical, Ordinal
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.steps import step_text
+from privsyn.table.schema.time_columns import Datetime, Timed
+
+Released = Mapping[str, tuple[Ints, float]]
+"""For each column, the noisy counts of its lattices and of no lattice, and the standard deviation."""
+
+LEFT_OUT = 0.01
+"""Share of the numbers that may lie off a grid that is found."""
+
+MARGIN = 2.0
+"""Standard deviations of noise by which more numbers may seem to lie off it."""
+
+MOST_MARGIN = 0.2
+"""Share of the numbers. If the margin is larger, the table is too small to tell, and no grid is found."""
+
+STANDS_OUT = 3.0
+"""Standard deviations by which a heap exceeds its share of evenly spread points."""
+
+LEAST_HEAP = 0.01
+"""Share of the numbers by which it exceeds it, too."""
+
+
+@dataclass(frozen=True)
+class LatticeQuestion:
+    """The columns whose grid matters and is not public, and the lattices that are counted for each.
+
+    It is made from public facts and released answers. Only `count` reads rows.
+
+    Parameters
+    ----------
+    encoders : mapping of a column to the encoder that reads its numbers
+    lattices : mapping of a column to its lattices, the coarsest first
+    """
+
+    encoders: Mapping[str, OrderedEncoder]
+    lattices: Mapping[str, tuple[Lattice, ...]]
+
+    @classmethod
+    def of(cls, schema: Schema, dtypes: Mapping[str, Dtype], dates: Sequence[str] = ()) -> LatticeQuestion:
+        """Return the question about a complete schema.
+
+        A column is asked about if its numbers are real, or have more points than a column has cells. With
+        fewer points, its own counts show the grid.
+
+        Parameters
+        ----------
+        schema : Schema
+        dtypes : mapping of each column of the table to its dtype
+        dates : sequence of str
+            Columns of dates of which the schema does not say whether they have a time of day.
+        """
+        encoders, lattices = {}, {}
+        for name, column in schema.coded.items():
+            dtype = dtypes.get(name, OBJECT)
+            if not isinstance(column, Ordinal) or name in schema.computed or family(dtype) == "nothing":
+                continue
+            if name in dates and tick(dtype) != "D":
+                column = _with_times(cast(Datetime, column))
+            low, high = column.bounds
+            listed = tuple(x for x in _lattices(column, dtype) if x.step <= high - low)
+            encoder = choose_encoder(column, dtype)
+            if listed and isinstance(encoder, OrderedEncoder) and encoder.grid.points > FINE:
+                encoders[name], lattices[name] = encoder, listed
+        return cls(encoders, lattices)
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to ask."""
+        return bool(self.lattices)
+
+    def count(self, table: pd.DataFrame) -> dict[str, Ints]:
+        """Return for each column how many rows lie on each lattice and on no coarser one. Private.
+
+        A row adds one to one count: that of the coarsest lattice on which its number lies, or the last if it
+        lies on none. It adds nothing if the cell is missing, or zero, which lies on all.
+        """
+        with replace_errors("the grids could not be counted: please report this, unless memory ran out"):
+            return {name: self._count(name, table[name]) for name in self.lattices}
+
+    def _count(self, name: str, cells: pd.Series) -> Ints:
+        encoder, listed = self.encoders[name], self.lattices[name]
+        numbers = encoder.read(cells)
+        numbers = numbers[~np.isnan(numbers) & (numbers != 0)]
+        dtype = number_type(cells.dtype) if family(cells.dtype) == "real" else np.dtype(np.float64)
+        first = np.full(len(numbers), len(listed))
+        for place in range(len(listed) - 1, -1, -1):
+            first[listed[place].holds(numbers, dtype)] = place
+        return np.bincount(first, minlength=len(listed) + 1).astype(np.int64)
+
+    def fill(self, schema: Schema, seen: Released) -> tuple[Schema, dict[str, Heaps]]:
+        """Return the schema with the steps found, and the heaps of each column, from released counts."""
+        heaps: dict[str, Heaps] = {}
+        for name, (noisy, sigma) in seen.items():
+            listed, encoder = self.lattices[name], self.encoders[name]
+            base = None if encoder.grid.decimals is None else Lattice(encoder.grid.step)
+            found = grid_of(noisy, sigma, listed)
+            if found is not None and (finer := _with_step(schema, name, found, encoder.dtype)):
+                schema, base = finer, found
+            low, high = schema.coded[name].bounds
+            if base is not None and (high - low) / base.step >= FINE:  # else each point has its own cell
+                heaps[name] = heaps_of(noisy, sigma, listed, base)
+        return schema, {name: found for name, found in heaps.items() if found}
+
+
+def _with_times(column: Datetime) -> Datetime:
+    """Return a column of dates with the times of its days, in seconds."""
+    low, high = cast(datetime, column.low), cast(datetime, column.high)
+    return replace(column, low=low, high=datetime.combine(high, time(23, 59, 59)), unit="s", step=None)
+
+
+def _lattices(column: Ordinal, dtype: Dtype) -> tuple[Lattice, ...]:
+    """Return the lattices that are coarser than the public grid of a column; none for an unknown kind."""
+    if isinstance(column, Timed):
+        step = column.grid_step or 1.0
+        listed = tuple(Lattice(lattice.step / column.scale) for lattice in TIMES)
+    elif isinstance(column, Numerical):
+        decimals = exact_decimals(column, dtype)
+        step = column.step or (0.0 if decimals is None else 10.0**-decimals)
+        listed = NUMBERS
+    else:
+        return ()
+    base = Lattice(step) if step else None
+    return tuple(
+        lattice for lattice in listed if base is None or (lattice.step > step and lattice.within(base))
+    )
+
+
+def grid_of(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> Lattice | None:
+    """Return the coarsest grid that holds nearly all numbers; None if there is none.
+
+    Examples
+    --------
+    Most numbers are multiples of 10:
+
+    >>> listed = (Lattice(100), Lattice(10), Lattice(1))
+    >>> grid_of(np.array([310, 2650, 12, -20]), 10.0, listed)
+    Lattice(step=10, offset=0.0)
+    """
+    total = float(noisy.sum())
+    for lattice in listed:
+        outside = np.array([*(not other.within(lattice) for other in listed), True])
+        margin = MARGIN * sigma * sqrt(outside.sum())
+        if (
+            not lattice.offset
+            and margin <= MOST_MARGIN * total
+            and noisy[outside].sum() <= LEFT_OUT * total + margin
+        ):
+            return lattice
+    return None
+
+
+def heaps_of(noisy: Ints, sigma: float, listed: Sequence[Lattice], base: Lattice) -> Heaps:
+    """Return the lattices within a grid that hold clearly more numbers than evenly spread points would.
+
+    Examples
+    --------
+    >>> listed = (Lattice(100), Lattice(10), Lattice(1))
+    >>> heaps_of(np.array([400, 60, 540, 0]), 5.0, listed, Lattice(1))
+    (Heap(step=100, offset=0.0, share=0.4),)
+    """
+    inside = [lattice.within(base) for lattice in listed]
+    total = float(noisy[:-1][inside].sum())
+    if base not in listed:  # numbers on no coarser lattice lie on the public grid
+        total += float(noisy[-1])
+    found, even = [], 0.0
+    for lattice, count, is_inside in zip(listed, noisy[:-1].tolist(), inside, strict=True):
+        if not is_inside or lattice == base or total <= 0 or (lattice.offset and base.step != CENT):
+            continue
+        share = base.step / lattice.step - (0.0 if lattice.offset else even)
+        even = even if lattice.offset else base.step / lattice.step
+        if count - share * total > max(STANDS_OUT * sigma, LEAST_HEAP * total):
+            found.append((lattice, count / total))
+    scale = max(1.0, sum(share for _, share in found))
+    return tuple(Heap(lattice.step, lattice.offset, share / scale) for lattice, share in found)
+
+
+CENT = 0.01
+
+
+def _with_step(schema: Schema, name: str, found: Lattice, dtype: Dtype) -> Schema | None:
+    """Return the schema with a step, or None if the schema has more to say about the column's numbers.
+
+    Decimals that the schema or the dtype fixes are kept. So are numbers that constraints name.
+    """
+    column: Any = schema.columns[name]
+    with suppress(InputError):
+        if isinstance(column, Numerical):
+            if column.decimals is not None or family(dtype) == "decimal":
+                return None
+            step = int(found.step) if found.step == round(found.step) else found.step
+            column = replace(column, step=step)
+        elif column.unit == "D":  # counted in seconds
+            text = step_text(round(found.step))
+            column = column if text == "1d" else replace(_with_times(column), step=text)
+        else:
+            column = replace(column, step=step_text(round(found.step * column.scale)))
+        choose_encoder(column, dtype)
+        filled = replace(schema, columns={**schema.columns, name: column})
+        check_constraints(filled.coded, filled.constraints)
+        rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]
+        named = [x for rule in rules for of, numbers in rule.named_numbers if of == name for x in numbers]
+        return filled if _all_on(found, named) else None
+    return None
+
+
+def _all_on(lattice: Lattice, numbers: Sequence[float]) -> bool:
+    finite = np.array(numbers)[np.isfinite(numbers)]
+    return bool(lattice.holds(finite, np.dtype(np.float64)).all())

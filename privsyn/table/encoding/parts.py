@@ -1,0 +1,222 @@
+"""Count a column of times as several attributes: the date, the time of day, the day of the week.
+
+Some years have more minutes than a column has cells, so the time of day would be lost. As an attribute of its
+own it survives, and so does what other columns have to do with it. In every table it is one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder
+from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
+from privsyn.table.enforcement.draws import Cells, DrawnRows
+from privsyn.table.enforcement.ranges import Span
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.steps import DAY
+from privsyn.table.schema.time_columns import Datetime
+
+
+def parts(name: str, column: Datetime) -> tuple[str, ...]:
+    """Return the names of the attributes of a column.
+
+    >>> parts("at", Datetime("2015-01-01 00:00", "2016-01-01", unit="min"))
+    ('at (date)', 'at (time of day)', 'at (day of week)')
+    """
+    weeks = (column.bounds[1] - column.bounds[0]) > LEAST_WEEKS * 7 * DAY
+    cycles = column.cycles or (("day", "week") if weeks else ("day",))
+    return tuple(f"{name} ({part})" for part in ("date", "time of day", "day of week")[: len(cycles) + 1])
+
+
+LEAST_WEEKS = 8
+"""In a shorter range of times the cells of the dates are single days."""
+
+LEAST_DAYS = 7
+"""A shorter range of times has few cells in a day, and stays one attribute."""
+
+IN_A_DAY = 288
+"""Cells of the time of day, of five minutes each; one for each point if there are fewer."""
+
+
+def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
+    """Return the columns of times that are counted as several attributes. Public.
+
+    They have a step below a day and go over more than `LEAST_DAYS` days. They are not the target, and no
+    constraint names them: rows that break one are repaired as whole columns.
+
+    >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
+    ('at',)
+    """
+    named = {target, *(name for constraint in schema.constraints for name in constraint.columns)}
+    return tuple(
+        name
+        for name, column in schema.coded.items()
+        if isinstance(column, Datetime)
+        and column.cycles != ()
+        and column.unit == "s"
+        and (column.grid_step or 1) < DAY
+        and column.bounds[1] - column.bounds[0] > LEAST_DAYS * DAY
+        and name not in named
+        and not {*parts(name, column)} & {*schema.columns}
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class DateOf(DatetimeEncoder):
+    """The date of each time, in days since 1970."""
+
+    whole: DatetimeEncoder | None = None
+
+    def read(self, cells: pd.Series) -> Floats:
+        """Return the days."""
+        return np.floor(_read(self.whole, cells) / DAY)
+
+
+@dataclass(frozen=True, eq=False)
+class TimeOf(TimeEncoder):
+    """The time of day of each time, in seconds since midnight."""
+
+    whole: DatetimeEncoder | None = None
+
+    def read(self, cells: pd.Series) -> Floats:
+        """Return the seconds."""
+        return _read(self.whole, cells) % DAY
+
+
+@dataclass(frozen=True, eq=False)
+class DayOfWeek(CategoricalEncoder):
+    """The day of the week of each time."""
+
+    whole: DatetimeEncoder | None = None
+
+    def encode(self, cells: pd.Series) -> Ints:
+        """Return the days since Monday."""
+        days = np.floor(_read(self.whole, cells) / DAY)
+        return np.where(np.isnan(days), STRAY, _weekday(np.nan_to_num(days))).astype(np.int64)
+
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _weekday(days: Floats) -> Floats:
+    """Return the days since Monday of days since 1970, which began on a Thursday."""
+    return (days + 3) % 7
+
+
+def _read(whole: DatetimeEncoder | None, cells: pd.Series) -> Floats:
+    """Return the point of the grid nearest to each time, NaN if it is missing. Each row is read alone."""
+    if whole is None:
+        raise ValueError("a part of no encoder")
+    numbers, grid = whole.read(cells), whole.grid
+    points = np.rint((np.clip(numbers, grid.low, grid.high) - grid.low) * grid.scale)
+    return np.round(grid.low + points / grid.scale)
+
+
+def encoders_of_parts(
+    encoders: Mapping[str, Encoder], split: Mapping[str, tuple[str, ...]]
+) -> dict[str, Encoder]:
+    """Return the encoder of each attribute: its own for a column, or those of its parts."""
+    found: dict[str, Encoder] = {}
+    for name, encoder in encoders.items():
+        if name in split and isinstance(encoder, DatetimeEncoder):
+            found |= zip(split[name], _parts(encoder), strict=False)
+        else:
+            found[name] = encoder
+    return found
+
+
+def _parts(whole: DatetimeEncoder) -> tuple[Encoder, ...]:
+    low, high = (float(np.floor(bound / DAY)) for bound in (whole.grid.low, whole.grid.high))
+    days = Grid.exact(low, high, decimals=0, bins=whole.grid.bins).fine()
+    step = 1 / whole.grid.scale
+    clock = Grid.exact(0, DAY - step, decimals=0, bins=1, step=step)
+    bins = min(clock.points, IN_A_DAY)
+    cuts = tuple((np.arange(bins + 1) * clock.points // bins).tolist())
+    clock = replace(clock, bins=bins, cuts=cuts, heaps=whole.grid.heaps)
+    return (
+        DateOf(days, whole.dtype, "D", whole=whole),
+        TimeOf(clock, whole.dtype, 1, "text", whole=whole),
+        DayOfWeek(pd.Series(DAYS), whole=whole),
+    )
+
+
+def join_rows(rows: DrawnRows, names: Sequence[str], grid: Grid | None, rng: np.random.Generator) -> Floats:
+    """Return the times of drawn rows; a date moves only within the group of codes that was counted."""
+    drawn = [rows.numbers[name] for name in names]
+    return join(drawn, rows.room(names[0], np.arange(len(drawn[0]))), grid, rng)
+
+
+def join(
+    drawn: Sequence[Floats], room: tuple[Floats, Floats], grid: Grid | None, rng: np.random.Generator
+) -> Floats:
+    """Return the time of each row from its parts; NaN where the date is missing.
+
+    The date is moved to the nearest date of the day of the week, if one lies in its `room`. A date without a
+    time of day gets that of another row. A time out of bounds is moved by a day.
+
+    >>> grid = Grid.exact(3600, 200_000, decimals=0, bins=2)
+    >>> dates = np.array([0.0, 1.0, np.nan])
+    >>> join((dates, np.array([60.0, 7200.0, 5.0])), (dates, dates), grid, None).tolist()
+    [86460.0, 93600.0, nan]
+    """
+    if grid is None:
+        raise ValueError("a column without a grid has no parts")
+    date, clock = np.array(drawn[0]), np.array(drawn[1])
+    if len(drawn) > 2:
+        nearest = (drawn[2] - _weekday(date) + 3) % 7 - 3
+        moved = np.zeros(len(date), np.bool_)
+        for week in (0, 7, -7):
+            there = date + nearest + week
+            fits = ~moved & (room[0] <= there) & (there <= room[1])
+            moved |= fits
+            nearest = np.where(fits, nearest + week, nearest)
+        date = np.where(moved, date + nearest, date)
+    absent = np.flatnonzero(np.isnan(clock) & ~np.isnan(date))
+    if len(absent):
+        known = clock[~np.isnan(clock)]
+        clock[absent] = rng.choice(known, len(absent)) if len(known) else 0.0
+    numbers = date * DAY + clock
+    numbers += DAY * ((numbers < grid.low).astype(float) - (numbers > grid.high))
+    return np.clip(numbers, grid.low, grid.high)
+
+
+def split_given(given: Mapping[str, Floats], split: Mapping[str, tuple[str, ...]]) -> dict[str, Floats]:
+    """Return given numbers with the attributes of each column in `split` in its place."""
+    found: dict[str, Floats] = {}
+    for name, numbers in given.items():
+        if name in split:
+            days = np.floor(numbers / DAY)
+            found |= zip(split[name], (days, numbers % DAY, _weekday(days)), strict=False)
+        else:
+            found[name] = numbers
+    return found
+
+
+def split_spans(spans: Mapping[str, Span], split: Mapping[str, tuple[str, ...]]) -> dict[str, Span]:
+    """Return spans with those of the dates in place of each column in `split`, and of times of one day."""
+    found: dict[str, Span] = {}
+    for name, span in spans.items():
+        if name not in split:
+            found[name] = span
+            continue
+        lows, highs = np.floor(span.lows / DAY), np.floor(span.highs / DAY)
+        found[split[name][0]] = replace(span, lows=lows, highs=highs)
+        if (lows == highs).all():
+            found[split[name][1]] = replace(span, lows=span.lows % DAY, highs=span.highs % DAY)
+    return found
+
+
+def both_or_neither_missing(cells: Mapping[str, Cells], names: tuple[str, str]) -> Mask:
+    """Return which pairs of groups of two attributes a row can have: both are missing, or neither."""
+    held = []
+    for part in names:
+        missing, groups = np.isnan(cells[part].lows), cells[part].groups
+        held.append([np.bincount(groups[of], minlength=cells[part].merged) > 0 for of in (missing, ~missing)])
+    (missing_one, one), (missing_other, other) = held
+    return np.outer(missing_one, missing_other) | np.outer(one, other)

@@ -1,0 +1,81 @@
+"""Join a table of features and a target, as scikit-learn passes them, to one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError, replace_errors, safe_repr
+
+NAMELESS = "target"
+"""The name of a target that has none."""
+
+
+def as_frame(table: Any) -> Any:
+    """Return a matrix of NumPy as a data frame with the columns x0, x1, ...; any other table unchanged.
+
+    >>> as_frame(np.eye(2)).columns.tolist()
+    ['x0', 'x1']
+    """
+    if not isinstance(table, np.ndarray):
+        return table
+    if table.ndim != 2:
+        raise InputError(f"an array must have rows and columns; this one has {table.ndim} dimensions")
+    return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])])
+
+
+def with_target(features: Any, target: Any) -> tuple[Any, str]:
+    """Return the features with the target as a further column, and the name of that column.
+
+    Parameters
+    ----------
+    features : pandas or polars DataFrame, pyarrow Table, or NumPy matrix
+    target : sequence of as many values
+        Rows are matched by their place; a pandas index is not used. A target without a name is called
+        "target".
+
+    Raises
+    ------
+    InputError
+        If the lengths differ, the name is already a column, or the table is of another kind.
+
+    Examples
+    --------
+    >>> with_target(pd.DataFrame({"age": [20, 30]}), [0, 1])[0].columns.tolist()
+    ['age', 'target']
+    """
+    features = as_frame(features)
+    if isinstance(target, pd.DataFrame) and len(target.columns) == 1:
+        target = target.iloc[:, 0]
+    name = NAMELESS if (given := getattr(target, "name", None)) is None else given
+    if not isinstance(name, str):
+        raise InputError(f"the name of the target must be text; got {safe_repr(name)}: rename it")
+    columns = getattr(features, "column_names", getattr(features, "columns", ()))
+    if name in list(columns):
+        raise InputError(
+            f"the target {name!r} is already a column: pass the table alone and target={name!r},"
+            " or remove the column"
+        )
+    if not isinstance(features, pd.DataFrame | pa.Table) and not hasattr(features, "hstack"):
+        raise InputError(
+            f"a target cannot be joined to a {type(features).__name__}: pass one table that contains it,"
+            " and target=... with its name"
+        )
+    with replace_errors("the target must have one value for each row of the table, all of one type"):
+        if getattr(target, "ndim", 1) != 1:
+            raise ValueError
+        return _joined(features, name, target), name
+
+
+def _joined(features: Any, name: str, target: Any) -> Any:
+    if isinstance(features, pd.DataFrame):
+        values = target.array if isinstance(target, pd.Series) else list(target)
+        return features.assign(**{name: values})
+    if isinstance(features, pa.Table):
+        return features.append_column(name, pa.array(target))
+    import polars as pl
+
+    return features.hstack([pl.Series(name, target)])

@@ -1,0 +1,149 @@
+"""What several releases promise together: never below an independent accountant, and hardly above it."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import exp, inf, prod, sqrt
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+
+from privsyn.errors import InputError
+from privsyn.private.accounting import rho_for
+from privsyn.private.composition import responses
+from privsyn.private.ledger import Ledger
+
+SETS = 1000
+CLOSE = 1e-3
+FEW, FINE = 15, 2e-4  # of the sets are compared on a finer grid too
+STEP = 4e-3  # of the independent accountant's grid of losses
+
+
+def release(epsilon, delta=0.0, *, accounting=None, unit=None, private=True):
+    """A ledger that promises this."""
+    rows = None if unit is None else 3
+    kind = accounting or ("gaussian" if delta else "pure")
+    return Ledger((), epsilon, delta, kind, "a test", private, (), "1.0", unit, rows)
+
+
+def by_theorem(joint):
+    return {bound.theorem: bound.epsilon for bound in joint.bounds}
+
+
+def random_set(rng):
+    """Up to five releases, Gaussian and pure, and a delta for all of them together."""
+    epsilons = np.exp(rng.uniform(np.log(0.05), np.log(2), rng.integers(1, 6))).round(3)
+    releases = [release(e, 10.0 ** -rng.integers(6, 12) if rng.random() < 0.5 else 0.0) for e in epsilons]
+    return releases, 10.0 ** -rng.uniform(4, 6)
+
+
+def accountant(releases, delta, *, pessimistic, step=STEP):
+    """The epsilon of the independent accountant: above the truth if pessimistic, and else below it."""
+    rho = sum(rho_for(r.promised_epsilon, r.promised_delta, "gaussian") for r in releases if r.promised_delta)
+    settings = {"pessimistic_estimate": pessimistic, "value_discretization_interval": step}
+    flips = [2 / (1 + exp(r.promised_epsilon)) for r in releases if not r.promised_delta]
+    parts = [pld.from_randomized_response(flip, 2, **settings) for flip in flips]
+    if rho:
+        parts.append(pld.from_gaussian_mechanism(1 / sqrt(2 * rho), use_connect_dots=False, **settings))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.compose(part)
+    return whole.get_epsilon_for_delta(delta)
+
+
+def test_a_thousand_random_sets_lie_between_the_bounds_of_an_independent_accountant():
+    rng = np.random.default_rng(1)
+    for number in range(SETS):
+        releases, delta = random_set(rng)
+        joint = Ledger.compose(releases, delta)
+        exact = by_theorem(joint)["exact"]
+        assert exact >= accountant(releases, delta, pessimistic=False) - 1e-12
+        assert exact <= accountant(releases, delta, pessimistic=True) + 1e-9
+        if number < FEW:
+            assert abs(exact - accountant(releases, delta, pessimistic=True, step=FINE)) < CLOSE
+        assert joint.epsilon <= exact
+        assert exact <= min(by_theorem(joint)[theorem] for theorem in ("sequential", "optimal")) + 1e-9
+
+
+def test_pure_losses_are_those_of_all_outcomes():
+    """Every combination of answers of randomised response, one by one."""
+    epsilons = [0.3, 0.7, 0.3, 1.1]
+    outcomes = list(product((-1, 1), repeat=4))
+    losses = [sum(s * e for s, e in zip(signs, epsilons, strict=True)) for signs in outcomes]
+    chances = [
+        prod(1 / (1 + exp(-s * e)) for s, e in zip(signs, epsilons, strict=True)) for signs in outcomes
+    ]
+    for at in (0.1, 0.9, 1.7, 2.3):
+        truth = sum(c * max(0.0, 1 - exp(at - loss)) for c, loss in zip(chances, losses, strict=True))
+        ours, shares = responses(epsilons)
+        assert shares @ np.maximum(0, 1 - np.exp(at - ours)) == pytest.approx(truth, rel=1e-9)
+        joint = Ledger.compose(map(release, epsilons), truth)
+        assert by_theorem(joint)["optimal"] == pytest.approx(at, abs=1e-6)
+        assert by_theorem(joint)["exact"] == by_theorem(joint)["optimal"]
+
+
+def test_losses_that_are_too_many_are_rounded_up():
+    epsilons = np.random.default_rng(2).uniform(0.01, 0.2, 14).tolist()
+    delta = 1e-6
+    exact = by_theorem(Ledger.compose(map(release, epsilons), delta))["optimal"]
+    losses, chances = responses(epsilons, most=512)
+    assert len(losses) <= 1024
+    assert chances.sum() == pytest.approx(1)
+    rounded = chances @ np.maximum(0, 1 - np.exp(exact - losses))
+    assert rounded >= delta * (1 - 1e-6)
+
+
+def test_the_pure_promise_is_the_sum_of_epsilons():
+    joint = Ledger.compose([release(1.0), release(0.5)])
+    assert (joint.epsilon, joint.delta) == (1.5, 0.0)
+    assert by_theorem(joint)["advanced"] == by_theorem(joint)["zCDP"] == inf
+
+
+def test_many_small_releases_gain_from_advanced_composition():
+    known = by_theorem(Ledger.compose([release(0.1)] * 50, 1e-6))
+    assert known["optimal"] < known["zCDP"] < known["advanced"] < known["sequential"]
+
+
+def test_disjoint_tables_cost_as_the_largest_and_only_if_that_is_stated():
+    releases = [release(1.0, 1e-9), release(0.5, 1e-8)]
+    assert "parallel" not in by_theorem(Ledger.compose(releases))
+    joint = Ledger.compose(releases, disjoint=True)
+    assert by_theorem(joint)["parallel"] == 1.0
+    assert next(b.delta for b in joint.bounds if b.theorem == "parallel") == 1e-8
+
+
+def test_no_bound_is_given_at_a_delta_below_its_own():
+    releases = [release(1.0, 1e-6), release(1.0, 1e-6)]
+    known = by_theorem(Ledger.compose(releases, 1e-7, disjoint=True))
+    assert known["sequential"] == known["parallel"] == known["optimal"] == known["advanced"] == inf
+    assert 1 < known["exact"] < known["zCDP"] < inf
+
+
+def test_the_published_accounting_is_composed_by_its_promise_and_by_zcdp_only():
+    releases = [release(1.0, 1e-6, accounting="classical"), release(1.0, 1e-6, accounting="classical")]
+    known = by_theorem(Ledger.compose(releases, 1e-5))
+    assert known["exact"] == known["optimal"]
+    assert known["zCDP"] < known["exact"]
+
+
+def test_the_table_shows_every_theorem_and_marks_the_best():
+    text = repr(Ledger.compose([release(1.0, 1e-9), release(1.0)]))
+    assert text.startswith("2 releases; neighbours: add or remove one record\n")
+    assert [line.split()[0] for line in text.splitlines()].count("*") == 1
+    assert "* exact" in text
+
+
+@pytest.mark.parametrize(
+    ("releases", "delta", "why"),
+    [
+        ([], None, "no ledger"),
+        ([release(1.0), release(1.0, private=False)], None, "ledger 2 is NOT PRIVATE"),
+        ([release(1.0), release(1.0, unit="who")], None, "ledger 2 protects all rows of one 'who'"),
+        ([release(1.0)], 1.0, "delta"),
+        ([release(1.0)], float("nan"), "delta"),
+    ],
+)
+def test_what_has_no_joint_promise_is_refused(releases, delta, why):
+    with pytest.raises(InputError, match=why):
+        Ledger.compose(releases, delta)

@@ -1,0 +1,125 @@
+"""Means, quantiles and correlations of a release, with intervals, from released answers alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Total, load
+
+ROWS = 3000
+
+
+def table(seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=ROWS)
+    frame = pd.DataFrame(
+        {
+            "x": np.clip(np.rint(50 + 15 * x), 0, 100),
+            "y": np.clip(20 + 5 * (x + rng.normal(size=ROWS)), 0, 40).round(2),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 200, ROWS), unit="D"),
+            "sex": rng.choice(["f", "m"], ROWS),
+        }
+    )
+    frame.loc[rng.random(ROWS) < 0.2, "y"] = np.nan
+    return frame
+
+
+SCHEMA = Schema(
+    {
+        "x": Numerical(0, 100, integer=True),
+        "y": Numerical(0, 40, decimals=2),
+        "day": Datetime("2020-01-01", "2020-12-31"),
+        "sex": Categorical(["f", "m"]),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def precise():
+    return PrivSyn(1000.0, 1e-6, SCHEMA, seed=0).fit(table())
+
+
+def test_with_little_noise_estimates_and_intervals_are_those_of_the_private_table(precise):
+    real = table()
+    means = precise.accuracy_.means.set_index("column")
+    assert means.index.tolist() == ["x", "y", "day"]
+    assert means.loc["x", "estimate"] == pytest.approx(real["x"].mean(), abs=0.05)
+    assert abs(means.loc["y", "estimate"] - real["y"].mean()) <= means.loc["y", "within_cells"] + 0.01
+    assert abs(means.loc["day", "estimate"] - real["day"].mean()) < pd.Timedelta("1D")
+    quantiles = precise.accuracy_.quantiles.query("column == 'x'")
+    assert quantiles["share"].tolist() == [0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
+    truth = np.quantile(real["x"], quantiles["share"], method="inverted_cdf")
+    assert (quantiles["low"] <= truth).all()
+    assert (truth <= quantiles["high"]).all()
+    assert (quantiles["high"] - quantiles["low"] <= 2).all()
+    rows = precise.accuracy_.correlations
+    found = rows[rows["columns"] == ("x", "y")].iloc[0]
+    assert found["estimate"] == pytest.approx(real["x"].corr(real["y"], "spearman"), abs=0.02)
+    assert found["low"] <= real["x"].corr(real["y"], "spearman") <= found["high"]
+    assert rows["columns"].tolist() == [("x", "y"), ("x", "day"), ("y", "day")]
+
+
+def test_times_are_cells_of_the_table(precise):
+    means, quantiles = precise.accuracy_.means, precise.accuracy_.quantiles
+    for frame in (means, quantiles):
+        cells = frame[frame["column"] == "day"][["estimate", "low", "high"]].to_numpy().ravel()
+        assert all(isinstance(cell, pd.Timestamp) for cell in cells)
+        assert (frame.query("column == 'day'")["low"] <= frame.query("column == 'day'")["high"]).all()
+
+
+def test_intervals_hold_in_most_fits():
+    """Of 30 intervals of 95 % at least 12 fail with a probability below 1e-8."""
+    real, failed = table(), 0
+    truths = {"x": real["x"].mean(), "y": real["y"].mean()}
+    rank = real["x"].corr(real["y"], "spearman")
+    for _ in range(10):
+        accuracy = PrivSyn(1.0, 1e-6, SCHEMA).fit(real).accuracy_
+        means = accuracy.means.set_index("column")
+        for name, truth in truths.items():
+            away = means.loc[name, "within_cells"]
+            failed += not means.loc[name, "low"] - away <= truth <= means.loc[name, "high"] + away
+        found = accuracy.correlations.iloc[0]
+        failed += bool(found["covered"]) and not found["low"] <= rank <= found["high"]
+    assert failed < 12
+
+
+def test_a_release_that_was_saved_has_the_same(precise, tmp_path):
+    precise.save(tmp_path / "m.privsyn")
+    loaded = load(tmp_path / "m.privsyn").accuracy
+    for name in ("means", "quantiles", "correlations"):
+        pd.testing.assert_frame_equal(getattr(loaded, name), getattr(precise.accuracy_, name))
+
+
+def test_what_constraints_link_or_compute_is_not_covered():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 20, 1000)
+    b = a + rng.integers(0, 20, 1000)
+    real = pd.DataFrame({"a": a, "b": b, "both": a + b, "c": rng.integers(0, 50, 1000)})
+    columns = {name: Numerical(0, 100, integer=True, nullable=False) for name in real}
+    columns["both"] = Numerical(0, 200, integer=True, nullable=False)
+    schema = Schema(columns, constraints=[Increasing(["a", "b"]), Total("both", ["a", "b"])])
+    accuracy = PrivSyn(100.0, 1e-6, schema, seed=0).fit(real).accuracy_
+    rows = accuracy.correlations.set_index("columns")
+    assert not rows.loc[[("a", "b")], "covered"].any()
+    assert rows.loc[[("a", "b")], ["low", "high"]].isna().all(axis=None)
+    assert schema.computed == ("both",)
+    means = accuracy.means.set_index("column")["covered"]
+    assert means["a"]
+    assert means["c"]
+    assert not means["both"]
+    assert not rows.loc[[("a", "both")], "covered"].any()
+
+
+def test_a_table_without_numbers_has_empty_frames():
+    real = pd.DataFrame({"sex": ["f", "m"] * 200, "smokes": ["no", "yes"] * 200})
+    schema = Schema({"sex": Categorical(["f", "m"]), "smokes": Categorical(["no", "yes"])})
+    accuracy = PrivSyn(1.0, 1e-6, schema, seed=0).fit(real).accuracy_
+    assert accuracy.means.empty
+    assert accuracy.quantiles.empty
+    assert accuracy.correlations.columns.tolist() == ["columns", "estimate", "low", "high", "covered"]
+
+
+def test_one_column_alone_has_a_mean_and_no_correlation():
+    accuracy = PrivSyn(1.0, 1e-6, Schema({"x": SCHEMA.columns["x"]}), seed=0).fit(table()[["x"]]).accuracy_
+    assert accuracy.means["covered"].all()
+    assert accuracy.correlations.empty

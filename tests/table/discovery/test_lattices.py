@@ -1,0 +1,219 @@
+"""Grids and heaps that the schema does not give: one noisy count a column shows them."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time, load
+from privsyn.methods.discovery import LATTICES
+from privsyn.private.ledger import Ledger
+from privsyn.table.discovery.lattices import grid_of, heaps_of
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.heaps import NUMBERS, TIMES, Heap, Lattice
+
+ROWS = 20_000
+
+
+def fitted(column, cells, epsilon=1.0, **settings):
+    table = pd.DataFrame({"x": cells})
+    schema = None if column is None else Schema({"x": column})
+    return PrivSyn(epsilon=epsilon, delta=1e-9, schema=schema, seed=0, **settings).fit(table)
+
+
+def question(columns, dtypes, constraints=()):
+    frame = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in dtypes.items()})
+    unknown = OpenSchema.of(Schema(columns, constraints=constraints), frame)
+    return unknown.lattices(unknown.fill({}, {}))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_row_more_moves_one_count_by_one(dtype):
+    asked = question({"x": Numerical(-2e6, 2e6)}, {"x": dtype})
+    worst = 0
+    for numbers in product((np.nan, 0.0, 1.5, -7.0, 1e300, 0.99), repeat=2):
+        for added in (np.nan, 0.0, 5.0, -1e300, np.inf, 0.1 + 0.2, 1 / 3):
+            with np.errstate(over="ignore"):
+                more, fewer = (
+                    asked.count(pd.DataFrame({"x": np.array(cells, dtype)}))["x"]
+                    for cells in ([*numbers, added], numbers)
+                )
+            worst = max(worst, int(np.abs(more - fewer).sum()))
+    assert worst == 1
+
+
+def test_the_counts_of_parts_add_up():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"x": np.round(rng.gamma(2, 50, 999), 1), "t": pd.to_datetime(rng.integers(0, 10**9, 999), unit="s")}
+    )
+    columns = {"x": Numerical(0.0, 900.0), "t": Datetime("1970-01-01", "2005-01-01", unit="s")}
+    asked = question(columns, table.dtypes.to_dict())
+    whole, parts = asked.count(table), [asked.count(table[:100]), asked.count(table[100:])]
+    assert whole.keys() == columns.keys()
+    for name, counts in whole.items():
+        assert np.array_equal(counts, parts[0][name] + parts[1][name])
+        assert counts.sum() == np.count_nonzero(table[name].astype("int64") if name == "t" else table[name])
+
+
+@pytest.mark.parametrize("listed", [NUMBERS, TIMES])
+def test_of_two_lattices_the_later_holds_the_earlier(listed):
+    nested = [lattice for lattice in listed if not lattice.offset]
+    assert all(one.within(other) and not other.within(one) for one, other in pairwise(nested))
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype", "is_asked"),
+    [
+        (Numerical(0, 1e6), "float64", True),
+        (Numerical(0, 1_000_000), "int64", True),
+        (Numerical(0, 500), "int64", False),
+        (Numerical(0, 500, integer=True), "float64", False),
+        (Numerical(0, 1e6, step=10_000), "float64", False),
+        (Numerical(0, 9, decimals=1), "float64", False),
+        (Numerical(), "int64", False),
+        (Datetime("2015-01-01 00:00", "2015-02-01 08:00"), "datetime64[ns]", True),
+        (Datetime("2015-01-01", "2020-01-01"), "datetime64[ns]", False),
+        (Datetime("2015-01-01", "2015-01-03", step="1h"), "datetime64[ns]", False),
+        (Time(), "object", True),
+        (Time(unit="h"), "object", False),
+        (Categorical([1.5, 2.5]), "float64", False),
+    ],
+)
+def test_a_grid_is_asked_for_only_where_it_can_matter(column, dtype, is_asked):
+    assert bool(question({"x": column}, {"x": dtype})) is is_asked
+
+
+def test_nothing_is_asked_of_a_table_without_such_columns():
+    model = fitted(Numerical(0, 90), np.arange(999) % 90)
+    assert not any("grids" in spend.what for spend in model.ledger_.spends)
+
+
+@pytest.mark.parametrize("rows", [None, 3])
+def test_the_ledger_says_what_the_grids_cost(rows):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.random(999), "y": rng.random(999), "id": np.arange(999) // 3})
+    schema = Schema({"x": Numerical(0.0, 1.0), "y": Numerical(0.0, 1.0)})
+    if rows is None:
+        table = table.drop(columns="id")
+    unit = None if rows is None else "id"
+    model = PrivSyn(epsilon=1.0, delta=1e-9, schema=schema, seed=0, unit=unit, rows_per_unit=rows).fit(table)
+    (spend,) = (spend for spend in model.ledger_.spends if spend.what == "grids of x, y")
+    assert spend.sensitivity == pytest.approx((rows or 1) * sqrt(2))
+    assert spend.rho == pytest.approx(LATTICES * model.ledger_.budget, rel=1e-6)
+    assert model.ledger_.epsilon(1e-9) <= 1.0
+    assert Ledger.from_dict(model.ledger_.to_dict()) == model.ledger_
+
+
+def test_a_table_that_is_read_once_is_not_asked():
+    table = pd.DataFrame({"x": np.arange(900.0)})
+    model = PrivSyn(epsilon=1.0, delta=1e-9, schema=Schema({"x": Numerical(0.0, 900.0)}), seed=0)
+    model.fit(iter([table[:400], table[400:]]))
+    assert not any("grids" in spend.what for spend in model.ledger_.spends)
+
+
+def test_multiples_of_10000_are_kept_without_a_step():
+    rng = np.random.default_rng(1)
+    pay = 1e4 * np.clip(np.rint(rng.lognormal(3, 0.6, ROWS)), 0, 100)
+    for column in (Numerical(0.0, 1e6), None):
+        sample = fitted(column, pay).sample(seed=0)["x"].dropna()
+        assert (sample % 1e4 == 0).mean() >= 0.95
+
+
+@pytest.mark.parametrize("column", [Numerical(0.0, 1e6), Numerical(0, 1_000_000), None])
+def test_whole_numbers_in_floats_come_out_whole(column):
+    ages = np.random.default_rng(1).poisson(40, ROWS).astype(float)
+    ages[:300] = np.nan
+    sample = fitted(column, ages).sample(seed=0)["x"]
+    assert (sample.dropna() % 1 == 0).all()
+    assert sample.isna().any()
+
+
+def test_real_numbers_stay_real():
+    model = fitted(Numerical(0.0, 1.0), np.random.default_rng(1).random(ROWS))
+    assert model.release_.codec.schema.columns["x"].step is None
+    assert (model.sample(999, seed=0)["x"].dropna() * 1000 % 1 != 0).mean() > 0.99
+
+
+def test_no_grid_is_found_where_noise_could_hide_most_rows():
+    assert grid_of(np.array([50, 0, 0]), 10.0, (Lattice(10.0), Lattice(1.0))) is None
+    assert grid_of(np.array([500, 3, 0]), 10.0, (Lattice(10.0), Lattice(1.0))) == Lattice(10.0)
+
+
+def test_evenly_spread_numbers_have_no_heaps():
+    numbers = pd.DataFrame({"x": np.arange(1, 100_001)})
+    asked = question({"x": Numerical(0, 100_000)}, {"x": "int64"})
+    counts = asked.count(numbers)["x"]
+    assert heaps_of(counts, 10.0, asked.lattices["x"], Lattice(1.0)) == ()
+
+
+def test_heaps_keep_their_shares():
+    rng = np.random.default_rng(1)
+    pay = rng.integers(10_000, 99_999, ROWS)
+    pay = np.where(rng.random(ROWS) < 0.6, np.round(pay, -3), pay)
+    sample = fitted(Numerical(0, 100_000), pay).sample(seed=0)["x"].dropna()
+    for step in (1000, 10_000):
+        assert abs((sample % step == 0).mean() - (pay % step == 0).mean()) < 0.05
+    assert 0.3 < (sample % 10 != 0).mean() < 0.42
+
+
+def test_prices_that_end_in_99_are_kept():
+    rng = np.random.default_rng(1)
+    price = np.round(rng.gamma(2, 20, ROWS), 2)
+    price = np.where(rng.random(ROWS) < 0.5, np.floor(price) + 0.99, price)
+    sample = fitted(Numerical(0.0, 300.0), price).sample(seed=0)["x"].dropna()
+    assert (np.round(sample * 100) == sample * 100).mean() > 0.5  # whole cents, up to rounding
+    assert abs((np.round(sample * 100) % 100 == 99).mean() - 0.5) < 0.05
+
+
+def test_minutes_come_without_seconds():
+    rng = np.random.default_rng(1)
+    at = pd.Timestamp("2015-01-01") + pd.to_timedelta(rng.integers(0, 365 * 1440, ROWS), unit="min")
+    for column in (Datetime("2015-01-01", "2016-01-01", unit="s"), None):
+        sample = fitted(column, at).sample(seed=0)["x"].dropna()
+        assert (sample.dt.second == 0).all()
+        assert sample.dt.minute.nunique() == 60
+
+
+def test_days_without_a_schema_come_without_times():
+    days = pd.Timestamp("2015-01-01") + pd.to_timedelta(np.arange(ROWS) % 365, unit="D")
+    sample = fitted(None, days).sample(seed=0)["x"].dropna()
+    assert (sample == sample.dt.normalize()).all()
+
+
+def test_a_saved_model_keeps_steps_and_heaps(tmp_path):
+    rng = np.random.default_rng(1)
+    pay = np.where(rng.random(ROWS) < 0.6, 1000 * rng.integers(0, 99, ROWS), rng.integers(0, 99_999, ROWS))
+    model = fitted(Numerical(0, 100_000), pay)
+    model.save(tmp_path / "m.privsyn")
+    again = load(tmp_path / "m.privsyn")
+    assert again.codec.heaps == model.release_.codec.heaps != {}
+    pd.testing.assert_frame_equal(again.sample(99, seed=0), model.sample(99, seed=0))
+
+
+def test_numbers_that_a_constraint_names_stay_possible():
+    columns = {"x": Numerical(0.0, 100.0), "y": Numerical(0.0, 100.0)}
+    frame = pd.DataFrame({"x": np.arange(ROWS) % 99.0, "y": np.arange(ROWS) % 99.0})
+    schema = Schema(columns, constraints=[Increasing(["x", "y"])])
+    model = PrivSyn(epsilon=1.0, delta=1e-9, schema=schema, seed=0).fit(frame)
+    sample = model.sample(999, seed=0).dropna()
+    assert (sample["x"] <= sample["y"]).all()
+    assert (sample % 1 == 0).all(axis=None)
+
+
+@pytest.mark.parametrize("low", [0.0, 0.3, -2.5])
+def test_every_point_of_a_heaped_grid_is_drawn_in_its_own_bin(low):
+    column = Numerical(low, 1000.0, step=0.1)
+    heaps = {"x": (Heap(10.0, 0.0, 0.3), Heap(1.0, 0.0, 0.5))}
+    codec = Codec(Schema({"x": column}), ("x",), ("float64",), True, heaps)
+    (coder,) = codec.encoders
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, coder.size, 50_000)
+    numbers = coder.draw(codes, rng)
+    assert np.array_equal(coder.grid.encode(numbers), codes)
+    assert np.allclose(numbers * 10, np.rint(numbers * 10))

@@ -1,0 +1,163 @@
+"""A column of times is counted as its date, time of day and day of the week, and comes out as one column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.table.encoding.codec import Codec
+
+ROWS = 20_000
+AT = Datetime("2015-01-01 00:00", "2017-12-31 23:59:59")
+HOURS = np.array([1, 1, 1, 1, 1, 2, 4, 8, 12, 10, 8, 8, 9, 8, 7, 7, 9, 12, 10, 7, 5, 4, 3, 2.0])
+
+
+def trips(rows=ROWS, seed=0):
+    """Minutes with a daily and a weekly rhythm; in the morning most trips lead to work."""
+    rng = np.random.default_rng(seed)
+    days = np.arange(1096)
+    weekly = np.where((days + 3) % 7 < 5, 1.0, 0.4)
+    day = rng.choice(days, rows, p=weekly / weekly.sum())
+    hour = rng.choice(24, rows, p=HOURS / HOURS.sum())
+    at = pd.Timestamp("2015-01-01") + pd.to_timedelta(
+        1440 * day + 60 * hour + rng.integers(0, 60, rows), "min"
+    )
+    to = np.where(rng.random(rows) < np.where((hour >= 7) & (hour < 10), 0.8, 0.3), "work", "home")
+    return pd.DataFrame({"at": at, "to": to})
+
+
+def schema_of(at=AT, **others):
+    return Schema({"at": at, "to": Categorical(["work", "home"]), **others})
+
+
+def fitted(table, schema=None):
+    return PrivSyn(epsilon=1.0, delta=1e-9, schema=schema or schema_of(), seed=0).fit(table)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(trips())
+
+
+def distance(one, other):
+    """Total variation."""
+    shares = [values.value_counts(normalize=True) for values in (one, other)]
+    return 0.5 * shares[0].sub(shares[1], fill_value=0).abs().sum()
+
+
+def test_hours_and_days_of_the_week_survive(model):
+    real, sample = trips(), model.sample(seed=0).dropna()
+    assert distance(real["at"].dt.hour, sample["at"].dt.hour) < 0.04
+    assert distance(real["at"].dt.day_of_week, sample["at"].dt.day_of_week) < 0.02
+    assert (sample["at"].dt.second == 0).all()
+
+
+def test_dependence_on_the_hour_survives(model):
+    sample = model.sample(seed=0).dropna()
+    is_morning = sample["at"].dt.hour.between(7, 9)
+    to_work = sample["to"] == "work"
+    assert to_work[is_morning].mean() > 0.7
+    assert to_work[~is_morning].mean() < 0.4
+
+
+def test_each_row_is_coded_alone():
+    codec = Codec.for_table(schema_of(), table := trips(300), fine=True)
+    assert codec.domain.names == ("at (date)", "at (time of day)", "at (day of week)", "to")
+    whole = codec.encode(table).codes
+    for rows in (slice(0, 7), slice(250, 300)):
+        assert np.array_equal(codec.encode(table[rows]).codes, whole[rows])
+
+
+def test_a_time_is_rounded_before_it_is_split():
+    schema = schema_of(Datetime("2015-01-01", "2015-12-31", step="1h"))
+    table = pd.DataFrame({"at": pd.to_datetime(["2015-03-01 23:50", "2015-03-02 00:10"]), "to": "work"})
+    codes = Codec.for_table(schema, table, fine=True).encode(table).codes
+    assert np.array_equal(codes[0], codes[1])
+
+
+@pytest.mark.parametrize(
+    ("at", "parts"),
+    [
+        (AT, 3),
+        (Datetime("2015-01-01", "2015-02-01", step="1h"), 2),
+        (Datetime("2015-01-01", "2015-02-01", step="1h", cycles=["day", "week"]), 3),
+        (Datetime("2015-01-01", "2017-01-01", step="1h", cycles=["day"]), 2),
+        (Datetime("2015-01-01", "2017-01-01", step="1h", cycles=[]), 1),
+        (Datetime("2015-01-01", "2015-01-05", step="1h"), 1),
+        (Datetime("2015-01-01", "2017-01-01"), 1),
+        (Datetime("2015-01-01", "2017-01-01", step="1d", unit="s"), 1),
+    ],
+)
+def test_only_long_columns_with_times_have_parts(at, parts):
+    codec = Codec.for_table(Schema({"at": at}), pd.DataFrame({"at": pd.to_datetime([])}), fine=True)
+    assert len(codec.domain) == parts
+
+
+def test_a_column_that_a_constraint_names_has_no_parts():
+    table = trips(2000).assign(back=lambda t: t["at"] + pd.Timedelta("1h"))
+    schema = Schema(dict(schema_of(back=AT).columns), constraints=[Increasing(["at", "back"])])
+    sample = fitted(table, schema).sample(500, seed=0).dropna()
+    assert (sample["at"] <= sample["back"]).all()
+
+
+def test_names_of_parts_are_not_taken_from_columns():
+    table = trips(300).assign(**{"at (date)": 1})
+    codec = Codec.for_table(schema_of(**{"at (date)": Numerical(0, 9)}), table, fine=True)
+    assert codec.split == ()
+
+
+def test_the_parts_of_a_missing_time_are_missing_together():
+    table = trips()
+    table.loc[table.index % 4 == 0, "at"] = pd.NaT
+    sample = fitted(table).sample(seed=0)
+    assert abs(sample["at"].isna().mean() - 0.25) < 0.02
+    assert distance(table["at"].dropna().dt.hour, sample["at"].dropna().dt.hour) < 0.05
+
+
+def test_times_stay_within_their_bounds():
+    at = Datetime("2015-06-01 08:30", "2015-09-01 17:15", step="15min", nullable=False)
+    sample = fitted(trips(), schema_of(at)).sample(seed=0)["at"]
+    assert (
+        pd.Timestamp("2015-06-01 08:30") <= sample.min() <= sample.max() <= pd.Timestamp("2015-09-01 17:15")
+    )
+    assert (sample.dt.minute % 15 == 0).all()
+
+
+def test_a_given_time_and_range_are_kept(model):
+    at = pd.Timestamp("2016-02-03 08:05")
+    sample = model.sample(200, given={"at": at.isoformat()}, seed=0)
+    assert (sample["at"] == at).all()
+    assert (sample["to"] == "work").mean() > 0.55
+    for low, high in (("2016-02-03 08:05", "2016-02-03 12:00"), ("2016-02-03 20:00", "2016-03-01 04:00")):
+        inside = model.sample(200, given={"at": (low, high)}, seed=0)["at"]
+        assert inside.between(low, high).all()
+
+
+def test_a_time_off_the_grid_cannot_be_given(model):
+    with pytest.raises(InputError, match="is not one of its numbers"):
+        model.sample(5, given={"at": "2016-02-03 08:05:30"}, seed=0)
+
+
+def test_a_saved_model_keeps_the_parts(tmp_path, model):
+    model.save(tmp_path / "m.privsyn")
+    again = load(tmp_path / "m.privsyn")
+    assert again.codec.split == ("at",)
+    pd.testing.assert_frame_equal(again.sample(99, seed=0), model.sample(99, seed=0))
+
+
+def test_the_accuracy_names_the_parts(model):
+    assert model.accuracy_.counts("at (time of day)")["at (time of day)"].str.contains(":").any()
+    assert "Monday" in model.accuracy_.counts("at (day of week)")["at (day of week)"].tolist()
+
+
+def test_a_target_of_times_is_one_attribute():
+    fit = PrivSyn(epsilon=1.0, delta=1e-9, schema=schema_of(), seed=0, target="at").fit(trips(500))
+    assert fit.release_.codec.split == ()
+
+
+@pytest.mark.parametrize("cycles", ["day", ["week"], ["hour"]])
+def test_unknown_cycles_are_refused(cycles):
+    with pytest.raises(InputError, match=r"cycles are \[day, week\], \[day\] or \[\]"):
+        Datetime(cycles=cycles)

@@ -1,0 +1,131 @@
+"""A model keeps scikit-learn's rules: parameters, clones, pipelines, tables with a target beside them."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_get_params_invariance, check_parameters_default_constructible
+from sklearn.utils.validation import check_is_fitted
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
+from privsyn.table.schema.yaml_file import to_yaml
+
+SCHEMA = Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["f", "m"])})
+WITH_TARGET = Schema({**SCHEMA.columns, "sick": Categorical([0, 1])})
+PEOPLE = pd.DataFrame({"age": np.arange(200) % 100, "sex": ["f", "m"] * 100})
+SICK = pd.Series(np.arange(200) // 100, name="sick", index=np.arange(200)[::-1])
+
+
+def test_parameters_are_those_of_init():
+    model = PrivSyn(1.0, 1e-6, SCHEMA, seed=3)
+    names = list(inspect.signature(PrivSyn.__init__).parameters)[1:]
+    assert list(model.get_params()) == names
+    assert model.get_params(deep=False) == model.get_params(deep=True)
+    check_get_params_invariance("PrivSyn", model)
+
+
+def test_a_clone_has_the_parameters_and_nothing_learnt():
+    model = PrivSyn(1.0, 1e-6, SCHEMA, seed=3).fit(PEOPLE)
+    copy = clone(model)
+    assert copy.get_params()["seed"] == 3
+    check_is_fitted(model)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(copy)
+    assert copy.fit(PEOPLE).sample(50).equals(model.sample(50))
+
+
+def test_parameters_are_set_all_or_none():
+    model = PrivSyn(1.0, seed=3)
+    assert model.set_params(epsilon=2.0, seed=None) is model
+    assert (model.epsilon, model.seed) == (2.0, None)
+    with pytest.raises(InputError, match="no parameter 'budget'"):
+        model.set_params(epsilon=3.0, budget=1)
+    with pytest.raises(InputError, match="epsilon"):
+        model.set_params(seed=4, epsilon=-1)
+    assert (model.epsilon, model.seed) == (2.0, None)
+
+
+def test_it_is_the_last_step_of_a_pipeline():
+    steps = Pipeline([("same", FunctionTransformer()), ("model", PrivSyn(1.0, 1e-6, SCHEMA, seed=3))])
+    steps.set_params(model__schema=WITH_TARGET).fit(PEOPLE, SICK)
+    assert steps["model"].sample(5).columns.tolist() == ["age", "sex", "sick"]
+
+
+def test_fit_does_not_change_the_parameters():
+    model = PrivSyn(1.0, 1e-6, WITH_TARGET, seed=3)
+    before = model.get_params()
+    model.fit(PEOPLE, SICK)
+    assert model.get_params() == before
+
+
+def test_columns_are_named_as_scikit_learn_does():
+    model = PrivSyn(1.0, 1e-6, WITH_TARGET, seed=3).fit(PEOPLE, SICK)
+    assert model.feature_names_in_.tolist() == ["age", "sex"]
+    assert model.n_features_in_ == 2
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pa.Table.from_pandas, pl.DataFrame])
+def test_a_target_beside_the_table_is_the_same_as_a_column_and_its_name(kind):
+    beside = PrivSyn(1.0, 1e-6, WITH_TARGET, seed=3).fit(kind(PEOPLE), SICK)
+    within = PrivSyn(1.0, 1e-6, WITH_TARGET, seed=3, target="sick").fit(
+        kind(PEOPLE.assign(sick=SICK.to_numpy()))
+    )
+    assert type(beside.sample(2)) is type(within.sample(2))
+    assert beside.sample(80).equals(within.sample(80))
+
+
+def test_a_target_without_a_name_is_called_target():
+    model = PrivSyn(1.0, 1e-6, seed=3).fit(np.eye(2)[[0, 1] * 20].astype(int), [0, 1] * 20)
+    assert model.sample(3).columns.tolist() == ["x0", "x1", "target"]
+
+
+SECRET = 8731
+
+
+@pytest.mark.parametrize(
+    ("table", "y"),
+    [
+        (PEOPLE, [SECRET]),
+        (PEOPLE, SECRET),
+        (PEOPLE, PEOPLE),
+        (PEOPLE, pd.Series(PEOPLE["age"])),
+        (PEOPLE, SICK.rename(SECRET)),
+        (pa.Table.from_pandas(PEOPLE), [SECRET, "x"] * 100),
+        (pl.DataFrame(PEOPLE), [SECRET, "x"] * 100),
+        ("people.csv", SICK),
+        (np.zeros((2, 2, 2)), None),
+    ],
+    ids=range(9),
+)
+def test_a_target_that_does_not_fit_is_refused_without_a_value(table, y):
+    with pytest.raises(InputError) as refused:
+        PrivSyn(1.0).fit(table, y)
+    text = str(refused.value)
+    assert "\n" not in text
+    assert str(SECRET) not in text.replace(f"got {SECRET}", "")
+    assert refused.value.__context__ is None
+
+
+def test_a_schema_may_be_the_path_of_its_file(tmp_path):
+    (tmp_path / "people.yaml").write_text(to_yaml(SCHEMA))
+    for path in (tmp_path / "people.yaml", str(tmp_path / "people.yaml")):
+        model = PrivSyn(1.0, 1e-6, path, seed=3)
+        assert clone(model).schema == path
+        assert model.fit(PEOPLE).sample(9).equals(PrivSyn(1.0, 1e-6, SCHEMA, seed=3).fit(PEOPLE).sample(9))
+
+
+def test_scikit_learns_check_of_init_holds():
+    class OfOne(PrivSyn):
+        """With a default for epsilon, which the check cannot choose."""
+
+        def __init__(self, epsilon=1.0):
+            super().__init__(epsilon)
+
+    check_parameters_default_constructible("PrivSyn", OfOne())
