@@ -233,8 +233,9 @@ class PrivSyn(ReleasedModel, Estimator):
             discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
         )
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
-        doubtful = tuple(map(codec.attribute_of, (*open_schema.values, *open_schema.bounds)))
-        target = None if target is None else codec.attribute_of(target)
+        found = (*open_schema.values, *open_schema.bounds)
+        doubtful = tuple(attribute for name in found for attribute in codec.attributes_of(name))
+        target = None if target is None else codec.attributes_of(target)[0]
         facts = PublicFacts(target, codec.axes, codec.possible, doubtful=doubtful)
         fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
         ledger = self._ledger((*discovered.spends, *private.spends), noise, source.public_inputs)
