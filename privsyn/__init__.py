@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
     from privsyn.release.accuracy import Accuracy
+    from privsyn.release.draws.draws import Draws
+    from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
@@ -36,6 +38,7 @@ __all__ = [
     "CsvFormat",
     "Datetime",
     "Determined",
+    "Draws",
     "Duration",
     "Forbidden",
     "Identifier",
@@ -56,6 +59,8 @@ __all__ = [
     "evaluate",
     "load",
     "plan",
+    "pool",
+    "pooled",
     "read_schema",
     "report",
     "sweep",
@@ -69,6 +74,8 @@ _HOMES = {
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.studies.plan": ("Plan", "plan"),
+    "privsyn.release.draws.draws": ("Draws",),
+    "privsyn.release.draws.pooling": ("pool", "pooled"),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sweep": ("sweep",),

@@ -157,7 +157,7 @@ def denoise_bigger(
     possible: StructuralZeros = NO_ZEROS,
 ) -> tuple[Marginal, ...]:
     """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins."""
-    sides = [_margins(m.attributes, pairs, one_ways) for _, m in measured]
+    sides = [margins_inside(m.attributes, pairs, one_ways) for _, m in measured]
     expected = [
         fit_margins(possible.fit(p.expected, side), side).counts
         for (p, _), side in zip(measured, sides, strict=True)
@@ -171,7 +171,7 @@ def denoise_bigger(
     return tuple(map(denoise, (m for _, m in measured), expected, dispersions.tolist(), sides))
 
 
-def _margins(
+def margins_inside(
     attributes: Attributes, pairs: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
 ) -> tuple[Marginal, ...]:
     """Return the pairs inside a set of attributes, and the one-ways of attributes in none of them."""
