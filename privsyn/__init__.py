@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from privsyn.release.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
+    from privsyn.release.elsewhere.from_marginals import from_marginals
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
@@ -57,6 +58,7 @@ __all__ = [
     "Total",
     "attack",
     "evaluate",
+    "from_marginals",
     "load",
     "plan",
     "pool",
@@ -76,6 +78,7 @@ _HOMES = {
     "privsyn.studies.plan": ("Plan", "plan"),
     "privsyn.release.draws.draws": ("Draws",),
     "privsyn.release.draws.pooling": ("pool", "pooled"),
+    "privsyn.release.elsewhere.from_marginals": ("from_marginals",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sweep": ("sweep",),

@@ -150,6 +150,13 @@ def score_bigger(
     return tuple(sorted(scored, key=lambda scored: -scored.dispersion)[:MOST_MEASURED])
 
 
+def unscored(found: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Unexplained, ...]:
+    """Return sets of attributes of whose departure nothing is known before they are measured."""
+    one_way = {table.attributes[0]: table for table in one_ways}
+    nothing = np.zeros(DISPERSIONS.shape)
+    return tuple(Unexplained(_smoothed(table, one_way), 1.0, nothing) for table in found)
+
+
 def denoise_bigger(
     measured: tuple[tuple[Unexplained, Measurement], ...],
     pairs: tuple[Marginal, ...],

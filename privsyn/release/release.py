@@ -68,6 +68,7 @@ class Release:
     def __repr__(self) -> str:
         promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
         kept = promise if self.ledger.private else "NOT PRIVATE"
+        kept = kept if self.ledger.elsewhere is None else "measured elsewhere"
         shape = f"{plural(len(self.codec.domain), 'column')}, about {plural(self.fitted.total, 'row')}"
         return f"<Release: {shape}, {kept}>"
 
