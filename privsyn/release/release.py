@@ -25,6 +25,7 @@ from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
+from privsyn.release.draws.conditions import DRAWS, MOST_ROWS
 from privsyn.release.draws.draws import Draws
 from privsyn.release.file_format import Parts, check_loads, pack, read_parts
 from privsyn.release.given import Given, read_given
@@ -273,7 +274,8 @@ class Release:
     @cached_property
     def accuracy(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
-        return Accuracy(self.codec, self.fitted, self.ledger.accounting == "pure")
+        draws = self.draws(DRAWS, min(round(self.fitted.total), MOST_ROWS), seed=0)
+        return Accuracy(self.codec, self.fitted, self.ledger.accounting == "pure", draws.frames)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back; see `file_format`.
