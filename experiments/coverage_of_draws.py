@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 PAGE, ROWS_FILE = HERE.parent / "docs" / "inference.md", HERE / "coverage_of_draws.csv"
 BEGIN, END = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
 ROWS = 5000
-POPULATION = 4_000_000
+POPULATION = 2_000_000
 HEADS = (
     "population",
     "statistic",

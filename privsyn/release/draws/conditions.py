@@ -68,7 +68,8 @@ class Conditions:
         try:
             found = frame.eval(where, local_dict={}, global_dict={})
             rows = np.asarray(found, dtype=object)
-            if rows.shape != (len(frame),) or not {type(row) for row in set(rows.tolist())} <= {bool, _NA}:
+            kinds = {type(row) for row in set(rows.tolist())}
+            if rows.shape != (len(frame),) or not kinds <= {bool, _NA}:
                 raise TypeError
         except Exception:  # pandas raises many kinds; the condition is the caller's own
             raise InputError(

@@ -155,7 +155,7 @@ def _axis(values: list[Any], column: Coded, encoder: Encoder, size: int) -> tupl
     group = np.full(size, UNCOUNTED, np.int32)
     for place, value in enumerate(dict.fromkeys(keys)):
         codes = np.array([encoder.size]) if value is None else _codes(value, column, encoder)
-        if not len(codes) or (group[codes] != UNCOUNTED).any():
+        if not len(codes) or codes.max() >= size or (group[codes] != UNCOUNTED).any():
             raise InputError(f"{safe_repr(value)} has no values of its own: give values or intervals apart")
         group[codes] = place
     if (group == UNCOUNTED).any():
