@@ -81,7 +81,7 @@ class Conditions:
     def _pooled(
         self, found: list[float], texts: list[str], lowest: float = -np.inf, highest: float = np.inf
     ) -> pd.Series:
-        """Return the estimate, its interval for the private table, and whether one table holds all columns."""
+        """Return the estimate, its interval for the private table, and whether it is covered."""
         pooled = pool(found, [0.0] * len(found)).iloc[0]
         columns = frozenset().union(*(self._columns(text) for text in texts))
         low, high = max(pooled["low"], lowest), min(pooled["high"], highest)
