@@ -145,6 +145,9 @@ def show_nothing_found(asked: Schema | None, released: Schema) -> None:
 
 def show_privacy(ledger: Ledger) -> None:
     """Print the privacy guarantee, or that there is none."""
+    if ledger.elsewhere is not None:
+        say(f"privacy: the counts were measured elsewhere: {printable(ledger.elsewhere)}")
+        return
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
