@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from privsyn.inference.channel import Channels
 from privsyn.inference.consistency import (
     average_one_ways,
     combine_measurements,
@@ -77,42 +78,42 @@ def learn(
     facts : PublicFacts
     """
     report("counting", 0, 4)
-    private, merging, one_ways, split = _one_ways(private, rho, facts)
-    sets = candidates(private.domain)
+    private, merging, one_ways, split, channels = _one_ways(private, rho, facts)
+    sets = tuple(s for s in candidates(private.domain) if not channels.random(s))
     if not sets:
         split = split.without_scores()
     possible = facts.zeros_after(merging)
     total = estimate_total(one_ways)
     tails = Tails(merging, facts.axes)
-    margins = possible.settle(average_one_ways(private.domain, one_ways, total, tails.settle))
+    margins = possible.settle(average_one_ways(private.domain, one_ways, total, tails.settle, channels.unbiased))
     if not split.pairs:
         report("counting", 4, 4)
-        certainties = tuple(map(one_way_certainty, one_ways, margins))
+        certainties = tuple(map(one_way_certainty, map(channels.unbiased, one_ways), margins))
         return Fitted(tails.share(one_ways), margins, (), total, certainties)
     report("counting", 1, 4)
 
     expected = independent_pairs(private.domain, margins, possible)
     smoother = Smoother(margins)
-    scores = _score(private, one_ways, expected, margins, smoother, split.departures)
+    scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
     report("counting", 2, 4)
 
     resolutions = Resolutions(margins, smoother, private.rho_of)
     measured, scores = _first_look(private, expected, scores, split.pairs, facts.target, resolutions)
     measured = tuple(map(possible.clean, measured))
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     report("counting", 3, 4)
 
     unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
-    looks = (*measured, *(m for _, m in bigger))
+    looks = map(channels.unbiased, (*measured, *(m for _, m in bigger)))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(private.domain.project(m.marginal.attributes)).all())
-    combined = combine_one_ways(private.domain, (*one_ways, *whole))
+    combined = tuple(map(channels.unbiased, combine_one_ways(private.domain, (*one_ways, *whole))))
     certain = (table_certainty(m, v, t, combined) for m, v, t in zip(looks, left, tables, strict=True))
     report("counting", 4, 4)
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
@@ -121,25 +122,28 @@ def learn(
 
 def _one_ways(
     private: PrivateTable, rho: float, facts: PublicFacts
-) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split]:
-    """Return the private table in merged codes, the merging, the one-ways from two looks, and the split.
+) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split, Channels]:
+    """Return the private table in merged codes, the merging, one-ways of two looks, split and channels.
 
     The first look determines the budget of the second, and which fine cells are joined: a sum of many cells
     is far noisier than one count of the group. Both looks together determine the rare values.
     """
     first = private.one_ways(rho * (FIRST_LOOK if len(private.domain) > 1 else 1.0))
     total = estimate_total(first)
-    kept = merge_rare(first, total, spared=MANY_VALUES, axes=facts.axes).merged  # from the first look alone
+    channels = Channels.for_domain(facts.kept, private.domain)
+    unbiased = tuple(map(channels.unbiased, first))
+    kept = merge_rare(unbiased, total, spared=MANY_VALUES, axes=facts.axes).merged  # from the first look alone
     split = Split.for_domain(rho, kept, total, predict=facts.target is not None, law=private.law)
-    joined = merge_rare(first, total, spared=ANY, axes=facts.axes)
-    private = private.merge(joined)
+    joined = merge_rare(unbiased, total, spared=ANY, axes=facts.axes)
+    private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
         one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways))
     spared = MANY_VALUES if split.pairs else ANY
-    pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful)
+    unbiased = tuple(map(channels.unbiased, one_ways))
+    pooled = merge_rare(unbiased, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
-    return private.merge(pooled), joined.then(pooled), one_ways, split
+    return private.merge(pooled), joined.then(pooled), one_ways, split, channels.merge(pooled)
 
 
 def _score(
@@ -149,12 +153,13 @@ def _score(
     margins: tuple[Marginal, ...],
     smoother: Smoother,
     rho: float,
+    channels: Channels,
 ) -> list[Floats]:
     """Return log-likelihoods of each pair's dispersion, before any pair is measured."""
     blocks = joined(private.domain, margins, SCORED)
-    merged = tuple(map(blocks.merge_table, expected))
+    merged = tuple(blocks.merge_table(channels.observed(table)) for table in expected)
     departures, sigma = private.departures(merged, rho, blocks)
-    return score_pairs(departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks)
+    return score_pairs(departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks, channels)
 
 
 def _first_look(

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from privsyn.cli.common.terminal import say
 from privsyn.errors import plural, printable
+from privsyn.methods.ledgers import PUBLIC
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
 from privsyn.progress import Progress
-from privsyn.synthesizer import PUBLIC
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 
@@ -146,6 +146,8 @@ def show_nothing_found(asked: Schema | None, released: Schema) -> None:
 def show_privacy(ledger: Ledger) -> None:
     """Print the privacy guarantee, or that there is none."""
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+    if ledger.all_local:
+        promise += " for the cells of one record, by the respondents' randomised response"
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
     say(promise if ledger.private else NOT_PRIVATE)
@@ -154,6 +156,8 @@ def show_privacy(ledger: Ledger) -> None:
             "THIS PROMISES NEXT TO NOTHING: take an epsilon of 10 at most,"
             " and a delta far below one in the number of people"
         )
+    if ledger.local and not ledger.all_local:
+        say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
     if (found := summary(ledger)) is not None:
         say(found)
 
