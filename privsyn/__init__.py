@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.attacks.risks import Risks
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
+    from privsyn.methods.randomise import randomize
     from privsyn.release.accuracy import Accuracy
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan, plan
@@ -56,6 +57,7 @@ __all__ = [
     "evaluate",
     "load",
     "plan",
+    "randomize",
     "read_schema",
     "report",
     "sweep",
@@ -69,6 +71,7 @@ _HOMES = {
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.studies.plan": ("Plan", "plan"),
+    "privsyn.methods.randomise": ("randomize",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sweep": ("sweep",),

@@ -14,7 +14,7 @@ from privsyn.estimator import Estimator
 from privsyn.inference.fitted import Fitted
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
-from privsyn.methods.ledgers import ledger_of_randomised, ledger_of_run
+from privsyn.methods.ledgers import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
 from privsyn.methods.randomised import check_budget, learn_randomised, local_promises
 from privsyn.private.accounting import rho_for
@@ -45,8 +45,8 @@ class PrivSyn(ReleasedModel, Estimator):
     Parameters
     ----------
     epsilon : float
-        Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy. It is left out only if
-        the respondents randomised all columns, as ``keep`` in the schema says.
+        Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy. It is left out only
+        if the respondents randomised all columns, as ``keep`` in the schema says.
     delta : float
         From 0 to below 1, and far below one divided by the number of people. With 0 (pure epsilon) all noise
         is discrete Laplace, and the schema must list all values.
@@ -255,7 +255,8 @@ class PrivSyn(ReleasedModel, Estimator):
         table = RandomisedTable(self._coded(rows, codec), kept)
         facts = PublicFacts(target, kept=kept)
         fitted = learn_randomised(table, self._generator(1), self.progress or no_progress, facts)
-        return codec, fitted, ledger_of_randomised(local_promises(codec), source.public_inputs)
+        local = local_promises(codec)
+        return codec, fitted, ledger_of_randomised(local, (*facts_of(local), *source.public_inputs))
 
     @property
     def _method(self) -> Method:

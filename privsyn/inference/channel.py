@@ -62,7 +62,7 @@ class Channel:
 
     def join(self, group: Codes) -> Channel:
         """Return the channel of joined codes."""
-        return Channel(self.kept, np.bincount(group, self.shares))
+        return Channel(self.kept, np.bincount(group, self.shares).astype(np.float64))
 
     def observed(self, counts: Floats, axis: int) -> Floats:
         """Return the expected counts after randomisation of this axis."""
@@ -109,7 +109,9 @@ class Channels:
 
     def merge(self, merging: Merging) -> Channels:
         """Return the channels of merged codes."""
-        return Channels({name: channel.join(merging.groups_of((name,))[0]) for name, channel in self.of.items()})
+        return Channels(
+            {name: channel.join(merging.groups_of((name,))[0]) for name, channel in self.of.items()}
+        )
 
     def random(self, attributes: Attributes) -> bool:
         """Return whether any of the attributes was randomised."""

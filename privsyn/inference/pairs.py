@@ -149,7 +149,9 @@ def estimate_pairs(
     """
     total = estimate_total((*one_ways, *measured))
     settle = None if tails is None else tails.settle
-    margins = possible.settle(average_one_ways(domain, (*one_ways, *measured), total, settle, channels.unbiased))
+    margins = possible.settle(
+        average_one_ways(domain, (*one_ways, *measured), total, settle, channels.unbiased)
+    )
     measured = tuple(map(channels.unbiased, measured))
     one_way = dict(zip(domain.names, margins, strict=True))
     sides = [tuple(one_way[name] for name in m.attributes) for m in measured]

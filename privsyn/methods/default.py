@@ -85,7 +85,9 @@ def learn(
     possible = facts.zeros_after(merging)
     total = estimate_total(one_ways)
     tails = Tails(merging, facts.axes)
-    margins = possible.settle(average_one_ways(private.domain, one_ways, total, tails.settle, channels.unbiased))
+    margins = possible.settle(
+        average_one_ways(private.domain, one_ways, total, tails.settle, channels.unbiased)
+    )
     if not split.pairs:
         report("counting", 4, 4)
         certainties = tuple(map(one_way_certainty, map(channels.unbiased, one_ways), margins))
@@ -123,7 +125,7 @@ def learn(
 def _one_ways(
     private: PrivateTable, rho: float, facts: PublicFacts
 ) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split, Channels]:
-    """Return the private table in merged codes, the merging, one-ways of two looks, split and channels.
+    """Return the private table in merged codes, the merging, one-ways of two looks, split, and channels.
 
     The first look determines the budget of the second, and which fine cells are joined: a sum of many cells
     is far noisier than one count of the group. Both looks together determine the rare values.
@@ -132,7 +134,9 @@ def _one_ways(
     total = estimate_total(first)
     channels = Channels.for_domain(facts.kept, private.domain)
     unbiased = tuple(map(channels.unbiased, first))
-    kept = merge_rare(unbiased, total, spared=MANY_VALUES, axes=facts.axes).merged  # from the first look alone
+    kept = merge_rare(
+        unbiased, total, spared=MANY_VALUES, axes=facts.axes
+    ).merged  # from the first look alone
     split = Split.for_domain(rho, kept, total, predict=facts.target is not None, law=private.law)
     joined = merge_rare(unbiased, total, spared=ANY, axes=facts.axes)
     private, channels = private.merge(joined), channels.merge(joined)
@@ -159,7 +163,9 @@ def _score(
     blocks = joined(private.domain, margins, SCORED)
     merged = tuple(blocks.merge_table(channels.observed(table)) for table in expected)
     departures, sigma = private.departures(merged, rho, blocks)
-    return score_pairs(departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks, channels)
+    return score_pairs(
+        departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks, channels
+    )
 
 
 def _first_look(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from privsyn.methods.methods import Method
 from privsyn.private.ledger import Ledger
 from privsyn.private.local.response import LocalPromise, local_epsilon
-from privsyn.private.noise import Noise
 from privsyn.private.spend import Spend
+
+if TYPE_CHECKING:
+    from privsyn.private.noise import Noise
 
 # What every run takes as public, in the words of the ledger.
 PUBLIC = (
@@ -23,6 +26,9 @@ OF_PERSONS = (
     "that one person has one identifier in {!r}",
     "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
 )
+
+BEFORE = "randomised response on the respondents' side; no further noise"
+NOW = "randomised response, exact draws from operating system entropy"
 
 RANDOMISED = "that the respondents randomised {} as the schema says, each cell on its own"
 """The local promise relies on this: no program can see it in a table."""
@@ -48,7 +54,7 @@ def ledger_of_run(
         accounting=method.accounting_of(noise.law),
         randomness=noise.name,
         private=noise.private,
-        public_inputs=(*PUBLIC, *of_persons, *_facts(local), *inputs),
+        public_inputs=(*PUBLIC, *of_persons, *facts_of(local), *inputs),
         version=version("privsyn"),
         unit=unit,
         rows_per_unit=rows_per_unit,
@@ -56,20 +62,23 @@ def ledger_of_run(
     )
 
 
-def ledger_of_randomised(local: tuple[LocalPromise, ...], inputs: tuple[str, ...]) -> Ledger:
-    """Return the ledger of a table in which the respondents randomised all columns that are released."""
+def ledger_of_randomised(
+    local: tuple[LocalPromise, ...], inputs: tuple[str, ...], randomness: str = BEFORE
+) -> Ledger:
+    """Return the ledger of randomised columns without any question to a private table."""
     return Ledger(
         (),
         promised_epsilon=local_epsilon(local),
         promised_delta=0.0,
         accounting="pure",
-        randomness="randomised response on the respondents' side; no further noise",
+        randomness=randomness,
         private=True,
-        public_inputs=(*PUBLIC, "the number of records, and whose they are", *_facts(local), *inputs),
+        public_inputs=(*PUBLIC, "the number of records, and whose they are", *inputs),
         version=version("privsyn"),
         local=local,
     )
 
 
-def _facts(local: tuple[LocalPromise, ...]) -> tuple[str, ...]:
+def facts_of(local: tuple[LocalPromise, ...]) -> tuple[str, ...]:
+    """Return what the local promise relies on."""
     return (RANDOMISED.format(", ".join(repr(each.column) for each in local)),) if local else ()

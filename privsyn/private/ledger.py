@@ -62,8 +62,8 @@ class Ledger:
     rows_per_unit : int, optional
         With `unit`, the most rows kept per person.
     local : tuple of LocalPromise, optional
-        The columns that the respondents randomised. If there are no spends, all columns are, and the promise is
-        that of randomised response.
+        The columns that the respondents randomised. If there are no spends, all columns are, and the promise
+        is that of randomised response.
 
     Raises
     ------

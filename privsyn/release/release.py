@@ -269,7 +269,9 @@ class Release:
     @cached_property
     def accuracy(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
-        return Accuracy(self.codec, self.fitted, self.ledger.accounting == "pure" and not self.ledger.all_local)
+        return Accuracy(
+            self.codec, self.fitted, self.ledger.accounting == "pure" and not self.ledger.all_local
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back; see `file_format`.

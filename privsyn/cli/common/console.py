@@ -91,7 +91,7 @@ def show_files(
     """Print which files were written."""
     rows, columns = shape
     number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
-    note = f" (a private estimate of {number})" if estimated else ""
+    note = f" (a private estimate of {number})" if estimated and not spent.all_local else ""
     say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
     if model is not None:
         say(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")

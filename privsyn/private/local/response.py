@@ -21,7 +21,7 @@ from mpmath import libmp
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.types import Integers, Ints
-from privsyn.private.sampler import Bits
+from privsyn.private.sampler import Bits, os_entropy
 
 LARGEST = 2**62
 """Largest denominator of a keep-probability: draws below it reject less than every fourth word."""
@@ -38,7 +38,9 @@ def keep_probability(keep: float) -> Fraction:
     """
     exact = Fraction(repr(float(keep)))
     if not 0 < exact < 1 or exact.denominator > LARGEST:
-        raise InputError(f"keep must be a probability above 0 and below 1, such as 0.75; got {safe_repr(keep)}")
+        raise InputError(
+            f"keep must be a probability above 0 and below 1, such as 0.75; got {safe_repr(keep)}"
+        )
     return exact
 
 
@@ -82,7 +84,7 @@ def local_epsilon(promises: Iterable[LocalPromise]) -> float:
     return nextafter(fsum(promise.epsilon for promise in promises), inf)
 
 
-def randomised(codes: Integers, size: int, keep: float, bits: Bits) -> Ints:
+def randomised(codes: Integers, size: int, keep: float, bits: Bits = os_entropy) -> Ints:
     """Return the codes after randomised response over `size` codes.
 
     How many words are drawn does not depend on the codes.
