@@ -23,6 +23,7 @@ INSIDE = {
     "error_bars": "real counts in the codes of a release",
     "ordered": "stages are replaced",
     "paper": "stages are replaced",
+    "randomised": "the tables of a release and their errors",
     "real_tables": "a file written by a schema",
     "robustness": "independent columns with the whole budget",
     "runs": "the measures of a sweep, run by run",

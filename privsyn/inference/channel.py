@@ -16,6 +16,10 @@ has the covariance :math:`diag(Q_{.j}) - Q_{.j} Q_{.j}^T`, and they sum to
 
 the covariance of the estimates. Its diagonal is computed at the estimate of x, without its negative cells.
 Noise that was added to the counts goes through the same inverse.
+
+Pairs are shrunk with their margins fixed, so only the part of the noise counts that is in no margin. Noise of
+independent cells has a share of prod(1 - 1/size) there. Here it is more: the inverse multiplies a margin by
+1/p, but what is in no margin of two columns by 1/p^2. So this part has a variance of its own.
 """
 
 from __future__ import annotations
@@ -72,14 +76,18 @@ class Channel:
         """Return the unbiased counts before randomisation of this axis."""
         return (counts - (1 - self.kept) * self._spread(counts, axis)) / self.kept
 
-    def inverse_squared(self, variances: Floats, axis: int) -> Floats:
+    def inverse_squared(self, variances: Floats, axis: int, *, centred: bool = False) -> Floats:
         """Return the variances of the unbiased counts, from those of independent cells.
 
-        The inverse has -b off the diagonal and 1/p - b on it, where b = w (1 - p) / p.
+        The inverse has -b off the diagonal and 1/p - b on it, where b = w (1 - p) / p. If the counts are
+        then centred along the axis, b is larger by its share of what the mean takes away.
         """
+        off = self.shares * (1 - self.kept)
+        if centred:
+            off = off + (1 - off.sum()) / len(off)
         shape = [1] * variances.ndim
         shape[axis] = -1
-        off = self.shares.reshape(shape) * ((1 - self.kept) / self.kept)
+        off = off.reshape(shape) / self.kept
         total = variances.sum(axis=axis, keepdims=True)
         return ((1 / self.kept - off) ** 2 - off**2) * variances + off**2 * total
 
@@ -130,7 +138,7 @@ class Channels:
         return Marginal(table.domain, counts)
 
     def unbiased(self, measured: Measurement) -> Measurement:
-        """Return a measured table as it was before randomisation: unbiased, with its variance.
+        """Return a measured table as it was before randomisation: unbiased, with the variance of each cell.
 
         Examples
         --------
@@ -143,19 +151,29 @@ class Channels:
         >>> found.marginal.counts.tolist(), found.variance.tolist()
         ([70.0, 30.0], [75.0, 75.0])
         """
+        return self._inverted(measured, centred=False)
+
+    def beside_margins(self, measured: Measurement) -> Measurement:
+        """Return the same, with the variance of independent cells that have as much noise in no margin."""
+        return self._inverted(measured, centred=True)
+
+    def _inverted(self, measured: Measurement, *, centred: bool) -> Measurement:
         if not self.random(measured.attributes):
             return measured
-        counts, noise = measured.marginal.counts, measured.variance
-        channels = self._along(measured)
+        counts, channels = measured.marginal.counts, self._along(measured)
         for axis, channel in channels.items():
-            counts, noise = channel.inverse(counts, axis), channel.inverse_squared(noise, axis)
+            counts = channel.inverse(counts, axis)
         possible = norm_sub(counts, max(float(counts.sum()), 0.0))
-        sampling = possible
+        seen = possible
         for axis, channel in channels.items():
-            sampling = channel.observed(sampling, axis)
-        for axis, channel in channels.items():
-            sampling = channel.inverse_squared(sampling, axis)
-        variance = noise + np.maximum(sampling - possible, 0.0)
+            seen = channel.observed(seen, axis)
+        noise, exact = measured.variance + seen, possible
+        for axis, size in enumerate(counts.shape):
+            untouched = Channel(1.0, np.full(size, 1 / size))
+            noise = channels.get(axis, untouched).inverse_squared(noise, axis, centred=centred)
+            exact = untouched.inverse_squared(exact, axis, centred=centred)
+        share = prod(1 - 1 / max(size, 2) for size in counts.shape) if centred else 1.0
+        variance = np.maximum(noise - exact, 0.0) / share
         return Measurement(Marginal(measured.marginal.domain, counts), variance, measured.groups)
 
     def _along(self, measured: Measurement) -> dict[int, Channel]:

@@ -152,7 +152,7 @@ def estimate_pairs(
     margins = possible.settle(
         average_one_ways(domain, (*one_ways, *measured), total, settle, channels.unbiased)
     )
-    measured = tuple(map(channels.unbiased, measured))
+    measured = tuple(map(channels.beside_margins, measured))
     one_way = dict(zip(domain.names, margins, strict=True))
     sides = [tuple(one_way[name] for name in m.attributes) for m in measured]
     domains = [domain.project(m.attributes) for m in measured]

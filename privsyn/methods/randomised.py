@@ -31,17 +31,19 @@ def check_budget(epsilon: object, schema: Schema | None, method: Method, unit: s
     >>> from privsyn.methods.methods import DEFAULT
     >>> check_budget(None, Schema({"sex": Categorical(["F", "M"])}), DEFAULT, None)
     Traceback (most recent call last):
-    privsyn.errors.InputError: give epsilon, the privacy budget: column 'sex' is not randomised
+    privsyn.errors.InputError: give epsilon (--epsilon 1), the privacy budget: column 'sex' is not randomised
     """
     if schema is None:
         if epsilon is None:
-            raise InputError("give epsilon, the privacy budget")
+            raise InputError("give epsilon (--epsilon 1), the privacy budget")
         return
     if schema.randomised and not method.takes_randomised:
         raise InputError(f"method {method.name!r} takes no randomised columns: leave out keep, or the method")
     others = [name for name in schema.coded if name not in schema.randomised]
     if epsilon is None and others:
-        raise InputError(f"give epsilon, the privacy budget: column {others[0]!r} is not randomised")
+        raise InputError(
+            f"give epsilon (--epsilon 1), the privacy budget: column {others[0]!r} is not randomised"
+        )
     if others or not schema.coded:
         return
     if epsilon is not None:

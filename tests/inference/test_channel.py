@@ -61,6 +61,22 @@ def test_the_variance_is_that_of_every_respondent_enumerated():
     assert np.allclose(found.variance.ravel(), exact)
 
 
+def test_the_noise_in_no_margin_is_that_of_every_respondent_enumerated():
+    """Centred along every axis, the stated variance of independent cells is what enumeration gives."""
+    names = ("a", "b", "c")
+    sizes = DOMAIN.sizes
+    centre = np.ones((1, 1))
+    for size in sizes:
+        centre = np.kron(centre, np.eye(size) - 1 / size)
+    channel, inverse = joint(names), centre @ np.linalg.inv(joint(names))
+    mean = inverse @ channel
+    exact = sum(n * (inverse**2 @ channel[:, j] - mean[:, j] ** 2) for j, n in enumerate(COUNTS.ravel()))
+    exact += inverse**2 @ np.full(24, 7.0)
+    found = CHANNELS.beside_margins(Measurement(CHANNELS.observed(Marginal(DOMAIN, COUNTS)), 7.0))
+    assert np.allclose(found.variance.ravel() * np.prod([1 - 1 / size for size in sizes]), exact)
+    assert np.allclose(found.marginal.counts, COUNTS)
+
+
 def test_noise_in_the_counts_goes_through_the_same_inverse():
     noise = np.arange(1.0, 25).reshape(DOMAIN.shape)
     seen = CHANNELS.observed(Marginal(DOMAIN, COUNTS))
