@@ -12,7 +12,6 @@ from itertools import combinations
 
 import numpy as np
 
-from privsyn.inference.channel import NO_CHANNELS, Channels
 from privsyn.inference.consistency import average_one_ways, estimate_total
 from privsyn.inference.denoising import denoise
 from privsyn.inference.prior.dispersion import (
@@ -24,6 +23,7 @@ from privsyn.inference.prior.dispersion import (
 from privsyn.inference.prior.mixture import latent_class_pairs, parameters
 from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
 from privsyn.inference.tails import Tails
+from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement

@@ -7,14 +7,14 @@ from itertools import combinations
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.inference.channel import Channels
 from privsyn.inference.consistency import combine_one_ways, estimate_total
 from privsyn.inference.error_bars import one_way_certainty, table_certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.pairs import estimate_pairs
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.rare_values import merge_rare
-from privsyn.methods.default import MANY_VALUES
+from privsyn.marginals.channel import Channels
+from privsyn.methods.columns import MANY_VALUES
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.methods import Method
 from privsyn.private.local.counts import RandomisedTable

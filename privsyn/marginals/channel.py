@@ -31,11 +31,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, keep
+
+LEAST = 1e-9
+"""Records: replaces a sum of 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +165,8 @@ class Channels:
         counts, channels = measured.marginal.counts, self._along(measured)
         for axis, channel in channels.items():
             counts = channel.inverse(counts, axis)
-        possible = norm_sub(counts, max(float(counts.sum()), 0.0))
+        possible = np.maximum(counts, 0.0)  # with the same sum:
+        possible *= max(float(counts.sum()), 0.0) / max(float(possible.sum()), LEAST)
         seen = possible
         for axis, channel in channels.items():
             seen = channel.observed(seen, axis)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from privsyn.inference.channel import NO_CHANNELS, Channel, Channels
 from privsyn.inference.consistency import combine_one_ways
+from privsyn.marginals.channel import NO_CHANNELS, Channel, Channels
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
