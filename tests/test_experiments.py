@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the scripts are in the repo
 # A script that looks behind the public names, and what for.
 INSIDE = {
     "ablations": "stages are replaced",
+    "continual": "a prior is put in the place of independence",
     "error_bars": "real counts in the codes of a release",
     "ordered": "stages are replaced",
     "paper": "stages are replaced",

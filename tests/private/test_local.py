@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.recoding import Merging
 from privsyn.private.ledger import Ledger
 from privsyn.private.local.counts import RandomisedTable
 from privsyn.private.local.response import (
@@ -128,6 +129,19 @@ def test_exact_counts_need_that_every_column_is_randomised():
     assert not any(table.variance.any() for table in tables)
     with pytest.raises(ValueError, match="not randomised"):
         RandomisedTable(rows(), {"a"})
+
+
+def test_merged_codes_are_counted_exactly_too():
+    domain = rows().domain
+    together = Merging(
+        domain,
+        Domain(domain.names, (1, 2)),
+        (np.zeros(2, int), np.arange(2)),
+        (np.full(2, 0.5), np.ones(2)),
+    )
+    merged = RandomisedTable(rows(), {"a", "b"}).merge(together)
+    assert merged.domain == together.merged
+    assert [table.marginal.counts.tolist() for table in merged.count((("a",), ("b",)))] == [[3], [0, 3]]
 
 
 PROMISES = (LocalPromise("a", 0.5, 2), LocalPromise("b", 0.75, 3))
