@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.attacks.risks import Risks
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
+    from privsyn.methods.randomise import randomize
     from privsyn.release.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
@@ -65,6 +66,7 @@ __all__ = [
     "plan",
     "pool",
     "pooled",
+    "randomize",
     "read_schema",
     "report",
     "sweep",
@@ -81,6 +83,7 @@ _HOMES = {
     "privsyn.release.draws.draws": ("Draws",),
     "privsyn.release.draws.pooling": ("pool", "pooled"),
     "privsyn.release.elsewhere.from_marginals": ("from_marginals",),
+    "privsyn.methods.randomise": ("randomize",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sweep": ("sweep",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib.metadata import version
 from os import PathLike
 from typing import Any
 
@@ -12,17 +11,20 @@ import numpy as np
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
 from privsyn.errors import InputError, safe_repr, warn_dropped, warn_objects
 from privsyn.estimator import Estimator
+from privsyn.inference.fitted import Fitted
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
+from privsyn.methods.ledgers import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
+from privsyn.methods.randomised import check_budget, learn_randomised, local_promises
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
+from privsyn.private.local.counts import RandomisedTable
 from privsyn.private.measure import PrivateTable
-from privsyn.private.noise import Noise, noise_source
+from privsyn.private.noise import noise_source
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.private.sampler import Bits, os_entropy, seeded_bits
-from privsyn.private.spend import Spend
 from privsyn.progress import Progress, no_progress
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
@@ -36,20 +38,6 @@ from privsyn.table.schema.yaml_file import as_schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
-# What every run takes as public, in the words of the ledger.
-PUBLIC = (
-    "the names, the order and the dtypes of the columns, the type of each category column's values,"
-    " and which columns Arrow declares not null",
-    "all that the schema says",
-    "the settings",
-)
-
-# The bound on each person's rows relies on these facts too.
-OF_PERSONS = (
-    "that one person has one identifier in {!r}",
-    "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
-)
-
 
 class PrivSyn(ReleasedModel, Estimator):
     """Learn a table under differential privacy and make synthetic tables like it.
@@ -57,7 +45,8 @@ class PrivSyn(ReleasedModel, Estimator):
     Parameters
     ----------
     epsilon : float
-        Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy.
+        Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy. It is left out only
+        if the respondents randomised all columns, as ``keep`` in the schema says.
     delta : float
         From 0 to below 1, and far below one divided by the number of people. With 0 (pure epsilon) all noise
         is discrete Laplace, and the schema must list all values.
@@ -117,7 +106,7 @@ class PrivSyn(ReleasedModel, Estimator):
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float | None = None,
         delta: float = 1e-9,
         schema: Schema | str | PathLike[str] | None = None,
         *,
@@ -154,6 +143,9 @@ class PrivSyn(ReleasedModel, Estimator):
         self.method = method
         self.memory = memory
         self.progress = progress
+        check_budget(epsilon, public, METHODS[method], unit)
+        if epsilon is None:
+            return
         law = noise_source(seed, self._promise[1]).law
         cost = rho_for(*self._promise, self._method.accounting_of(law))
         if law.rho(law.of_row(cost, self._most_rows)) < LEAST_BUDGET:
@@ -211,6 +203,19 @@ class PrivSyn(ReleasedModel, Estimator):
             warn_dropped(dropped)
         if open_schema.objects:
             warn_objects(open_schema.objects)
+        learn = self._learn if self.epsilon is not None else self._learn_randomised
+        codec, fitted, ledger = learn(open_schema, rows, source, target)
+        form = rows.form.only(set(codec.names).difference(codec.dropped))
+        self.release_ = Release(codec, fitted, ledger, self._method, form)
+        names = [name for name in source.head.columns if y is None or name != target]
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        return self
+
+    def _learn(
+        self, open_schema: OpenSchema, rows: RawTable, source: RawTable, target: str | None
+    ) -> tuple[Codec, Fitted, Ledger]:
+        """Put questions to the private table; return what was learnt, and the ledger."""
         report = self.progress or no_progress
         epsilon, delta = self._promise
         noise = noise_source(self.seed, delta)
@@ -236,15 +241,24 @@ class PrivSyn(ReleasedModel, Estimator):
         found = (*open_schema.values, *open_schema.bounds)
         doubtful = tuple(attribute for name in found for attribute in codec.attributes_of(name))
         target = None if target is None else codec.attributes_of(target)[0]
-        facts = PublicFacts(target, codec.axes, codec.possible, doubtful=doubtful)
+        facts = PublicFacts(target, codec.axes, codec.possible, doubtful, codec.schema.randomised)
         fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
-        ledger = self._ledger((*discovered.spends, *private.spends), noise, source.public_inputs)
-        form = rows.form.only(set(codec.names).difference(codec.dropped))
-        self.release_ = Release(codec, fitted, ledger, self._method, form)
-        names = [name for name in source.head.columns if y is None or name != target]
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.n_features_in_ = len(self.feature_names_in_)
-        return self
+        spends, most = (*discovered.spends, *private.spends), self.rows_per_unit and self._most_rows
+        inputs, local = source.public_inputs, local_promises(codec)
+        ledger = ledger_of_run(spends, (epsilon, delta), noise, self._method, inputs, self.unit, most, local)
+        return codec, fitted, ledger
+
+    def _learn_randomised(
+        self, open_schema: OpenSchema, rows: RawTable, source: RawTable, target: str | None
+    ) -> tuple[Codec, Fitted, Ledger]:
+        """Learn from a table that the respondents randomised; return what was learnt, and the ledger."""
+        codec = Codec.for_table(open_schema.schema, rows.head, fine=True, target=target)
+        kept = codec.schema.randomised
+        table = RandomisedTable(self._coded(rows, codec), kept)
+        facts = PublicFacts(target, kept=kept)
+        fitted = learn_randomised(table, self._generator(1), self.progress or no_progress, facts)
+        local = local_promises(codec)
+        return codec, fitted, ledger_of_randomised(local, (*facts_of(local), *source.public_inputs))
 
     @property
     def _method(self) -> Method:
@@ -285,19 +299,3 @@ class PrivSyn(ReleasedModel, Estimator):
         if rows.near:
             walk = CachedWalk(walk, np.inf if rows.once else memory / 2, rows.require_unchanged)
         return Rows(codec.domain, walk, memory / 4)
-
-    def _ledger(self, spends: tuple[Spend, ...], noise: Noise, inputs: tuple[str, ...]) -> Ledger:
-        epsilon, delta = self._promise
-        of_persons = () if self.unit is None else [fact.format(self.unit) for fact in OF_PERSONS]
-        return Ledger(
-            spends,
-            promised_epsilon=epsilon,
-            promised_delta=delta,
-            accounting=self._method.accounting_of(noise.law),
-            randomness=noise.name,
-            private=noise.private,
-            public_inputs=(*PUBLIC, *of_persons, *inputs),
-            version=version("privsyn"),
-            unit=self.unit,
-            rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
-        )

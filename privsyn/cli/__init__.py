@@ -20,6 +20,7 @@ from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.demo import demo
 from privsyn.cli.evaluate import evaluate
 from privsyn.cli.plan import plan
+from privsyn.cli.randomize import randomize
 from privsyn.cli.report import report
 from privsyn.cli.sample import sample
 from privsyn.cli.schema import schema
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 
 
-for command in (synth, sample, report, schema, evaluate, attack, plan, sweep, demo):
+for command in (synth, sample, report, schema, evaluate, attack, plan, sweep, randomize, demo):
     app.command()(command)
 
 

@@ -24,6 +24,7 @@ from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.resolution import Resolutions
 from privsyn.inference.selection import STEPS, allocate, slopes_along, slopes_of
 from privsyn.inference.tails import Tails
+from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
@@ -65,33 +66,34 @@ def learn(
     """
     report("counting", 0, 4)
     private, merging, one_ways, split = measure_columns(private, rho, facts)
-    sets = candidates(private.domain)
+    channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
+    sets = tuple(s for s in candidates(private.domain) if not channels.random(s))
     if not sets:
         split = split.without_scores()
     possible = facts.zeros_after(merging)
     tails = Tails(merging, facts.axes)
     if not split.pairs:
         report("counting", 4, 4)
-        return fit_one_ways(merging, one_ways, possible, tails)
+        return fit_one_ways(merging, one_ways, possible, tails, channels)
     report("counting", 1, 4)
 
-    margins = settled_one_ways(merging, one_ways, possible, tails)
+    margins = settled_one_ways(merging, one_ways, possible, tails, channels)
     expected = independent_pairs(private.domain, margins, possible)
     smoother = Smoother(margins)
-    scores = _score(private, one_ways, expected, margins, smoother, split.departures)
+    scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
     report("counting", 2, 4)
 
     resolutions = Resolutions(margins, smoother, private.rho_of)
     measured, scores = _first_look(private, expected, scores, split.pairs, facts.target, resolutions)
     measured = tuple(map(possible.clean, measured))
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     report("counting", 3, 4)
 
     unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
-    fitted = fit_tables(merging, one_ways, measured, bigger, scores, rng, possible, tails)
+    fitted = fit_tables(merging, one_ways, measured, bigger, scores, rng, possible, tails, channels)
     report("counting", 4, 4)
     return fitted
 
@@ -103,12 +105,15 @@ def _score(
     margins: tuple[Marginal, ...],
     smoother: Smoother,
     rho: float,
+    channels: Channels,
 ) -> list[Floats]:
     """Return log-likelihoods of each pair's dispersion, before any pair is measured."""
     blocks = joined(private.domain, margins, SCORED)
-    merged = tuple(map(blocks.merge_table, expected))
+    merged = tuple(blocks.merge_table(channels.observed(table)) for table in expected)
     departures, sigma = private.departures(merged, rho, blocks)
-    return score_pairs(departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks)
+    return score_pairs(
+        departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks, channels
+    )
 
 
 def _first_look(

@@ -12,6 +12,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import Unexplained, denoise_bigger, expected_by
 from privsyn.inference.pairs import Pairs, estimate_pairs
 from privsyn.inference.tails import Tails
+from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -27,19 +28,28 @@ BiggerTables = Sequence[tuple[Unexplained, Measurement]]
 
 
 def settled_one_ways(
-    merging: Merging, one_ways: tuple[Measurement, ...], possible: StructuralZeros, tails: Tails
+    merging: Merging,
+    one_ways: tuple[Measurement, ...],
+    possible: StructuralZeros,
+    tails: Tails,
+    channels: Channels = NO_CHANNELS,
 ) -> tuple[Marginal, ...]:
     """Return the estimated one-way tables, by the one-way answers alone."""
     total = estimate_total(one_ways)
-    return possible.settle(average_one_ways(merging.merged, one_ways, total, tails.settle))
+    domain, unbiased = merging.merged, channels.unbiased
+    return possible.settle(average_one_ways(domain, one_ways, total, tails.settle, unbiased))
 
 
 def fit_one_ways(
-    merging: Merging, one_ways: tuple[Measurement, ...], possible: StructuralZeros, tails: Tails
+    merging: Merging,
+    one_ways: tuple[Measurement, ...],
+    possible: StructuralZeros,
+    tails: Tails,
+    channels: Channels = NO_CHANNELS,
 ) -> Fitted:
     """Return the model of one-way tables alone."""
-    margins = settled_one_ways(merging, one_ways, possible, tails)
-    certainties = tuple(map(one_way_certainty, one_ways, margins))
+    margins = settled_one_ways(merging, one_ways, possible, tails, channels)
+    certainties = tuple(map(one_way_certainty, map(channels.unbiased, one_ways), margins))
     return Fitted(tails.share(one_ways), margins, (), estimate_total(one_ways), certainties)
 
 
@@ -52,6 +62,7 @@ def fit_tables(
     rng: np.random.Generator,
     possible: StructuralZeros,
     tails: Tails,
+    channels: Channels = NO_CHANNELS,
 ) -> Fitted:
     """Return the model of one-ways, pairs and bigger tables.
 
@@ -68,15 +79,17 @@ def fit_tables(
     possible : StructuralZeros
         They have been applied to all measurements.
     tails : Tails
+    channels : Channels, optional
+        Of the columns that were randomised. Their measurements are not unbiased yet.
     """
     domain = merging.merged
-    pairs = estimate_pairs(domain, one_ways, measured, scores, rng, possible, tails)
+    pairs = estimate_pairs(domain, one_ways, measured, scores, rng, possible, tails, channels)
     tables = (*pairs.tables, *denoise_bigger(tuple(bigger), pairs.tables, pairs.one_ways, possible))
-    looks = (*measured, *(m for _, m in bigger))
+    looks = map(channels.unbiased, (*measured, *(m for _, m in bigger)))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(domain.project(m.attributes)).all())
-    combined = combine_one_ways(domain, (*one_ways, *whole))
+    combined = tuple(map(channels.unbiased, combine_one_ways(domain, (*one_ways, *whole))))
     certain = (table_certainty(m, v, t, combined) for m, v, t in zip(looks, left, tables, strict=True))
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
     return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)

@@ -26,9 +26,12 @@ class PublicFacts:
     doubtful : collection of attributes
         Attributes whose values or bounds were found under privacy. No row may hold the code that stands for
         all other values, or lie near the bounds.
+    kept : mapping of an attribute to a probability
+        The attributes that the respondents randomised, and the probability that a cell was kept.
     """
 
     target: str | None = None
     axes: Mapping[str, Axis] = field(default_factory=lambda: MappingProxyType({}))
     zeros_after: Callable[[Merging], StructuralZeros] = lambda _: NO_ZEROS
     doubtful: Collection[str] = ()
+    kept: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))

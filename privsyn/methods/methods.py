@@ -71,6 +71,8 @@ class Method:
         Whether numbers and times are encoded in fine cells, which `learn` joins to groups.
     takes_target : bool
         Whether `learn` can favour the tables that contain a column to be predicted.
+    takes_randomised : bool
+        Whether `learn` makes the counts of randomised columns unbiased.
     """
 
     name: str
@@ -79,13 +81,14 @@ class Method:
     accounting: Accounting | None = None
     fine_cells: bool = True
     takes_target: bool = True
+    takes_randomised: bool = False
 
     def accounting_of(self, law: Law) -> Accounting:
         """Return how a run with this law of noise is accounted."""
         return self.accounting or law.accounting
 
 
-DEFAULT = Method("default", default.learn, synthesise)
+DEFAULT = Method("default", default.learn, synthesise, takes_randomised=True)
 PUBLISHED = Method(
     "published",
     paper.learn,

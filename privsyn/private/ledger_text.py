@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privsyn.private.laws import LawName
+from privsyn.private.local.response import LocalPromise
 from privsyn.private.spend import ONE_WAYS, Spend
 
 if TYPE_CHECKING:
@@ -72,7 +73,17 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
             for spend in ledger.spends
         ],
         "version": ledger.version,
+        **({"local": _local(ledger)} if ledger.local else {}),
     }
+
+
+def _local(ledger: Ledger) -> dict[str, Any]:
+    """Return the randomised columns with the epsilon of each, and that of all together."""
+    columns = [
+        {"column": each.column, "keep": each.keep, "values": each.values, "epsilon": each.epsilon}
+        for each in ledger.local
+    ]
+    return {"epsilon": ledger.local_epsilon, "columns": columns}
 
 
 def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,6 +118,10 @@ def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
         "version": str(fields["version"]),
         "unit": _optional(str, fields["unit"]),
         "rows_per_unit": _optional(int, fields["rows_per_unit"]),
+        "local": tuple(
+            LocalPromise(str(line["column"]), float(line["keep"]), int(line["values"]))
+            for line in fields.get("local", {}).get("columns", ())
+        ),
     }
 
 
@@ -147,14 +162,29 @@ def to_lines(ledger: Ledger) -> list[str]:
         f" neighbours: {ledger.neighbours}",
         *([] if ledger.unit is None else [f"a person: all rows with one {ledger.unit!r}"]),
         f"{ledger.randomness}; {ledger.accounting} accounting; privsyn {ledger.version}",
+        *_local_lines(ledger),
         *(f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows),
         *([f"reserved for thresholds: delta {ledger.reserved:.4g}"] if ledger.reserved else []),
         *(f"public: {sentence}" for sentence in ledger.public_inputs),
     ]
 
 
+def _local_lines(ledger: Ledger) -> list[str]:
+    """Return a line for each column that the respondents randomised, and one for all together."""
+    if not ledger.local:
+        return []
+    lines = [
+        f"randomised by the respondents: {each.column!r}, keep {each.keep!r}, {each.values} values:"
+        f" epsilon {each.epsilon:.4f}"
+        for each in ledger.local
+    ]
+    return [*lines, f"all randomised cells of a record together: epsilon {ledger.local_epsilon:.4f}, delta 0"]
+
+
 def _table(ledger: Ledger) -> list[tuple[str, ...]]:
     """Return the cells to print: a header, the first spends, one row for the others, and the total."""
+    if ledger.all_local:
+        return [("exact counts of the randomised table",)]
     total = ledger.cost
     rows: list[tuple[str, ...]] = [("what", "sensitivity", *TERMS[_law(ledger)], "share")]
     spends = sorted(ledger.spends, key=_place)

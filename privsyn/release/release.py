@@ -275,7 +275,8 @@ class Release:
     def accuracy(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         draws = self.draws(DRAWS, min(round(self.fitted.total), MOST_ROWS), seed=0)
-        return Accuracy(self.codec, self.fitted, self.ledger.accounting == "pure", draws.frames)
+        laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
+        return Accuracy(self.codec, self.fitted, laplace, draws.frames)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back; see `file_format`.

@@ -801,4 +801,96 @@ PURE = (
     ),
 )
 
-BUGS = (*ACCOUNTING, *LEDGER, *NOISE, *QUESTIONS, *METHODS, *PERSONS, *DISCOVERY, *ROWS, *RELEASE, *PURE)
+LOCAL = (
+    bug(
+        "a cell kept once too often",
+        "privsyn/private/local/response.py",
+        "bits) < probability.numerator",
+        "bits) <= probability.numerator",
+        "tests/private/test_local.py::test_the_epsilon_of_a_column_is_that_of_all_draws_enumerated",
+    ),
+    bug(
+        "randomised response without rejection",
+        "privsyn/private/local/response.py",
+        "last = np.uint64(2**64 // bound * bound - 1)",
+        "last = np.uint64(2**64 - 1)",
+        "tests/private/test_local.py::test_words_that_would_favour_small_numbers_are_drawn_again",
+    ),
+    bug(
+        "cells replaced by their neighbours, and not by any value",
+        "privsyn/private/local/response.py",
+        "np.where(kept, codes, uniform_below(size, len(codes), bits))",
+        "np.where(kept, codes, (codes + uniform_below(size, len(codes), bits) // 2) % size)",
+        "tests/private/test_local.py::test_the_epsilon_of_a_column_is_that_of_all_draws_enumerated",
+    ),
+    bug(
+        "the respondents' draws from a seed",
+        "privsyn/private/local/response.py",
+        "words = np.array(bits(size))",
+        "words = np.random.default_rng(0).integers(0, 2**64, size, np.uint64)",
+        "tests/methods/test_randomised.py::test_a_seed_does_not_repeat_the_respondents_draws",
+    ),
+    bug(
+        "the epsilon of one column for a whole record",
+        "privsyn/private/local/response.py",
+        "fsum(promise.epsilon for promise in promises)",
+        "fsum([max(promise.epsilon for promise in promises)])",
+        "tests/private/test_local.py::test_the_epsilon_of_a_record_is_that_of_all_its_columns_enumerated",
+    ),
+    bug(
+        "a local epsilon rounded down",
+        "privsyn/private/local/response.py",
+        'return nextafter(float(libmp.to_float(libmp.mpf_log(ratio, DIGITS, "u"))), inf)',
+        'return nextafter(float(libmp.to_float(libmp.mpf_log(ratio, DIGITS, "u"))), -inf)',
+        "tests/private/test_local.py::test_the_epsilon_of_a_column_is_that_of_all_draws_enumerated",
+    ),
+    bug(
+        "missing cells not counted among the values",
+        "privsyn/methods/randomised.py",
+        "LocalPromise(name, kept, sizes[name])",
+        "LocalPromise(name, kept, max(sizes[name] - 1, 1))",
+        "tests/methods/test_randomised.py::test_missing_cells_are_one_more_value",
+    ),
+    bug(
+        "exact counts of columns that nobody randomised",
+        "privsyn/private/local/counts.py",
+        "if others := set(rows.domain.names).difference(randomised):",
+        "if others := set(rows.domain.names).difference(rows.domain.names):",
+        "tests/private/test_local.py::test_exact_counts_need_that_every_column_is_randomised",
+    ),
+    bug(
+        "a ledger that promises less than its channels keep",
+        "privsyn/private/ledger.py",
+        "self.unit is not None or self.cost > self.promised_epsilon",
+        "self.unit is not None",
+        "tests/private/test_local.py::test_a_ledger_that_promises_less_than_its_channels_keep_cannot_exist",
+    ),
+    bug(
+        "the last column sent as it is",
+        "privsyn/methods/randomise.py",
+        "source.frame.assign(**{name: drawn[name] for name in names})",
+        "source.frame.assign(**{name: drawn[name] for name in names[: len(names) - (len(names) > 1)]})",
+        "tests/methods/test_randomised.py::test_a_randomised_table_has_the_same_form_and_other_cells",
+    ),
+    bug(
+        "no epsilon needed for columns that nobody randomised",
+        "privsyn/methods/randomised.py",
+        "if epsilon is None and others:",
+        "if epsilon is None and not schema.randomised:",
+        "tests/methods/test_randomised.py::test_what_cannot_be_randomised_is_refused_in_one_line",
+    ),
+)
+
+BUGS = (
+    *ACCOUNTING,
+    *LEDGER,
+    *NOISE,
+    *QUESTIONS,
+    *METHODS,
+    *PERSONS,
+    *DISCOVERY,
+    *ROWS,
+    *RELEASE,
+    *PURE,
+    *LOCAL,
+)
