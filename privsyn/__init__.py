@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.attacks.risks import Risks
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
+    from privsyn.owners.owners import Owners
     from privsyn.release.accuracy import Accuracy
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan, plan
@@ -43,6 +44,7 @@ __all__ = [
     "InputError",
     "MissingWhen",
     "Numerical",
+    "Owners",
     "Plan",
     "PrivSyn",
     "Release",
@@ -69,6 +71,7 @@ _HOMES = {
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.studies.plan": ("Plan", "plan"),
+    "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sweep": ("sweep",),

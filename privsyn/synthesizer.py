@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -13,8 +14,9 @@ from privsyn.arguments import check_bytes, check_column, check_finite, check_uni
 from privsyn.errors import InputError, safe_repr, warn_dropped, warn_objects
 from privsyn.estimator import Estimator
 from privsyn.methods.discovery import discover, reserved_delta
-from privsyn.methods.facts import PublicFacts
+from privsyn.methods.facts import OF_PERSONS, PUBLIC, PublicFacts
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
+from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
@@ -35,20 +37,6 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import as_schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
-
-# What every run takes as public, in the words of the ledger.
-PUBLIC = (
-    "the names, the order and the dtypes of the columns, the type of each category column's values,"
-    " and which columns Arrow declares not null",
-    "all that the schema says",
-    "the settings",
-)
-
-# The bound on each person's rows relies on these facts too.
-OF_PERSONS = (
-    "that one person has one identifier in {!r}",
-    "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
-)
 
 
 class PrivSyn(ReleasedModel, Estimator):
@@ -189,6 +177,8 @@ class PrivSyn(ReleasedModel, Estimator):
             The column to be predicted, if the table does not contain it, as scikit-learn passes it. It
             becomes a column of the synthetic table under its own name, else "target".
 
+        With an `Owners`, the rows of several owners are counted together, and each gets the same model.
+
         Returns
         -------
         The model itself.
@@ -202,8 +192,18 @@ class PrivSyn(ReleasedModel, Estimator):
         """
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
         schema = as_schema(self.schema)
-        source = open_table(table, schema, unit=self.unit)
-        rows = self._bounded(source)
+        with table.run() if isinstance(table, Owners) else nullcontext() as run:
+            own = as_frame(table.table) if isinstance(table, Owners) else table
+            source = open_table(own, schema, unit=self.unit)
+            self._learn(source, target, schema, run)
+        names = [name for name in source.head.columns if y is None or name != target]
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        return self
+
+    def _learn(self, source: RawTable, target: str | None, schema: Schema | None, run: Run | None) -> None:
+        """Make the release, with all other owners if there is a `run`."""
+        rows = self._bounded(source, run)
         open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
         if target is not None:
             check_column("target", target, open_schema.schema.coded)
@@ -213,7 +213,10 @@ class PrivSyn(ReleasedModel, Estimator):
             warn_objects(open_schema.objects)
         report = self.progress or no_progress
         epsilon, delta = self._promise
-        noise = noise_source(self.seed, delta)
+        if run is not None:
+            settings = self.get_params() | {"epsilon": epsilon, "delta": delta, "target": target}
+            run.meet(source, open_schema, settings, report)
+        noise = noise_source(self.seed, delta) if run is None else run.noise
         reserved = reserved_delta(delta, open_schema)
         person_rho = rho_for(epsilon, delta - reserved, self._method.accounting_of(noise.law))
         fine = self._method.fine_cells
@@ -236,14 +239,14 @@ class PrivSyn(ReleasedModel, Estimator):
         facts = PublicFacts(
             target, codec.axes, codec.possible, doubtful=(*open_schema.values, *open_schema.bounds)
         )
-        fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
-        ledger = self._ledger((*discovered.spends, *private.spends), noise, source.public_inputs)
+        rng = self._generator(1) if run is None else run.generator()
+        fitted = self._method.learn(private, row_rho, rng, report, facts)
+        inputs = (*source.public_inputs, *(() if run is None else run.public_inputs(self.unit)))
+        ledger = self._ledger((*discovered.spends, *private.spends), noise, inputs)
         form = rows.form.only(set(codec.names).difference(codec.dropped))
         self.release_ = Release(codec, fitted, ledger, self._method, form)
-        names = [name for name in source.head.columns if y is None or name != target]
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.n_features_in_ = len(self.feature_names_in_)
-        return self
+        if run is not None:
+            run.part(self.release_.packed())
 
     @property
     def _method(self) -> Method:
@@ -264,7 +267,7 @@ class PrivSyn(ReleasedModel, Estimator):
         seeds = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(stream,))
         return np.random.default_rng(seeds)
 
-    def _bounded(self, rows: RawTable) -> RawTable:
+    def _bounded(self, rows: RawTable, run: Run | None) -> RawTable:
         """Return the rows to learn from: at most `rows_per_unit` of each person, without the identifiers.
 
         No row was counted before this, and the other rows are never looked at again.
@@ -272,7 +275,7 @@ class PrivSyn(ReleasedModel, Estimator):
         if self.unit is None:
             return rows
         rows.require_again("whose rows they are")
-        bits: Bits = os_entropy
+        bits: Bits = os_entropy if run is None else run.bits
         if self.seed is not None:
             bits = seeded_bits(self._generator(2))
         return rows.bounded(self.unit, partial(kept_rows, rows_per_unit=self._most_rows, bits=bits))

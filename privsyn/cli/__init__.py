@@ -19,6 +19,7 @@ from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.demo import demo
 from privsyn.cli.evaluate import evaluate
+from privsyn.cli.owner import owner
 from privsyn.cli.plan import plan
 from privsyn.cli.report import report
 from privsyn.cli.sample import sample
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 
 
-for command in (synth, sample, report, schema, evaluate, attack, plan, sweep, demo):
+for command in (synth, owner, sample, report, schema, evaluate, attack, plan, sweep, demo):
     app.command()(command)
 
 

@@ -1,4 +1,4 @@
-"""PublicFacts: what a method may know about the columns beyond their domain."""
+"""What is public besides the domain: for every run, and about the columns of a table."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ from types import MappingProxyType
 from privsyn.inference.binning import Axis
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+
+# What every run takes as public, in the words of the ledger.
+PUBLIC = (
+    "the names, the order and the dtypes of the columns, the type of each category column's values,"
+    " and which columns Arrow declares not null",
+    "all that the schema says",
+    "the settings",
+)
+
+# The bound on each person's rows relies on these facts too.
+OF_PERSONS = (
+    "that one person has one identifier in {!r}",
+    "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
+)
 
 
 @dataclass(frozen=True)

@@ -343,13 +343,13 @@ PERSONS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        rows = self._bounded(source)\n",
+                "        rows = self._bounded(source, run)\n",
                 "        rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
                 "        self.release_ = Release(",
-                "        self._bounded(source)\n        self.release_ = Release(",
+                "        self._bounded(source, run)\n        self.release_ = Release(",
             ),
         ),
         ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
@@ -569,7 +569,7 @@ ROWS = (
     bug(
         "domain from the data",
         "privsyn/synthesizer.py",
-        "Codec.for_table(discovered.schema, rows.head, fine=",
+        "Codec.for_table(\n            discovered.schema, rows.head, fine=",
         "Codec.for_table(Schema({\n"
         "            name: type(column)([\n"
         "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
@@ -661,8 +661,8 @@ RELEASE = (
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        source = open_table(table, schema, unit=self.unit)\n",
-                "        self._table = table\n        source = open_table(table, schema, unit=self.unit)\n",
+                "        schema = as_schema(self.schema)\n",
+                "        self._table = table\n        schema = as_schema(self.schema)\n",
             ),
         ),
         ("tests/test_synthesizer.py::test_the_private_table_can_be_deleted_after_the_fit",),

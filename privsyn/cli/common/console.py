@@ -13,10 +13,10 @@ from rich.console import Console
 
 from privsyn.cli.common.terminal import say
 from privsyn.errors import plural, printable
+from privsyn.methods.facts import PUBLIC
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
 from privsyn.progress import Progress
-from privsyn.synthesizer import PUBLIC
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 
