@@ -196,7 +196,7 @@ delta {DELTA:g}, one seed, {rows:,} rows sampled; `without` is one run with no c
 the processor, in parts of the run without. Error is the mean total variation over pairs of columns, numbers
 in {CELLS} cells: of the pairs that the constraints join, and of all. privsyn {version("privsyn")}; made by
 
-    python experiments/constraints.py
+    python experiments/constraints.py --rows {rows}
 
 """
         + "| constraints | kept without | kept | time, fit | time, sample "

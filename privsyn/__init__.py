@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.enforcement.allowed import Allowed
     from privsyn.table.enforcement.determined import Determined
+    from privsyn.table.enforcement.equal import Equal
     from privsyn.table.enforcement.forbidden import Forbidden
     from privsyn.table.enforcement.increasing import Increasing
     from privsyn.table.enforcement.missing_when import MissingWhen
@@ -38,6 +39,7 @@ __all__ = [
     "Datetime",
     "Determined",
     "Duration",
+    "Equal",
     "Forbidden",
     "Identifier",
     "Increasing",
@@ -81,6 +83,7 @@ _HOMES = {
     "privsyn.table.schema.columns": ("Categorical", "Identifier", "Numerical", "Text"),
     "privsyn.table.enforcement.allowed": ("Allowed",),
     "privsyn.table.enforcement.determined": ("Determined",),
+    "privsyn.table.enforcement.equal": ("Equal",),
     "privsyn.table.enforcement.forbidden": ("Forbidden",),
     "privsyn.table.enforcement.increasing": ("Increasing",),
     "privsyn.table.enforcement.missing_when": ("MissingWhen",),

@@ -236,9 +236,9 @@ class PrivSyn(ReleasedModel, Estimator):
             discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
         )
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
-        facts = PublicFacts(
-            target, codec.axes, codec.possible, doubtful=(*open_schema.values, *open_schema.bounds)
-        )
+        doubtful = tuple(map(codec.attribute_of, (*open_schema.values, *open_schema.bounds)))
+        target = None if target is None else codec.attribute_of(target)
+        facts = PublicFacts(target, codec.axes, codec.possible, doubtful=doubtful)
         rng = self._generator(1) if run is None else run.generator()
         fitted = self._method.learn(private, row_rho, rng, report, facts)
         inputs = (*source.public_inputs, *(() if run is None else run.public_inputs(self.unit)))

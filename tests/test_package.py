@@ -144,3 +144,13 @@ def test_every_public_name_is_found_when_asked_for_and_no_other():
     assert set(privsyn.__all__) <= set(dir(privsyn))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = privsyn.nothing
+
+
+def test_the_package_runs_as_a_module():
+    said = subprocess.run([sys.executable, "-m", "privsyn", "--version"], capture_output=True, text=True)
+    assert said.stdout == f"privsyn {privsyn.__version__}\n"
+
+
+def test_the_citation_has_the_version_of_the_package():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["project"]["version"]

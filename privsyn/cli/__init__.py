@@ -35,7 +35,7 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     help="Make a differentially private synthetic table from a private one.",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 

@@ -1,9 +1,9 @@
-"""Binning: join the fine cells of a number to a few groups, by their noisy counts.
+"""Binning: join the fine cells of a number to a few groups, by their expected counts.
 
-A fixed grid is either too coarse for a spike or too fine for the noise. So numbers are first counted once in
-many fine cells. A piecewise constant density is fitted, with a step only where one stands out of the noise.
-All later tables use groups of neighbouring cells. Within a group, cells are drawn by that density. This reads
-released counts only and costs no privacy.
+A fixed grid is either too coarse for a spike or too fine for the noise. So numbers are first counted in many
+fine cells and runs of them (`hierarchy`). All later tables use groups of neighbouring cells: of about equal
+mass in the bulk, ever longer in the tails. Careless bounds so cost a few groups only. Within a group, cells
+are drawn by their expected counts. This reads released counts only and costs no privacy.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ steps, so with 1,000 cells it must stand out by about 5 standard deviations."""
 LEAST = 4.0
 """Standard deviations of noise: a group with fewer records is too noisy alone."""
 
-UNSEEN = 0.7
-"""Standard deviations of noise: least count that a piece of the density is assumed to hold."""
-
 HEAVY = 1 / 32
 """Share of the records: an interval that holds twice as much is halved."""
 
+WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
+
+TINY = 1e-9  # records: a column without any has quartiles too
 SPIKE = 2.0
 """Ratio of a cell's density to its neighbours' from which it is a spike. Spikes are joined last."""
 
@@ -52,37 +52,35 @@ class Axis:
             raise ValueError(f"{self.groups} groups of widths of which some are not above 0")
 
 
-def join_cells(counts: Floats, sigma: float, axis: Axis) -> tuple[Codes, Floats]:
-    """Return the group of each cell, and the number of records that the fitted density expects in it.
+def join_cells(expected: Floats, sigma: float, axis: Axis) -> Codes:
+    """Return the group of each cell.
 
     Parameters
     ----------
-    counts : float array of shape (cells,)
-        Noisy counts.
+    expected : float array of shape (cells,)
+        Expected counts, at least 0.
     sigma : float
-        Standard deviation of the noise in each, in records.
+        Standard deviation of the noise in a cell, in records.
     axis : Axis
 
     Examples
     --------
-    A spike, a plateau, and a tail in which nothing stands out:
+    A spike, a plateau, and an empty tail:
 
-    >>> counts = np.array([900.0, 52, 45, 55, 48, 3, -5, 2, 0, 1])
-    >>> group, expected = join_cells(counts, 4.0, Axis(np.ones(10), 4))
-    >>> group.tolist(), expected.round().tolist()
-    ([0, 1, 1, 2, 3, 3, 3, 3, 3, 3], [900.0, 50.0, 50.0, 50.0, 50.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    >>> expected = np.array([900.0, 50, 50, 50, 50, 0, 0, 0, 0, 0])
+    >>> join_cells(expected, 4.0, Axis(np.ones(10), 4)).tolist()
+    [0, 1, 1, 2, 3, 3, 3, 3, 3, 3]
     """
-    expected = fit_steps(counts, sigma, axis.widths)
     enough = expected >= max(LEAST * sigma, expected.sum() / axis.groups)
     spikes = _spikes(expected / axis.widths, enough)
-    starts = np.union1d(_equal_intervals(axis), [edge for cell in spikes for edge in (cell, cell + 1)])
-    starts = starts[starts < len(counts)].astype(np.int64)
+    starts = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])
+    starts = starts[starts < len(expected)].astype(np.int64)
     starts = _halved(starts, expected, max(LEAST * sigma, HEAVY * expected.sum()))
     starts = _fewest_lost(starts, expected, set(spikes), axis.groups)
-    return (np.searchsorted(starts, np.arange(len(counts)), side="right") - 1).astype(np.int32), expected
+    return (np.searchsorted(starts, np.arange(len(expected)), side="right") - 1).astype(np.int32)
 
 
-def fit_steps(counts: Floats, sigma: float, widths: Floats, unseen: float = UNSEEN) -> Floats:
+def fit_steps(counts: Floats, sigma: float, widths: Floats) -> Floats:
     """Return the expected counts of a piecewise constant density: least squares with a price per step.
 
     Dynamic programming over the position of the last step finds the exact optimum. The density is not
@@ -108,17 +106,28 @@ def fit_steps(counts: Floats, sigma: float, widths: Floats, unseen: float = UNSE
     while end > 0:
         start = last[end]
         square = squares[start:end].sum()
-        density = max(products[start:end].sum(), unseen * sigma * np.sqrt(square)) / square
+        density = max(products[start:end].sum(), 0.0) / square
         expected[start:end] = density * widths[start:end]
         end = start
     return expected
 
 
-def _equal_intervals(axis: Axis) -> Ints:
-    """Return the first cells of `axis.groups` intervals of equal width."""
-    middles = np.cumsum(axis.widths) - axis.widths / 2
-    interval = (middles * (axis.groups / axis.widths.sum())).astype(np.int64)
-    return np.flatnonzero(np.diff(interval, prepend=-1))
+def _intervals(expected: Floats, axis: Axis) -> Ints:
+    """Return the first cells of `axis.groups` equal intervals of the bulk, and of ever longer ones beyond.
+
+    The bulk lies within the whiskers. Beyond it, each interval is as long as all between it and the median.
+    """
+    ends = np.cumsum([0.0, *axis.widths])
+    below = np.cumsum([0.0, *np.maximum(expected, TINY)])
+    first, median, third = np.interp([0.25, 0.5, 0.75], below / below[-1], ends)
+    reach = WHISKER * max(third - first, axis.widths.min())
+    low, high = max(first - reach, 0.0), min(third + reach, ends[-1])
+    edges = [*np.linspace(low, high, axis.groups + 1)[:-1]]
+    for start, sign in ((high, 1.0), (low, -1.0)):
+        while 0 < start < ends[-1]:
+            edges.append(start)
+            start += sign * max(abs(start - median), axis.widths.min())
+    return np.unique(np.searchsorted(ends[:-1], [0.0, *edges], side="right") - 1)
 
 
 def _spikes(density: Floats, enough: Mask) -> list[int]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from privsyn.inference.binning import Axis, join_cells
 from privsyn.inference.consistency import norm_sub
+from privsyn.inference.hierarchy import expected_cells
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
@@ -25,6 +26,7 @@ def merge_rare(
     spared: int = 0,
     axes: Mapping[str, Axis] = MappingProxyType({}),
     doubtful: Collection[str] = (),
+    cells: Mapping[str, Floats] = MappingProxyType({}),
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
@@ -40,6 +42,8 @@ def merge_rare(
         Attributes of at most this number of values are not merged, unless they are doubtful.
     axes : mapping of an attribute to its Axis
         Ordered values of these attributes are joined to at most ``groups`` groups; see `join_cells`.
+    cells : mapping of an attribute to an array, optional
+        The expected count of each ordered value of these, if more is known than `one_ways`.
     doubtful : collection of attributes
         Attributes of which some listed values may not occur.
         Nobody says that each of their values occurs.
@@ -67,7 +71,9 @@ def merge_rare(
         thresholds = THRESHOLD * sigma
         axis = axes.get(one_way.attributes[0])
         if axis is not None and count > axis.groups:
-            runs, expected = join_cells(counts[:count], float(sigma[:count].max()), axis)
+            name, known = one_way.attributes[0], (counts[:count], one_way.variance[:count])
+            expected = cells[name] if name in cells else expected_cells([known], axis.widths, total)
+            runs = join_cells(expected, float(sigma[:count].max()), axis)
             weights[:count] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
             others = np.arange(1, len(counts) - count + 1, dtype=np.int32) + runs.max()
             group, dropped = np.concatenate([runs, others]), np.zeros(len(counts), np.bool_)

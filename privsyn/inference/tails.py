@@ -3,8 +3,9 @@
 The noise of many empty cells adds up. Without correction it puts records far from all others, more of them
 the wider the bounds are. An empty tail is far likelier than scattered single records. So the counts beyond
 the outermost group that stands out are modelled as a generalised Pareto tail (Pickands, Annals of Statistics
-1975). Its mass, scale and shape are unknown; at its start it is no denser than the group before. Each cell
-gets its posterior mean.
+1975). Its mass, scale and shape are unknown; at its start it is no denser than the group before. The tail
+gets the posterior median of the mass. Cells share it by the posterior geometric mean of their shares.
+Arithmetic means would follow the heaviest tails that are still possible.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Tails:
             every = np.bincount(self._groups(heard)[: len(axis.widths)], axis.widths)
             widths = every.astype(np.float64)[core]
             variances = heard.variance[core]
-            steps = fit_steps(found[core], float(np.sqrt(variances.mean())), widths, 0.0)
+            steps = fit_steps(found[core], float(np.sqrt(variances.mean())), widths)
             found[core] = steps + _kept(found[core] - steps, variances)
         found[~tail] = norm_sub(found[~tail], max(total - found[tail].sum(), 0.0))
         return Marginal(heard.marginal.domain, found * (total / max(found.sum(), 1e-9)))
@@ -169,9 +170,10 @@ def expected_tail(
     >>> counts, noise = np.array([3.0, -9, 12, 1]), np.full(4, 100.0)
     >>> tail = expected_tail(counts, noise, np.ones(4), np.arange(4), before=(1e3, 1.0), usual=1.0)
     >>> tail.round(1).tolist()
-    [2.1, 0.7, 0.4, 0.3]
+    [0.6, 0.2, 0.1, 0.0]
     """
     ends = np.concatenate([[0.0], np.cumsum(widths)])
+    usual = max(usual, before[1])
     scales = np.geomspace(SHORTEST * min(before[1], ends[-1]), LONGEST * ends[-1], SCALES)
     most = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 1.0)
     least = LEAST_MASS * min(float(np.sqrt(variances.min())), 1.0)
@@ -193,7 +195,11 @@ def expected_tail(
         return np.zeros(len(widths))
     weights = np.exp(log - log.max())
     weights /= weights.sum()
-    cells = np.einsum("smh,m,shc->c", weights, masses, np.array(tails))
+
+    tail = np.log(np.maximum(tails, np.finfo(float).tiny))
+    cells = np.exp(np.einsum("smh,shc->c", weights, tail))
+    mass = float(np.interp(0.5, np.cumsum(weights.sum(axis=(0, 2))), masses))
+    cells *= mass / cells.sum()
     groups = np.add.reduceat(cells, first)
     kept = np.maximum(groups + _kept(counts - groups, variances), 0.0)
     return np.asarray(cells * np.repeat(kept / groups, np.diff([*first, len(cells)])))

@@ -29,23 +29,20 @@ from privsyn.inference.higher_order import (
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother, is_smooth
-from privsyn.inference.rare_values import merge_rare
 from privsyn.inference.resolution import Resolutions
 from privsyn.inference.selection import STEPS, allocate, slopes_along, slopes_of
 from privsyn.inference.tails import Tails
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import Merging, joined
+from privsyn.marginals.recoding import joined
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Codes, Floats
-from privsyn.methods.budget import FIRST_LOOK, Split
+from privsyn.methods.columns import measure_columns
 from privsyn.methods.facts import PublicFacts
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
 
-ANY = 2**31  # values: no attribute has more
-MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
 MOST_LOOKS = 2 * 10**9  # cell lookups to synthesise them: with very many tables, fewer records are made
 ROUGH = 4  # sweeps over them: unexplained departures show long before the fit is exact
@@ -54,6 +51,7 @@ SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least di
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
+SMOOTH = 2.0  # weight of an error in a pair for each ordered attribute: its few components matter most
 SMALL_FIRST = 0.25  # errors are weighted by cells^-SMALL_FIRST: models learn from small tables
 
 
@@ -77,7 +75,7 @@ def learn(
     facts : PublicFacts
     """
     report("counting", 0, 4)
-    private, merging, one_ways, split = _one_ways(private, rho, facts)
+    private, merging, one_ways, split = measure_columns(private, rho, facts)
     sets = candidates(private.domain)
     if not sets:
         split = split.without_scores()
@@ -117,29 +115,6 @@ def learn(
     report("counting", 4, 4)
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
     return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
-
-
-def _one_ways(
-    private: PrivateTable, rho: float, facts: PublicFacts
-) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split]:
-    """Return the private table in merged codes, the merging, the one-ways from two looks, and the split.
-
-    The first look determines the budget of the second, and which fine cells are joined: a sum of many cells
-    is far noisier than one count of the group. Both looks together determine the rare values.
-    """
-    first = private.one_ways(rho * (FIRST_LOOK if len(private.domain) > 1 else 1.0))
-    total = estimate_total(first)
-    kept = merge_rare(first, total, spared=MANY_VALUES, axes=facts.axes).merged  # from the first look alone
-    split = Split.for_domain(rho, kept, total, predict=facts.target is not None, law=private.law)
-    joined = merge_rare(first, total, spared=ANY, axes=facts.axes)
-    private = private.merge(joined)
-    one_ways = tuple(map(joined.merge_counts, first))
-    if split.one_ways:
-        one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways))
-    spared = MANY_VALUES if split.pairs else ANY
-    pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful)
-    one_ways = tuple(map(pooled.merge_counts, one_ways))
-    return private.merge(pooled), joined.then(pooled), one_ways, split
 
 
 def _score(
@@ -279,4 +254,9 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
         for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True)
     }
     cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)
-    return np.where([target in attributes for attributes in tables], TARGET, 1.0) * cells**-SMALL_FIRST
+    many = {name for name, ordered in zip(domain.names, domain.ordered, strict=True) if ordered > 2}
+    numbers = [len(many.intersection(attributes)) for attributes in tables]
+    pairs = np.array([len(attributes) == 2 for attributes in tables])
+    smooth = np.where(pairs, np.power(SMOOTH, numbers), 1.0)
+    targets = np.where([target in attributes for attributes in tables], TARGET, 1.0)
+    return np.asarray(targets * smooth * cells**-SMALL_FIRST)

@@ -95,6 +95,10 @@ class Accuracy:
         for certainty, estimate in zip(self.fitted.certainties, estimates, strict=True):
             if len(columns) == len(certainty.attributes) and all(n in columns for n in certainty.attributes):
                 return self._counts(certainty, np.asarray(estimate.counts))
+        computed = [maker for maker in self.codec.computed if maker.column in columns]
+        if computed:
+            name, by = computed[0].column, " and ".join(map(repr, computed[0].by))
+            raise InputError(f"{name!r} is computed from {by}: ask for these")
         names = ", ".join(map(safe_repr, columns)) or "no column"
         raise InputError(f"no table of {names} was measured: see accuracy_.tables for the measured ones")
 

@@ -12,6 +12,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Floats, Mask
+from privsyn.release.computed import encoded_given, released_weights
 from privsyn.release.given import patterns
 from privsyn.release.ranges import within
 from privsyn.synthesis.conditional import complete
@@ -48,7 +49,7 @@ def absent(codec: Codec, fitted: Fitted, name: str) -> tuple[Any, ...]:
 
 def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:
     """Return which listed values have rows in the release; the most frequent value always does."""
-    weights = np.nan_to_num(_weights(codec, fitted, name))
+    weights = np.nan_to_num(released_weights(codec, fitted, name))
     if not len(weights):
         raise InputError(f"balance {name!r} needs a column of listed values")
     return weights >= min(LEAST, weights.max())
@@ -84,14 +85,14 @@ def completed(
         known = {name: numbers for name, numbers in given.items() if not np.isnan(numbers).any()}
         spans = _with_keys(codec, known, spans)
         looked_up = {maker.column for maker in codec.computed if set(maker.by) & set(spans)}
-        held = _coded(codec, fitted, {name: x for name, x in known.items() if name not in looked_up}, rng)
+        others = {name: x for name, x in known.items() if name not in looked_up}
+        held = encoded_given(codec, fitted, tables, pool, others, n, rng)
         given = {**known, **held, **within(codec, fitted, tables, pool, held, spans, n, rng)}
-    whole = {name: np.empty(n) for name in codec.names}
+    whole: dict[str, Floats] = {}
     for names, at in patterns(given):
         some = {name: given[name][at] for name in names}
         for name, numbers in _complete(codec, fitted, tables, pool, some, len(at), rng).items():
-            if name in whole:
-                whole[name][at] = numbers
+            whole.setdefault(name, np.empty(n))[at] = numbers
     for name, span in whole_spans.items():  # times of its first and last day may lie outside
         whole[name] = np.clip(whole[name], span.lows[0], span.highs[0])
     return codec.table(whole, rng)
@@ -108,7 +109,7 @@ def _complete(
 ) -> Numbers:
     """Return the numbers of `n` rows in which the same columns are given."""
     merging = fitted.merging
-    encoded = _coded(codec, fitted, given, rng)
+    encoded = encoded_given(codec, fitted, tables, pool, given, n, rng)
     codes = {name: codec.cells()[name].find(numbers) for name, numbers in encoded.items()}
     places = dict(zip(merging.original.names, range(len(merging.original)), strict=True))
     if encoded:
@@ -140,43 +141,3 @@ def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[
                 raise InputError(f"given: {maker.column!r} has a value that no {by!r} leads to")
             found[by] = Span(keys, keys, missing=False)
     return found
-
-
-def _coded(codec: Codec, fitted: Fitted, given: Numbers, rng: np.random.Generator) -> dict[str, Floats]:
-    """Return the given numbers of encoded columns; replace a look-up value by a key that leads to it."""
-    encoded = {name: numbers for name, numbers in given.items() if name in codec.domain.names}
-    for maker in reversed(codec.computed):
-        if maker.column not in given:
-            continue
-        if not isinstance(maker, LookUp) or len(maker.by) > 1 or maker.by[0] not in codec.domain.names:
-            raise InputError(f"given: {maker.column!r} is computed: give {' and '.join(maker.by)} instead")
-        (by,), wanted = maker.by, given[maker.column]
-        if by in encoded:
-            if (maker.make(encoded) != wanted).any():
-                raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
-            continue
-        weights = _weights(codec, fitted, by)
-        encoded[by] = np.empty(len(wanted))
-        for value in np.unique(wanted):
-            keys = maker.keys[maker.values == value, 0].astype(np.int64)
-            if not len(keys):
-                raise InputError(f"given: {maker.column!r} has a value that follows from no {by!r}")
-            probabilities = weights[keys] + np.finfo(float).tiny
-            at = wanted == value
-            encoded[by][at] = rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
-    return encoded
-
-
-def _weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
-    """Return the released count of each listed value of a column; empty if the column lists none."""
-    size = codec.listed(name)
-    if name in codec.domain.names:
-        (place,) = codec.domain.axes((name,))
-        merging = fitted.merging
-        return (fitted.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
-    maker = next((maker for maker in codec.computed if maker.column == name), None)
-    if isinstance(maker, LookUp) and len(maker.by) == 1 and size:
-        keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)
-        weights = _weights(codec, fitted, maker.by[0])[keys]
-        return np.bincount(values, weights, minlength=size).astype(np.float64)
-    return np.ones(size)

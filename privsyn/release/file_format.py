@@ -32,8 +32,8 @@ from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.yaml_file import from_plain
 
-FORMAT = 3  # increased when an older reader would misread the file
-READABLE = (2, FORMAT)
+FORMAT = 4  # increased when an older reader would misread the file
+READABLE = (2, 3, FORMAT)
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
 
 LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file

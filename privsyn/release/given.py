@@ -14,6 +14,8 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.release.ranges import part_inside
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.gaps import Gap
+from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.schema.time_columns import Datetime
 
@@ -101,13 +103,12 @@ def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any
     ends = {end: _plain(value) for end, value in ends.items() if value is not None}
     if not ends:
         raise InputError("a range needs a low or a high end")
-    if name in codec.schema.computed:
+    if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
         raise InputError("is computed, so it takes no range: give ranges of what it is computed from")
     if isinstance(column, Datetime) and column.unit == "s" and "high" in ends:
         ends["high"] = _end_of_day(ends["high"])
     span = Span.of(column, ends)
-    cells = codec.cells_of(name)
-    if cells is None or not part_inside(cells, span).any():
+    if not part_inside(codec.own_cells(name), span).any():
         raise InputError("none of its values lies in the range")
     return span
 
@@ -134,7 +135,8 @@ class _Numbers(dict[Any, float]):
 
     def __init__(self, codec: Codec, name: str, *, quoting: bool) -> None:
         super().__init__()
-        self.column, self.name, self.codec, self.quoting = codec.schema.coded[name], name, codec, quoting
+        self.column, self.name, self.quoting = codec.schema.coded[name], name, quoting
+        self.cells = codec.own_cells(name)
 
     def __getitem__(self, value: Any) -> float:
         if not pd.api.types.is_scalar(value):
@@ -153,13 +155,12 @@ class _Numbers(dict[Any, float]):
         low, high = self.column.bounds
         if not low <= number <= high:
             raise InputError(f"{safe_repr(value)} lies outside its bounds")
-        cells = self.codec.cells_of(self.name)
-        if cells is not None:
-            snapped = float(cells.snap(np.array([number]))[0])
-            if np.isnan(snapped):
-                raise InputError(f"{safe_repr(value)} is not one of its numbers")
-            is_real = cells.grid is not None and cells.grid.decimals is None
-            number = number if is_real else snapped  # keep a given real number exactly
+        snapped = float(self.cells.snap(np.array([number]))[0])
+        if np.isnan(snapped):
+            raise InputError(f"{safe_repr(value)} is not one of its numbers")
+        grid = self.cells.grid
+        is_real = grid is not None and grid.decimals is None
+        number = number if is_real else snapped  # keep a given real number exactly
         self[value] = number
         return number
 

@@ -17,7 +17,6 @@ from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.ranges import Span
-from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Numbers
 
 EACH = 1000
@@ -67,7 +66,9 @@ def within(
     held : mapping of each given column to a number for each of the `n` rows
     spans : mapping of each other column to the span of its numbers
     """
-    records, kinds, kind = _records_with(codec, fitted, tables, pool, held, n, rng)
+    records, kinds, kind = records_with(codec, fitted, tables, pool, held, n, rng)
+    if not set(spans) <= set(codec.domain):
+        return _within_computed(codec, fitted, records, spans, kinds, kind, rng)
     columns = {name: _Column.of(codec, fitted, name, span) for name, span in spans.items()}
     weights = np.ones(len(records))
     for column in columns.values():
@@ -92,7 +93,7 @@ def within(
     return found
 
 
-def _records_with(
+def records_with(
     codec: Codec,
     fitted: Fitted,
     tables: tuple[Marginal, ...],
@@ -114,6 +115,33 @@ def _records_with(
     kinds = np.repeat(np.arange(len(distinct)), max(EACH, -(-ENOUGH // len(distinct))))
     wanted = Records(merging.merged.project(tuple(held)), distinct[kinds])
     return complete(wanted, pool, tables, rng, codec.possible(merging)), kinds, kind.ravel()
+
+
+def _within_computed(
+    codec: Codec,
+    fitted: Fitted,
+    records: Records,
+    spans: Mapping[str, Span],
+    kinds: Array,
+    kind: Array,
+    rng: np.random.Generator,
+) -> dict[str, Floats]:
+    """Draw numbers that lie in spans, some of which are about computed columns.
+
+    They are those of a record that lies in all spans. If there is none, each column is drawn uniformly.
+    """
+    numbers = codec.numbers(fitted.merging.restore(records, rng), rng, fitted.merging)
+    inside = np.ones(len(records))
+    for name, span in spans.items():
+        inside *= span.holds(numbers[name])
+    at = nearest_rows([kinds], inside, [kind], rng)
+    outside = np.flatnonzero(inside[at] == 0)
+    found = {name: numbers[name][at] for name in spans}
+    for name, span in spans.items():
+        cells = codec.own_cells(name)
+        low, high = max(span.lows.min(), cells.lows[0]), min(span.highs.max(), cells.highs[-1])
+        found[name][outside] = cells.draw(np.full(len(outside), low), np.full(len(outside), high), rng)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +206,7 @@ def _by_group(cells: Cells, weights: Floats) -> Floats:
 
 def _keeps(codec: Codec, numbers: dict[str, Floats]) -> Mask:
     """Return which rows keep the constraints on these columns alone."""
-    repair = Repair.of(codec.schema.coded, codec.schema.constraints)
-    for maker in repair.computations:
+    for maker in codec.computed:
         if set(maker.by) <= set(numbers):
             numbers[maker.column] = maker.make(numbers)
-    return repair.holds(numbers)
+    return codec.rules.holds(numbers)

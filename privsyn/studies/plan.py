@@ -178,7 +178,7 @@ def plan(
         columns = columns.drop(columns=unit, errors="ignore")
     domain, open_schema = _domain(columns, schema)
     if target is not None:
-        check_column("target", target, domain.names)
+        check_column("target", target, open_schema.schema.coded)
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
 
     def expected(delta: float) -> tuple[float, tuple[Expectation, ...]]:
@@ -219,10 +219,11 @@ def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenS
     codec = Codec.for_table(public, columns)
     sizes = []
     for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
-        column = open_schema.schema.columns[name]
-        if name in open_schema.values:
+        of = codec.column_of(name)
+        column = open_schema.schema.columns[of]
+        if of in open_schema.values:
             size = ASSUMED_VALUES
-        elif name in open_schema.bounds:
+        elif of in open_schema.bounds:
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
     return Domain(codec.domain.names, tuple(sizes)), open_schema

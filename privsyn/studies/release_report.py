@@ -95,7 +95,9 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
     made = [name for name in codec.names if isinstance(codec.schema.columns[name], Identifier)]
     dropped = [name for name in codec.names if isinstance(codec.schema.columns[name], Text)]
     return {
-        "computed from other columns": [maker.column for maker in codec.computed],
+        "computed from other columns": [
+            f"{maker.column} (from {', '.join(maker.by)})" for maker in codec.computed
+        ],
         "generated, with no relation to the private table": made,
         "free text, left out": dropped,
     }
@@ -119,7 +121,7 @@ def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]
         "error": error,
         "noise": noise,
         "moved": error > MOVED * noise and error > noise + MUCH,
-        "constrained": name in constrained,
+        "constrained": codec.column_of(name) in constrained,
         "more": len(rows) - len(shown),
         "picture": picture,
         "stretched": stretched,

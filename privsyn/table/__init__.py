@@ -5,6 +5,7 @@ The kinds of constraint are registered here, each under its name in a schema fil
 
 from privsyn.table.enforcement.allowed import Allowed
 from privsyn.table.enforcement.determined import Determined
+from privsyn.table.enforcement.equal import Equal
 from privsyn.table.enforcement.forbidden import Forbidden
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.missing_when import MissingWhen
@@ -16,4 +17,5 @@ CONSTRAINTS["allowed"] = Allowed
 CONSTRAINTS["determined"] = Determined
 CONSTRAINTS["increasing"] = Increasing
 CONSTRAINTS["total"] = Total
+CONSTRAINTS["equal"] = Equal
 CONSTRAINTS["missing"] = MissingWhen

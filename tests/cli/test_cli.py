@@ -97,6 +97,21 @@ def test_evaluate_refuses_and_writes_nothing(folder, capsys, arguments, words):
     assert files(folder) == before
 
 
+def test_synth_without_a_delta_writes_a_pure_ledger_and_page_or_says_why_not(folder, capsys):
+    files = ("--schema", "schema.yaml", "--ledger", "l.json", "--public-report", "page.html", "--seed", 1)
+    done = run(capsys, "synth", "data.csv", "out.csv", "--epsilon", 1, "--delta", 0, *files)
+    assert done.code == 0, done.err
+    assert "NOT PRIVATE" in done.out
+    plain = json.loads((folder / "l.json").read_text())
+    assert (plain["promise"]["delta"], plain["accounting"]) == (0.0, "pure")
+    assert "scale of the noise" in (folder / "page.html").read_text()
+    refused = run(capsys, "synth", "data.csv", "more.csv", "--epsilon", 1, "--delta", 0)
+    assert refused.code == 2
+    assert "delta 0 cannot find the values of" in refused.err
+    assert refused.err.count("\n") == 1
+    assert not (folder / "more.csv").exists()
+
+
 def test_synth_reports_when_asked_and_then_says_that_the_page_is_not_private(folder, capsys):
     done = run(capsys, *SYNTH, "--report", "report.html")
     assert (done.code, done.err) == (0, "")

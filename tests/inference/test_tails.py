@@ -78,3 +78,25 @@ def test_cells_of_a_tail_fade():
     (shares,) = TAILS.share((noisy(BULK, 10.0, 0),)).shares
     assert shares[20] > shares[21]
     assert (shares[:2] == 0.5).all()  # of the bulk they stay as they were
+
+
+def test_bounds_twenty_times_as_wide_as_the_records_do_not_stretch_a_column():
+    """Over 40 noises: the error of the standard deviation, in logarithms; arithmetic means: .36 and .5."""
+    widths = np.concatenate([np.ones(20), 20.0 * 2 ** np.arange(5)])
+    places = np.cumsum(widths) - widths / 2
+    bulk = np.concatenate([300 * np.exp(-0.5 * ((np.arange(20) - 8) / 3.0) ** 2), np.zeros(5)])
+    domain, size = Domain(("a",), (25,), ordered=(25,)), bulk.sum()
+    merging = Merging(domain, domain, (np.arange(25, dtype=np.int32),), (np.ones(25),))
+    tails = Tails(merging, {"a": Axis(widths, 25)})
+
+    def spread(counts):
+        shares = counts / counts.sum()
+        return np.sqrt(shares @ places**2 - (shares @ places) ** 2)
+
+    logs = []
+    for seed in range(40):
+        counts = bulk + np.random.default_rng(seed).normal(0, 20.0, 25)
+        settled = tails.settle(Measurement(Marginal(domain, counts), 400.0), size).counts
+        logs.append(np.log(spread(settled) / spread(bulk)))
+    assert abs(np.mean(logs)) < 0.1
+    assert np.quantile(np.abs(logs), 0.9) < 0.25

@@ -367,3 +367,11 @@ def test_of_very_many_pairs_those_that_pay_most_are_measured(monkeypatch):
     assert len(pairs) <= 3
     assert ("a", "b") in pairs
     assert fsum(spend.rho for spend in private.spends) == pytest.approx(0.1, rel=1e-12)
+
+
+def test_pairs_of_numbers_weigh_more_than_pairs_of_listed_values():
+    """They have few components, each of which shows in correlations and models."""
+    domain = Domain(("age", "income", "sex", "job"), (4, 4, 4, 4), (4, 4, 0, 0))
+    tables = (("age", "income"), ("age", "sex"), ("sex", "job"), ("age", "income", "job"))
+    weights = default._weights(domain, tables, None)
+    assert weights[0] > weights[1] > weights[2] > weights[3]

@@ -569,8 +569,8 @@ ROWS = (
     bug(
         "domain from the data",
         "privsyn/synthesizer.py",
-        "Codec.for_table(\n            discovered.schema, rows.head, fine=",
-        "Codec.for_table(Schema({\n"
+        "discovered.schema, rows.head, fine=",
+        "Schema({\n"
         "            name: type(column)([\n"
         "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
         "            ] or [0], nullable=column.nullable)\n"

@@ -217,3 +217,51 @@ def test_plan_report_and_evaluate_define_their_errors_alike():
         text = pages.joinpath(page).read_text(encoding="utf-8")
         assert same in text
         assert "have to move" not in text
+
+
+# Pure epsilon
+
+
+PURE_IS_AS_GOOD = (
+    "pure epsilon (delta 0) is expected to be at least as accurate as delta 1e-09 at this epsilon"
+)
+
+
+def letters(columns):
+    return Schema({name: Categorical(LETTERS, nullable=False) for name in "uvwxyz"[:columns]})
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_a_plan_says_that_few_columns_lose_nothing_without_a_delta_and_runs_agree(columns):
+    """The runs are seeded: nothing is left to chance."""
+    schema = letters(columns)
+    assert PURE_IS_AS_GOOD in str(plan(schema, 1.0)).splitlines()
+    assert PURE_IS_AS_GOOD in str(plan(schema, 1.0, 0)).splitlines()
+    frame = table()[list("uvwxyz"[:columns])]
+    errors = {}
+    for delta in (0, 1e-9):
+        models = [PrivSyn(1.0, delta, schema, seed=seed).fit(frame) for seed in (1, 2)]
+        errors[delta] = np.mean([model.accuracy_.tables["expected_error"].mean() for model in models])
+    assert errors[0] < errors[1e-9]
+
+
+def test_a_plan_for_many_columns_says_what_a_delta_would_gain():
+    schema = Schema({f"c{i}": Categorical(LETTERS, nullable=False) for i in range(12)})
+    gaussian, pure = plan(schema, 1.0, rows=10_000), plan(schema, 1.0, 0, rows=10_000)
+    assert "pure epsilon" not in str(gaussian)
+    assert f"with delta 1e-09 the expected error is lower: {gaussian.expectations[0].error:.2%}" in str(pure)
+    assert pure.rho == 1.0
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_errors_without_a_delta_come_about_within_a_factor_of_three(epsilon):
+    frame = table()
+    planned = plan(OPEN, epsilon, 0, rows=len(frame)).expectations[0]
+    tables = PrivSyn(epsilon, 0, OPEN, seed=1).fit(frame).accuracy_.tables
+    measured = tables[tables["order"] == 2]["expected_error"].mean()
+    assert measured / 3 < planned.pair_error < 3 * measured
+
+
+def test_a_plan_without_a_delta_refuses_values_to_be_found():
+    with pytest.raises(InputError, match="delta 0 cannot find the values of 'u'"):
+        plan(table()[["u"]], 1.0, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -16,25 +16,24 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats
-from privsyn.table.encoding.attributes import Attributes
-from privsyn.table.encoding.choose_encoder import check_computed, choose_encoder, dtypes_of, match_names
-from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
+from privsyn.table.encoding.attributes import Attributes, make_encoders
+from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
 from privsyn.table.encoding.encoders import (
-    AllMissingEncoder,
     CategoricalEncoder,
     Encoder,
-    OrderedEncoder,
     missing_cells,
 )
-from privsyn.table.encoding.grid import FINE, Grid
+from privsyn.table.encoding.gaps import Gap, choose_gaps
+from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
-from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
+from privsyn.table.encoding.identifiers import IdentifierMaker
 from privsyn.table.encoding.parts import join_rows, parts, split_given, splittable
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
+from privsyn.table.enforcement.gap_rules import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Computation
-from privsyn.table.schema.columns import Identifier, Ordinal, Text
+from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 from privsyn.table.schema.yaml_file import from_plain, to_plain
@@ -47,8 +46,9 @@ class Codec:
     A codec is built from public facts alone: a schema, and the names and dtypes of the columns. The code of a
     listed value is its place in the list; that of a number or a time is its bin. If the schema and the dtype
     allow missing cells, these have the last code. A cell that fits no code is encoded as missing, or as 0 if
-    there is no such code. Numbers out of bounds are clipped. Identifiers and free text are never read:
-    `decode` generates identifiers and leaves out text.
+    there is no such code. Numbers out of bounds are clipped. Of columns that increase, all but the first are
+    encoded as gaps (see `gaps`). Identifiers and free text are never read: `decode` generates identifiers and
+    leaves out text.
 
     Privacy: row ``i`` of the codes is a function of row ``i`` of the table and of the public facts. So
     ``encode(concat(a, b))`` is ``encode(a)`` above ``encode(b)``, and tables that differ in one record have
@@ -68,6 +68,8 @@ class Codec:
         Released. Only `decode` uses them.
     split : tuple of str
         The columns that are counted as several attributes; see `privsyn.table.encoding.parts`.
+    with_gaps : bool
+        Encode columns that increase as gaps. False for a release that was saved before gaps were known.
 
     Examples
     --------
@@ -87,41 +89,33 @@ class Codec:
     fine: bool = False
     heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     split: tuple[str, ...] = ()
+    with_gaps: bool = True
     domain: Domain = field(init=False, repr=False, compare=False)
     _encoders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
     _attributes: Attributes = field(init=False, repr=False, compare=False)
     _makers: dict[str, IdentifierMaker] = field(init=False, repr=False, compare=False)
     _nullable: dict[str, bool] = field(init=False, repr=False, compare=False)
-    _rules: Repair = field(init=False, repr=False, compare=False)
+    _gaps: dict[str, Gap] = field(init=False, repr=False, compare=False)
+    rules: Repair = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         match_names(self.names, self.schema)
         self.schema.require_public()
         check_constraints(self.schema.coded, self.schema.constraints)
-        encoders: dict[str, Encoder] = {}
-        makers: dict[str, IdentifierMaker] = {}
-        for name, text in zip(self.names, self.dtypes, strict=True):
-            match self._column(name, text):
-                case Encoder() as encoder:
-                    encoders[name] = encoder
-                case IdentifierMaker() as maker:
-                    makers[name] = maker
-        if not encoders:
-            raise InputError("no column is left to be counted: all are identifiers or free text")
-        dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        nullable = {
-            name: isinstance(encoder, AllMissingEncoder)
-            or (self.schema.coded[name].nullable and holds_missing(parse_dtype(dtypes[name])))
-            for name, encoder in encoders.items()
-        }
+        encoders, makers, nullable = make_encoders(
+            self.schema, self.names, self.dtypes, self.heaps, fine=self.fine
+        )
         object.__setattr__(self, "_encoders", encoders)
         object.__setattr__(self, "_makers", makers)
         object.__setattr__(self, "_nullable", nullable)
-        object.__setattr__(self, "_rules", Repair.of(self.schema.coded, self.schema.constraints))
-        check_computed(self._rules.computations, encoders, nullable)
-        free = {name: encoder for name, encoder in encoders.items() if name not in self._rules.computed}
+        rules = Repair.of(self.schema.coded, self.schema.constraints)
+        check_computed(rules.computations, encoders, nullable)
+        gaps = choose_gaps(self.schema, encoders, nullable, fine=self.fine) if self.with_gaps else {}
+        object.__setattr__(self, "_gaps", gaps)
+        object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, gaps, nullable))
+        free = {name: encoder for name, encoder in encoders.items() if name not in rules.computed}
         names = {name: parts(name, cast(Datetime, self.schema.columns[name])) for name in self.split}
-        object.__setattr__(self, "_attributes", Attributes(free, nullable, names))
+        object.__setattr__(self, "_attributes", Attributes(free, nullable, names, gaps, encoders))
         object.__setattr__(self, "domain", self._attributes.domain)
 
     @property
@@ -193,7 +187,7 @@ class Codec:
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         rows = DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed))
         if self.schema.constraints:
-            self._rules.enforce(rows, rng)
+            self.rules.enforce(rows, rng)
         for name, of in self.parts.items():
             joined = join_rows(rows, of, self.grid(name), rng)
             numbers |= {name: joined, **split_given({name: joined}, self.parts)}
@@ -202,11 +196,23 @@ class Codec:
     @property
     def computed(self) -> tuple[Computation, ...]:
         """The computations of computed columns, each after those that it needs."""
-        return self._rules.computations
+        return self.rules.computations
 
     def grid(self, name: str) -> Grid | None:
         """Return the grid of a column of numbers or times; None for any other."""
         return getattr(self._encoders[name], "grid", None)
+
+    def own_cells(self, name: str) -> Cells:
+        """Return the codes that a column has alone, also if it is computed or encoded as a gap."""
+        return Cells.unmerged(*self._encoders[name].extents, self.grid(name))
+
+    def column_of(self, attribute: str) -> str:
+        """Return the column that an attribute encodes: for a gap, the column that it ends in."""
+        return self._attributes.column(attribute)
+
+    def attribute_of(self, column: str) -> str:
+        """Return the attribute that encodes a column: its gap, if it has one."""
+        return self._gaps[column].name if column in self._gaps else column
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
@@ -248,16 +254,10 @@ class Codec:
         """Return the range of numbers of each code, and how `merging` groups the codes."""
         return self._attributes.cells(merging)
 
-    def cells_of(self, name: str) -> Cells | None:
-        """Return the range of numbers of each code of a column; None if it is computed or not counted."""
-        if name in self.split and (grid := self.grid(name)):
-            return Cells.unmerged(*grid.extents, grid)
-        return self.cells().get(name)
-
     def possible(self, merging: Merging) -> StructuralZeros:
         """Return the structural zeros of merged tables that the constraints and missing cells imply."""
         cells = self.cells(merging)
-        tables = [*self._rules.possible(cells), *self._attributes.possible(cells)]
+        tables = [*self.rules.possible(cells), *self._attributes.possible(cells)]
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:
@@ -281,28 +281,18 @@ class Codec:
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
         more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split)}
         found = {name: plain for name, plain in more.items() if plain}
-        return {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, **found}
+        return {
+            "schema": to_plain(self.schema),
+            "dtypes": dtypes,
+            "fine": self.fine,
+            "gaps": self.with_gaps,
+            **found,
+        }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
         dtypes, fine = plain["dtypes"], bool(plain["fine"])
         heaps, split = heaps_from_plain(plain.get("heaps", {})), tuple(plain.get("split", ()))
-        return cls(from_plain(plain["schema"]), tuple(dtypes), tuple(dtypes.values()), fine, heaps, split)
-
-    def _column(self, name: str, text: str) -> Encoder | IdentifierMaker | None:
-        """Return the encoder or identifier maker of a column; None if the column is left out."""
-        column: Any = self.schema.columns[name]
-        dtype = parse_dtype(text)
-        if isinstance(column, Text):
-            return None
-        if family(dtype) == "nothing":
-            return AllMissingEncoder(dtype)
-        with about(f"column {name!r}"):
-            if isinstance(column, Identifier):
-                return make_maker(column, dtype)
-            encoder = choose_encoder(column, dtype)
-            if self.fine and isinstance(encoder, OrderedEncoder) and name not in self.schema.computed:
-                grid = replace(encoder.grid, heaps=self.heaps.get(name, ()))
-                return replace(encoder, grid=grid.fine(max(FINE, column.bins)))
-            return encoder
+        schema, gaps = from_plain(plain["schema"]), bool(plain.get("gaps"))  # releases of 0.1.0 have no gaps
+        return cls(schema, tuple(dtypes), tuple(dtypes.values()), fine, heaps, split, gaps)

@@ -12,6 +12,7 @@ import numpy as np
 from privsyn.marginals.types import Floats, Integers
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder
+from privsyn.table.encoding.gaps import GapEncoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 
@@ -203,6 +204,8 @@ def _words(encoder: Encoder, codes: Integers) -> list[str]:
 def range_words(encoder: OrderedEncoder) -> RangeWords:
     """Return the function that writes ranges of a column."""
     match encoder:
+        case GapEncoder():
+            return partial(_gap_range, encoder)
         case DatetimeEncoder():
             return partial(date_range, in_a_day=1 if encoder.unit == "D" else SECONDS_IN_A_DAY)
         case DurationEncoder() | TimeEncoder():
@@ -219,3 +222,14 @@ def _range(grid: Grid, first: int, last: int, words: RangeWords) -> str:
 
 def _joined(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
+
+
+def _gap_range(encoder: GapEncoder, low: float, high: float) -> str:
+    """Return a range of distances or, where no column before is given, of the column itself, as text."""
+    of = encoder.of
+    if low > encoder.farthest:
+        start = of.grid.low - encoder.distances / encoder.grid.scale
+        return f"no {encoder.before[-1]}: {range_words(of)(start + low, start + high)}"
+    if isinstance(of, DatetimeEncoder):
+        return number_range(low, high, 0) if of.unit == "D" else span_range(low, high)
+    return range_words(of)(low, high)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats, Integers, Mask
+from privsyn.marginals.types import Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Numbers, Rule
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 from privsyn.table.schema.validation import flag
 
-SWAP_ROUNDS = 12
-"""Number of times that all rows are paired, over all columns."""
-
 
 @dataclass(frozen=True)
 class Increasing(Constraint):
     """Requires columns of numbers, or of dates, to increase from each to the next in every row.
+
+    The release counts the first column, and the gap from each column to the next. The other columns are
+    computed; see `privsyn.table.encoding.gaps`.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _scales(columns: Columns, names: Sequence[str]) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class IncreasingRule(Rule):
-    """Requires numbers to increase from each column to the next.
+    """Requires numbers to increase from each column to the next, where not all are encoded as gaps.
 
     Parameters
     ----------
@@ -99,27 +99,6 @@ class IncreasingRule(Rule):
     columns: tuple[str, ...]
     strict: bool
     scales: tuple[float, ...]
-
-    def _swap(self, rows: DrawnRows, rng: np.random.Generator) -> None:
-        """Pair the rows of one group at random; swap their numbers where more rows then keep the rule."""
-        free = [name for name in self.columns if rows.is_free(name)]
-        for turn in range(SWAP_ROUNDS if free else 0):
-            name = free[turn % len(free)]
-            missing = np.isnan(rows.numbers[name])
-            groups = np.where(missing, -1, rows.cells[name].groups[rows.codes[name]])
-            order = np.argsort(groups + rng.random(len(groups)))
-            one, two = order[0:-1:2], order[1::2]
-            pairs = {other: (rows.numbers[other][one], rows.numbers[other][two]) for other in self.columns}
-            before = self._kept_of_pairs(pairs)
-            pairs[name] = pairs[name][::-1]
-            better = (groups[one] == groups[two]) & (self._kept_of_pairs(pairs) > before)
-            rows.numbers[name][one[better]] = pairs[name][0][better]
-            rows.numbers[name][two[better]] = pairs[name][1][better]
-
-    def _kept_of_pairs(self, pairs: Mapping[str, tuple[Floats, Floats]]) -> Integers:
-        """Return how many rows of each pair keep the rule: 0, 1 or 2."""
-        one, two = (self.holds({name: both[k] for name, both in pairs.items()}) for k in (0, 1))
-        return one.astype(np.int64) + two
 
     def _step(self, rows: DrawnRows, name: str, scale: float) -> float:
         """Return the smallest allowed difference to the number before."""
@@ -147,13 +126,7 @@ class IncreasingRule(Rule):
         return np.broadcast_to(kept, [c.merged for c in cells])
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
-        """Swap numbers with rows of the same groups, then draw what still breaks the rule within its groups.
-
-        Swapping changes no count. Sorting the numbers of each row would change counts: those of the first
-        column would move to the lower ends of their groups.
-        """
-        self._swap(rows, rng)
-        at = at[~self.holds({name: rows.numbers[name][at] for name in self.columns})]
+        """Put the numbers of a row in order if they stay in their groups, else draw within the groups."""
         scales = np.array(self.scales)[:, np.newaxis]
         room = [rows.room(name, at) for name in self.columns]
         lows, highs = (np.stack([side[k] for side in room]) * scales for k in (0, 1))

@@ -44,6 +44,12 @@ class Span:
         found = np.unique([column.number_of(value) for value in values if value is not None])
         return cls(found, found, missing=None in values)
 
+    @property
+    def is_about_missing(self) -> bool:
+        """Whether the span holds all missing cells and no others, or all others and none that is missing."""
+        present = self.lows.tolist() == [-np.inf] and self.highs.tolist() == [np.inf]
+        return present is not self.missing and (present or not len(self.lows))
+
     def holds(self, numbers: Floats) -> Mask:
         """Return which of the numbers are in the span."""
         return np.where(np.isnan(numbers), self.missing, self.covers(numbers, numbers))

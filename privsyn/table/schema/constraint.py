@@ -128,13 +128,19 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
     place : int
         Where it stands in the list of constraints, counted from 1.
     plain : mapping
+        A constraint that has no settings but its columns may be written as ``{kind: columns}``.
 
     Examples
     --------
     >>> constraint_from_plain(1, {"kind": "increasing", "columns": ["start", "end"]})
     Increasing(columns=('start', 'end'), strict=False)
+    >>> constraint_from_plain(2, {"equal": ["billed", "paid"]})
+    Equal(columns=('billed', 'paid'))
     """
     with about(f"constraint {place}"):
+        if isinstance(plain, Mapping) and len(plain) == 1:
+            ((short, columns),) = plain.items()
+            plain = {"kind": short, "columns": columns} if isinstance(columns, list) else plain
         kind = plain.get("kind") if isinstance(plain, Mapping) else None
         if not isinstance(kind, str) or kind not in CONSTRAINTS:
             raise InputError(f"it is a mapping whose kind is one of {', '.join(CONSTRAINTS)}")

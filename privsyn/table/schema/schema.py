@@ -25,7 +25,7 @@ class Schema:
         Texts that mean a missing cell in a file, in every column, in addition to the empty cell.
     csv : CsvFormat, optional
         How a CSV file is written.
-    constraints : list of Forbidden, Allowed, Determined, Increasing, Total or MissingWhen
+    constraints : list of Forbidden, Allowed, Determined, Increasing, Total, Equal or MissingWhen
         What holds in every row, and is public; see `privsyn.table.schema.constraint`.
 
     Examples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import product
@@ -22,6 +23,7 @@ from privsyn.marginals.domain import Records
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.heaps import Heap
 from privsyn.table.encoding.parsing import span_seconds
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
@@ -498,3 +500,8 @@ def test_misfits_count_what_would_change():
         Datetime("2015-01-01", "2015-01-02"), [datetime(2015, 1, 2, 9), datetime(2016, 1, 1)]
     )
     assert codec.misfits(frame) == {"x": 1}
+
+
+def test_a_heap_of_very_many_points_costs_no_memory():
+    grid = replace(Grid.exact(0, 10**14, decimals=0, bins=32), heaps=(Heap(10.0, 0.0, 0.5),))
+    assert len(grid.fine().edges) < 1000

@@ -163,10 +163,10 @@ def test_no_byte_after_the_header_of_a_csv_is_read(command, poison, folder, caps
 def test_no_more_of_a_packed_csv_is_read_than_its_header_needs(command, folder, capsys, monkeypatch):
     fill(folder)
     rows = np.random.default_rng(0).bytes(20_000)
-    Path("t.csv.gz").write_bytes(gzip.compress(HEADER))
+    Path("t.csv.gz").write_bytes(gzip.compress(HEADER, mtime=0))
     alone = run(capsys, *command)
     assert alone.code == 0
-    packed = gzip.compress(HEADER + rows)
+    packed = gzip.compress(HEADER + rows, mtime=0)
     Path("t.csv.gz").write_bytes(packed[:400] + b"\0" * 30_000)
     seal(monkeypatch, 400)
     assert run(capsys, *command) == alone
@@ -208,7 +208,7 @@ def test_the_header_is_the_first_line_that_is_not_blank(name, folder):
         ("t.csv", b"a" * 101, "its first line is longer than 1 MB"),
         ("t.csv.gz", b"", "is empty: its first line"),
         ("t.csv.gz", b"age,job\n", "cannot be read as CSV"),
-        ("t.csv.gz", gzip.compress(b"age,job\n")[:15], "cannot be read as CSV"),
+        ("t.csv.gz", gzip.compress(b"age,job\n", mtime=0)[:15], "cannot be read as CSV"),
     ],
 )
 def test_a_header_that_cannot_be_read_is_one_line(name, content, words, folder, capsys, monkeypatch):

@@ -1,0 +1,169 @@
+"""Given values of computed columns, in terms of the columns that they are computed from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsyn.errors import InputError
+from privsyn.inference.fitted import Fitted
+from privsyn.marginals.domain import Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.types import Floats, Integers
+from privsyn.release.ranges import records_with
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.gaps import Gap, number_of
+from privsyn.table.encoding.grid import ROUNDING
+from privsyn.table.enforcement.determined import LookUp
+from privsyn.table.enforcement.equal import CopyOf
+from privsyn.table.enforcement.rules import Numbers
+
+MOST_KINDS = 200
+"""Combinations of other given values for which records are made. With more, these values are ignored where a
+given column is split into the columns before and a gap."""
+
+NEAR = 50
+"""Records on either side of a given value: a row takes the gap of one of them."""
+
+
+def encoded_given(
+    codec: Codec,
+    fitted: Fitted,
+    tables: tuple[Marginal, ...],
+    pool: Records,
+    given: Numbers,
+    n: int,
+    rng: np.random.Generator,
+) -> dict[str, Floats]:
+    """Return the given numbers of encoded columns.
+
+    A given copy becomes a value of the column that is counted, and a given look-up value a key that leads
+    to it. A given column that is encoded as a gap becomes the columns before it and the gap.
+
+    Raises
+    ------
+    InputError
+        If a given column is a total, or given values contradict each other.
+    """
+    known = dict(given)
+    for maker in reversed(codec.computed):
+        if maker.column not in known:
+            continue
+        wanted, by = known[maker.column], maker.by[0]
+        match maker:
+            case Gap():
+                known |= _split(codec, fitted, tables, pool, known, maker, n, rng)
+            case CopyOf() | LookUp() if len(maker.by) == 1:
+                if by not in known:
+                    known[by] = (
+                        wanted if isinstance(maker, CopyOf) else _keys(codec, fitted, maker, wanted, rng)
+                    )
+                elif (maker.make(known) != wanted).any():
+                    raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
+            case _:
+                raise InputError(
+                    f"given: {maker.column!r} is computed: give {' and '.join(maker.by)} instead"
+                )
+    return {name: numbers for name, numbers in known.items() if name in codec.domain.names}
+
+
+def _keys(codec: Codec, fitted: Fitted, maker: LookUp, wanted: Floats, rng: np.random.Generator) -> Floats:
+    """Return a key that leads to each wanted value, drawn by the released counts of the keys."""
+    weights = released_weights(codec, fitted, maker.by[0])
+    found = np.empty(len(wanted))
+    for value in np.unique(wanted):
+        keys = maker.keys[maker.values == value, 0].astype(np.int64)
+        if not len(keys):
+            raise InputError(f"given: {maker.column!r} has a value that follows from no {maker.by[0]!r}")
+        probabilities = weights[keys] + np.finfo(float).tiny
+        at = wanted == value
+        found[at] = rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
+    return found
+
+
+def _split(
+    codec: Codec,
+    fitted: Fitted,
+    tables: tuple[Marginal, ...],
+    pool: Records,
+    known: Numbers,
+    gap: Gap,
+    n: int,
+    rng: np.random.Generator,
+) -> dict[str, Floats]:
+    """Return the columns before a given one, and the gap to it.
+
+    Columns before that are not given come from a record whose value of the column is near the given one. They
+    are shifted by the difference.
+    """
+    found = dict(known)
+    if not set(gap.before) <= set(known):
+        records, at = _near(codec, fitted, tables, pool, known, gap.column, n, rng)
+        shift = known[gap.column] - records[gap.column][at]
+        for name, scale in zip(gap.before, gap.scales, strict=True):
+            if name not in known:
+                numbers = np.minimum(records[name][at] + shift / scale, known[gap.column] / scale)
+                found[name] = _floored(codec, name, numbers)
+        if (last := gap.before[-1]) not in known:  # strictly below, on a grid of its own
+            step = codec.own_cells(last).grid.step  # type: ignore[union-attr]
+            found[last] = np.where(
+                gap.distance(found) < 0, _floored(codec, last, found[last] - step), found[last]
+            )
+    if (gap.distance(found) < 0).any():
+        names = ", ".join((*gap.before, gap.column))
+        raise InputError(
+            f"no row was found that keeps the constraints on {names}: "
+            "change the constraints, or the given values"
+        )
+    return {**found, gap.name: gap.gap_of(found)}
+
+
+def _floored(codec: Codec, name: str, numbers: Floats) -> Floats:
+    """Return the largest number of a column at or below each number; the lower bound if there is none."""
+    grid = codec.own_cells(name).grid
+    points = np.floor((numbers - grid.low) * grid.scale + ROUNDING)  # type: ignore[union-attr]
+    return number_of(grid, np.clip(points, 0, grid.points - 1))  # type: ignore[arg-type, union-attr]
+
+
+def _near(
+    codec: Codec,
+    fitted: Fitted,
+    tables: tuple[Marginal, ...],
+    pool: Records,
+    known: Numbers,
+    name: str,
+    n: int,
+    rng: np.random.Generator,
+) -> tuple[Numbers, Integers]:
+    """Return decoded records, and for each row one of them: with its given values, and near it in `name`."""
+    held = {of: numbers for of, numbers in known.items() if of in codec.domain.names}
+    if held and len(np.unique(np.stack(list(held.values())), axis=1).T) > MOST_KINDS:
+        held = {}
+    records, kinds, kind = records_with(codec, fitted, tables, pool, held, n, rng)
+    numbers = codec.numbers(fitted.merging.restore(records, rng), rng, fitted.merging)
+    at = np.flatnonzero(~np.isnan(numbers[name]))
+    if not len(at):
+        raise InputError(f"given: in the release, {name!r} is always missing")
+    order = at[np.lexsort((numbers[name][at], kinds[at]))]
+    found = np.empty(n, np.int64)
+    for of in np.unique(kind):
+        rows, same = np.flatnonzero(kind == of), order[kinds[order] == of]
+        same = same if len(same) else at[np.argsort(numbers[name][at])]
+        place = np.searchsorted(numbers[name][same], known[name][rows])
+        place = place + rng.integers(-NEAR, NEAR + 1, len(rows))
+        found[rows] = same[np.clip(place, 0, len(same) - 1)]
+    return numbers, found
+
+
+def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
+    """Return the released count of each listed value of a column; empty if the column lists none."""
+    size = codec.listed(name)
+    if name in codec.domain.names:
+        (place,) = codec.domain.axes((name,))
+        merging = fitted.merging
+        return (fitted.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
+    maker = next((maker for maker in codec.computed if maker.column == name), None)
+    if isinstance(maker, LookUp) and len(maker.by) == 1 and size:
+        keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)
+        weights = released_weights(codec, fitted, maker.by[0])[keys]
+        return np.bincount(values, weights, minlength=size).astype(np.float64)
+    return np.ones(size)

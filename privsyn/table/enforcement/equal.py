@@ -1,0 +1,106 @@
+"""Equal: two columns that hold the same value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from privsyn.errors import InputError
+from privsyn.marginals.types import Floats
+from privsyn.table.enforcement.determined import LookUp
+from privsyn.table.enforcement.rules import Computation, Numbers, Rule
+from privsyn.table.schema.columns import Categorical, Coded, Ordinal
+from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.time_columns import Datetime
+
+
+@dataclass(frozen=True, init=False)
+class Equal(Constraint):
+    """Computes a column as a copy of another, without a query of the private table.
+
+    Parameters
+    ----------
+    names : str
+        The column that is counted, and the column that is its copy.
+    columns : list of str, optional
+        The two names as a list.
+
+    Examples
+    --------
+    >>> Equal("billed", "paid").computes
+    'paid'
+    """
+
+    columns: Sequence[str]
+    derives_last: ClassVar[bool] = True
+
+    def __init__(self, *names: str, columns: Sequence[str] = ()) -> None:
+        object.__setattr__(self, "columns", check_names("equal", names or columns))
+        if len(self.columns) != 2:
+            raise InputError("equal needs two columns: use one constraint for each pair")
+
+    @property
+    def computes(self) -> str:
+        """The second column."""
+        return self.columns[1]
+
+    def derive(self, columns: Columns) -> Columns:
+        """Return the copy with the values or the bounds of the column that is counted."""
+        of, copy = (columns[name] for name in self.columns)
+        if type(of) is not type(copy) or not isinstance(of, Categorical | Ordinal):
+            raise InputError("columns that are equal are of the same kind")
+        if copy.is_public or not of.is_public:
+            if copy.is_public and not of.is_public:
+                raise InputError(f"give the values or bounds of {self.columns[0]!r}, or none for both")
+            return {}
+        if isinstance(of, Categorical):
+            return {self.computes: replace(copy, values=of.values)}  # type: ignore[type-var]
+        unit = {"unit": of.unit} if isinstance(of, Datetime) else {}
+        return {self.computes: replace(copy, low=of.low, high=of.high, **unit)}  # type: ignore[type-var]
+
+    def check(self, columns: Columns) -> None:
+        """Refuse a copy that lacks a value, or has narrower bounds."""
+        of, copy = (cast(Any, columns[name]) for name in self.columns)
+        if isinstance(of, Categorical):
+            _places(of, copy)
+        elif of.scale != copy.scale:
+            raise InputError("columns that are equal have the same unit")
+        elif not (copy.bounds[0] <= of.bounds[0] and of.bounds[1] <= copy.bounds[1]):
+            raise InputError(f"{self.columns[1]!r} has narrower bounds than {self.columns[0]!r}")
+        if of.nullable and not copy.nullable:
+            raise InputError(f"{self.columns[0]!r} may be missing, and {self.columns[1]!r} may not")
+
+    def rules(self, columns: Columns) -> list[Rule]:
+        """Return no rule: the column is computed."""
+        return []
+
+    def computation(self, columns: Columns) -> Computation:
+        """Return the copy; of listed values, a look-up of the place in the other list."""
+        name, copy = self.columns
+        column = columns[name]
+        if isinstance(column, Categorical):
+            places = _places(column, columns[copy])
+            return LookUp(copy, (name,), np.arange(float(len(places)))[:, np.newaxis], places)
+        return CopyOf(copy, (name,), column.fixed_decimals)
+
+
+def _places(of: Categorical, copy: Coded) -> Floats:
+    """Return the place of each value in the list of the copy."""
+    values: Any = of.values
+    return np.array([copy.number_of(value) for value in values])
+
+
+@dataclass(frozen=True, eq=False)
+class CopyOf(Computation):
+    """Computes a column of numbers or times as a copy of another."""
+
+    column: str
+    by: tuple[str, ...]
+    decimals: int | None
+
+    def make(self, numbers: Numbers) -> Floats:
+        """Return the numbers of the other column."""
+        return np.array(numbers[self.by[0]])

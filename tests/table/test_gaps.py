@@ -1,0 +1,375 @@
+"""Gaps: columns that increase keep their constraint in every row, and their distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from dates import constrained, days, free, monthly_error, stays
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privsyn import (
+    Categorical,
+    Datetime,
+    Equal,
+    Increasing,
+    InputError,
+    MissingWhen,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Time,
+    Total,
+    load,
+    plan,
+    report,
+)
+from privsyn.marginals.domain import Records
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.schema.yaml_file import from_plain, to_plain
+
+RNG = np.random.default_rng
+SHIFT = {"low": Numerical(0, 50, integer=True), "high": Numerical(10, 60, integer=True)}
+
+
+def codec_of(columns, constraint, dtypes, *, fine=True):
+    return Codec(Schema(columns, constraints=[constraint]), tuple(columns), dtypes, fine)
+
+
+KINDS = {
+    "days": (
+        {"a": Datetime("2015-01-01", "2016-12-31"), "b": Datetime("2015-06-01", "2017-01-31")},
+        "datetime64[s]",
+    ),
+    "days and seconds": (
+        {"a": Datetime("2015-01-01", "2015-01-31"), "b": Datetime("2015-01-01 00:00", "2015-02-01 12:00")},
+        "datetime64[s]",
+    ),
+    "seconds and days": (
+        {"a": Datetime("2015-01-01 00:00", "2015-02-01 12:00"), "b": Datetime("2015-01-01", "2015-03-01")},
+        "datetime64[s]",
+    ),
+    "reals": ({"a": Numerical(0.0, 1.0), "b": Numerical(0.25, 1.5)}, "float64"),
+    "single precision": ({"a": Numerical(0.0, 1.0), "b": Numerical(0.0, 3.0)}, "float32"),
+    "decimals": ({"a": Numerical(0, 9, decimals=2), "b": Numerical(1, 7, decimals=1)}, "float64"),
+    "whole": ({"a": Numerical(-5, 9, integer=True), "b": Numerical(0, 9, integer=True)}, "float64"),
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pair_of_codes_decodes_to_a_row_that_keeps_the_constraint(kind, strict):
+    """Also pairs of codes that no private row has: the published algorithm knows no structural zeros."""
+    columns, dtype = KINDS[kind]
+    codec = codec_of(columns, Increasing(["a", "b"], strict=strict), (dtype, dtype))
+    rng = RNG(0)
+    codes = np.stack([rng.integers(0, size, 20_000) for size in codec.domain.sizes], axis=1).astype(np.int32)
+    table = codec.decode(Records(codec.domain, codes), rng)
+    both = table.dropna()
+    assert len(both) > 1000
+    assert (both["a"] < both["b"]).all() if strict else (both["a"] <= both["b"]).all()
+    low, high = pd.Series([columns["b"].low, columns["b"].high])
+    assert both["b"].between(low, high).all()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_keep_the_constraint_are_decoded_to_their_own_codes(kind, strict):
+    """So what is counted is what is drawn, also where the column before is missing."""
+    columns, dtype = KINDS[kind]
+    codec = codec_of(columns, Increasing(["a", "b"], strict=strict), (dtype, dtype))
+    rng = RNG(1)
+    codes = np.stack([rng.integers(0, size, 20_000) for size in codec.domain.sizes], axis=1).astype(np.int32)
+    table = codec.decode(Records(codec.domain, codes), rng)
+    table.loc[rng.random(len(table)) < 0.1, "a"] = None
+    codes = codec.encode(table).codes
+    again = codec.decode(codec.encode(table), RNG(2))
+    inside = (table["b"] < table["b"].max()).to_numpy()  # a is drawn again, so a gap to the bound may change
+    assert (again[inside].isna() == table[inside].isna()).all(axis=None)
+    assert (codec.encode(again).codes == codes)[inside].mean() > 0.98  # cells may reach beyond the bound
+
+
+def test_an_identity_goes_in_and_comes_out():
+    columns = {name: Numerical(0, 99, integer=True) for name in "ab"}
+    codec = codec_of(columns, Increasing(["a", "b"]), ("int64", "int64"))
+    a = RNG(0).integers(0, 90, 3000)
+    table = pd.DataFrame({"a": a, "b": a + RNG(1).integers(0, 10, 3000)})
+    again = codec.decode(codec.encode(table), RNG(2))
+    assert again.equals(table)
+    assert codec.domain.names == ("a", "b - a")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.none() | st.floats(-20, 80)] * 2), min_size=1, max_size=20), st.integers(0, 19)
+)
+def test_a_row_changes_no_other_row_and_no_row_fails(rows, place):
+    """Sensitivity: the code of a gap is a function of its own row, also if that row breaks the constraint."""
+    table = pd.DataFrame(rows, columns=["low", "high"], dtype="float64")
+    codec = codec_of(SHIFT, Increasing(["low", "high"]), ("float64", "float64"))
+    codes = codec.encode(table).codes
+    keep = np.arange(len(table)) != place % len(table)
+    assert (codec.encode(table[keep].reset_index(drop=True)).codes == codes[keep]).all()
+    assert ((codes >= 0) & (codes < np.array(codec.domain.sizes))).all()
+
+
+def test_a_row_that_breaks_the_constraint_has_gap_0():
+    codec = codec_of(SHIFT, Increasing(["low", "high"]), ("float64", "float64"))
+    table = pd.DataFrame({"low": [40.0, 30.0], "high": [20.0, 30.0]})
+    codes = codec.encode(table).codes
+    assert codes[0, 1] == codes[1, 1] == 0
+
+
+def test_chains_become_gaps_and_skip_what_is_missing():
+    names = ["ordered", "sent", "delivered"]
+    rng = RNG(0)
+    first = rng.integers(0, 300, 20_000)
+    second = first + rng.geometric(0.2, 20_000)
+    table = pd.DataFrame({"ordered": first, "sent": second, "delivered": second + rng.geometric(0.1, 20_000)})
+    table = table.astype(float)
+    table.loc[rng.random(20_000) < 0.1, "sent"] = np.nan
+    table.loc[rng.random(20_000) < 0.05, "ordered"] = np.nan
+    schema = Schema(
+        {n: Numerical(0, 500, integer=True) for n in names}, constraints=[Increasing(names, strict=True)]
+    )
+    model = PrivSyn(5.0, 1e-9, schema, seed=1).fit(table)
+    assert model.release_.codec.domain.names == ("ordered", "sent - ordered", "delivered - sent")
+    sample = model.sample(20_000, seed=1)
+    for one, other in (("ordered", "sent"), ("sent", "delivered"), ("ordered", "delivered")):
+        assert not (sample[one] >= sample[other]).any()
+        gap, real = ((f[other] - f[one]).mean() for f in (sample, table))
+        assert gap == pytest.approx(real, rel=0.08)
+    for name in names:
+        assert sample[name].isna().mean() == pytest.approx(table[name].isna().mean(), abs=0.01)
+        assert sample[name].mean() == pytest.approx(table[name].mean(), rel=0.03)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0])
+def test_a_constraint_on_dates_costs_no_accuracy(epsilon):
+    """Mean stay within 5 %, arrivals within .01 of free columns. With repair: 2.4 times the stay."""
+    real = stays()
+    samples = {}
+    for name, schema in {"constraint": constrained(), "free": free()}.items():
+        table = real.assign(stay=days(real))[list(schema.columns)]
+        samples[name] = PrivSyn(epsilon, 1e-9, schema, seed=3).fit(table).sample(len(real), seed=3)
+    errors = {name: monthly_error(real, sample) for name, sample in samples.items()}
+    assert days(samples["constraint"]).mean() == pytest.approx(days(real).mean(), rel=0.05)
+    assert errors["constraint"] <= errors["free"] + 0.01
+    assert (days(samples["constraint"]) >= 0).all()
+
+
+def correlated(n=20_000):
+    """Columns a, b >= a, and c that depends on b alone."""
+    rng = RNG(0)
+    a = rng.integers(0, 500, n)
+    b = a + rng.integers(0, 500, n)
+    return pd.DataFrame({"a": a, "b": b, "c": np.clip(b / 10 + rng.normal(0, 5, n), 0, 100)})
+
+
+def test_what_depends_on_the_computed_column_still_does():
+    """Spearman's coefficient of b and c: b is not measured, c depends on it through a and the gap."""
+    table = correlated()
+    columns = {
+        "a": Numerical(0, 500, integer=True),
+        "b": Numerical(0, 1000, integer=True),
+        "c": Numerical(0.0, 100.0),
+    }
+    sample = (
+        PrivSyn(1.0, 1e-9, Schema(columns, constraints=[Increasing(["a", "b"])]), seed=1)
+        .fit(table)
+        .sample(seed=1)
+    )
+    real, ours = (f[["b", "c"]].corr("spearman").iloc[0, 1] for f in (table, sample))
+    assert ours > 0.9 * real
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PrivSyn(10.0, 1e-9, constrained(), seed=1).fit(stays())
+
+
+def test_given_values_of_a_computed_column_are_kept(model):
+    real = stays()
+    day = pd.Timestamp("2019-06-01")
+    at = model.sample(2000, given={"departure": day}, seed=1)
+    assert (at["departure"] == day).all()
+    assert (at["arrival"] <= day).all()
+    near = real[(real["departure"] - day).abs() < pd.Timedelta("40D")]
+    assert days(at).mean() == pytest.approx(days(near).mean(), rel=0.15)
+    within = model.sample(2000, given={"departure": ("2020-01-01", "2020-03-31"), "ward": "surgery"}, seed=1)
+    assert within["departure"].between("2020-01-01", "2020-03-31").all()
+    assert (within["ward"] == "surgery").all()
+    assert days(within).mean() == pytest.approx(5, abs=1)
+    both = model.sample(50, given={"arrival": day, "departure": day + pd.Timedelta("9D")}, seed=1)
+    assert (days(both) == 9).all()
+    ranges = {"arrival": ("2019-05-01", "2019-05-31"), "departure": ("2019-05-10", "2019-05-20")}
+    sample = model.sample(500, given=ranges, seed=1)
+    assert all(sample[name].between(*ends).all() for name, ends in ranges.items())
+    assert (days(sample) >= 0).all()
+    some = pd.DataFrame({"arrival": [day, None], "departure": [None, day]})
+    completed = model.sample(given=some, seed=1)
+    assert (completed["arrival"][0], completed["departure"][1]) == (day, day)
+    with pytest.raises(InputError, match="no row was found that keeps the constraints on arrival, departure"):
+        model.sample(5, given={"arrival": day, "departure": day - pd.Timedelta("1D")})
+
+
+def test_error_bars_plan_and_report_name_the_gap(model, tmp_path):
+    counts = model.accuracy_.counts("departure - arrival")
+    assert counts["departure - arrival"].iloc[0] in ("0", "1", "0 to 1")
+    real = days(stays())
+    (first,) = counts[counts["departure - arrival"] == "5"].itertuples()
+    assert first.low <= (real == 5).sum() <= first.high
+    with pytest.raises(InputError, match="'departure' is computed from 'arrival' and 'departure - arrival'"):
+        model.accuracy_.counts("departure")
+    assert "departure - arrival" in plan(constrained(), rows=1000).sizes
+    report(model.release_, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "departure - arrival" in page
+    assert "computed from other columns" in page
+
+
+def test_a_saved_model_gives_the_same_rows(model, tmp_path):
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").sample(500, seed=1).equals(model.sample(500, seed=1))
+
+
+def test_a_computed_column_may_be_the_target_and_be_found_under_privacy():
+    columns = {"ward": Categorical(), "arrival": Datetime(), "departure": Datetime()}
+    schema = Schema(columns, constraints=[Increasing(["arrival", "departure"])])
+    real = stays()
+    sample = PrivSyn(5.0, 1e-9, schema, target="departure", seed=1).fit(real).sample(5000, seed=1)
+    assert (sample["arrival"] <= sample["departure"]).all()
+    assert days(sample).mean() == pytest.approx(days(real).mean(), rel=0.15)
+    assert "departure - arrival" in plan(real, schema=schema, rows=1000, target="departure").sizes
+
+
+def test_missing_when_holds_for_a_computed_column_without_repair():
+    rng = RNG(0)
+    start = rng.integers(0, 300, 10_000)
+    open_ = rng.random(10_000) < 0.3
+    table = pd.DataFrame({"state": np.where(open_, "open", "closed"), "start": start})
+    table["end"] = np.where(open_, np.nan, start + rng.geometric(0.1, 10_000))
+    columns = {
+        "state": Categorical(["open", "closed"], nullable=False),
+        "start": Numerical(0, 300, integer=True, nullable=False),
+        "end": Numerical(0, 500, integer=True),
+    }
+    constraints = [Increasing(["start", "end"]), MissingWhen("end", {"state": "open"}, only=True)]
+    model = PrivSyn(1.0, 1e-9, Schema(columns, constraints=constraints), seed=1).fit(table)
+    sample = model.sample(10_000, seed=1)
+    assert (sample["end"].isna() == (sample["state"] == "open")).all()
+    assert not (sample["end"] < sample["start"]).any()
+    assert (sample["end"] - sample["start"]).mean() == pytest.approx(10, rel=0.1)
+
+
+def test_a_column_has_one_gap_and_other_constraints_on_it_stay_rules():
+    rng = RNG(0)
+    table = pd.DataFrame({"a": rng.integers(0, 50, 3000), "c": rng.integers(0, 50, 3000)})
+    table["b"] = table.max(axis=1) + rng.integers(0, 20, 3000)
+    table["rest"] = table["b"] - table["a"]
+    columns = {name: Numerical(0, 100, integer=True, nullable=False) for name in "acb"} | {
+        "rest": Numerical()
+    }
+    constraints = [Increasing(["a", "b"]), Increasing(["c", "b"]), Total("rest", {"b": 1, "a": -1})]
+    model = PrivSyn(2.0, 1e-9, Schema(columns, constraints=constraints), seed=1).fit(table)
+    assert model.release_.codec.domain.names == ("a", "c", "b - a")
+    sample = model.sample(3000, seed=1)
+    assert (sample["a"] <= sample["b"]).all()
+    assert (sample["c"] <= sample["b"]).all()
+    assert (sample["rest"] == sample["b"] - sample["a"]).all()
+
+
+def test_two_constraints_in_a_circle_leave_one_gap():
+    columns = {name: Numerical(0, 9, integer=True, nullable=False) for name in "ab"}
+    schema = Schema(columns, constraints=[Increasing(["a", "b"]), Increasing(["b", "a"])])
+    a = RNG(0).integers(0, 10, 500)
+    sample = PrivSyn(2.0, 1e-9, schema, seed=1).fit(pd.DataFrame({"a": a, "b": a})).sample(200, seed=1)
+    assert (sample["a"] == sample["b"]).all()
+
+
+EQUAL = {
+    "categorical": (Categorical(["x", "y"]), Categorical(["y", "x", "z"]), ["x", "y", None]),
+    "number": (Numerical(0, 9, integer=True), Numerical(), [1.0, 9.0, None]),
+    "date": (Datetime("2020-01-01", "2020-12-31"), Datetime(), [pd.Timestamp("2020-05-05"), pd.NaT]),
+    "time of day": (
+        Time("06:00", "20:00", unit="m"),
+        Time("05:00", "21:00", unit="m"),
+        ["07:30", "19:00", None],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+def test_equal_columns_are_counted_once_and_stay_equal(kind):
+    one, other, values = EQUAL[kind]
+    schema = Schema({"a": one, "b": other}, constraints=[Equal("a", "b")])
+    cells = [values[place] for place in RNG(0).integers(0, len(values), 2000)]
+    model = PrivSyn(2.0, 1e-9, schema, seed=1).fit(pd.DataFrame({"a": cells, "b": cells}))
+    assert model.release_.codec.domain.names == ("a",)
+    sample = model.sample(500, seed=1)
+    assert sample["a"].equals(sample["b"].astype(sample["a"].dtype))
+    given = model.sample(20, given={"b": values[0]}, seed=1)
+    assert given["a"].astype(str).str.startswith(str(values[0])[:5]).all()
+    assert from_plain(to_plain(schema)) == schema
+
+
+def test_equal_columns_whose_values_are_found():
+    schema = Schema({"a": Categorical(), "b": Categorical()}, constraints=[Equal("a", "b")])
+    cells = RNG(0).choice(["x", "y"], 2000)
+    model = PrivSyn(2.0, 1e-6, schema, seed=1).fit(pd.DataFrame({"a": cells, "b": cells}))
+    assert (model.sample(100)["a"] == model.sample(100)["a"]).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ({"a": Numerical(0, 9), "b": Numerical(0, 8)}, "narrower bounds"),
+        ({"a": Categorical(["x"]), "b": Categorical(["y"])}, "'x' is not one of its values"),
+        ({"a": Categorical(["x"]), "b": Numerical(0, 1)}, "of the same kind"),
+        ({"a": Numerical(), "b": Numerical(0, 1)}, "give the values or bounds of 'a'"),
+        ({"a": Numerical(0, 9), "b": Numerical(0, 9, nullable=False)}, "'a' may be missing"),
+    ],
+)
+def test_equal_columns_that_cannot_be_equal_are_refused(columns, complaint):
+    with pytest.raises(InputError, match=complaint):
+        plan(schema=Schema(columns, constraints=[Equal("a", "b")]))
+
+
+def test_equal_needs_two_columns():
+    with pytest.raises(InputError, match="equal needs two columns"):
+        Equal("a", "b", "c")
+
+
+def test_a_constraint_with_columns_alone_has_a_short_form():
+    plain = to_plain(Schema({"a": Numerical(0, 1), "b": Numerical(0, 1)}))
+    plain["constraints"] = [{"increasing": ["a", "b"]}]
+    assert from_plain(plain).constraints == (Increasing(["a", "b"]),)
+
+
+def test_rows_in_batches_and_of_persons_are_encoded_as_one_table():
+    """Dask, Spark and streams give blocks: the codes of a row do not depend on its block."""
+    real = stays(2000)
+    settings = {"epsilon": 1.0, "delta": 1e-9, "schema": constrained(), "seed": 1}
+    whole = PrivSyn(**settings).fit(real).sample(200, seed=1)
+    blocks = (real[start : start + 300].reset_index(drop=True) for start in range(0, 2000, 300))
+    assert PrivSyn(**settings).fit(blocks).sample(200, seed=1).equals(whole)
+    dask = pytest.importorskip("dask.dataframe")
+    parts = PrivSyn(**settings).fit(dask.from_pandas(real, npartitions=3)).sample(200, seed=1)
+    assert parts.astype(str).to_numpy().tolist() == whole.astype(str).to_numpy().tolist()
+    persons = real.assign(person=np.arange(2000) // 2)
+    model = PrivSyn(**settings, unit="person", rows_per_unit=2).fit(persons)
+    sample = model.sample(500, seed=1)
+    assert (sample["arrival"] <= sample["departure"]).all()
+
+
+def test_a_release_without_gaps_is_read_as_it_was_saved():
+    """Releases of 0.1.0 say nothing about gaps: their columns are encoded as they are."""
+    codec = Codec.for_table(constrained(), stays(10), fine=True)
+    plain = {name: said for name, said in codec.to_dict().items() if name != "gaps"}
+    old = Codec.from_dict(plain)
+    assert old.domain.names == ("ward", "arrival", "departure")
+    assert Codec.from_dict(codec.to_dict()).domain.names == ("ward", "arrival", "departure - arrival")
+    codes = np.stack([RNG(0).integers(0, size, 2000) for size in old.domain.sizes], axis=1).astype(np.int32)
+    rows = old.decode(Records(old.domain, codes), RNG(1))
+    assert (rows["arrival"] <= rows["departure"]).all()
