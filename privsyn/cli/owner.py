@@ -93,7 +93,7 @@ class _Lines:
         from privsyn.cli.common.terminal import say
         from privsyn.errors import printable
 
-        line = stage if stage.startswith("waiting") else f"{stage}: {done} of {total}"
+        line = stage if stage.startswith(("waiting", "sent")) else f"{stage}: {done} of {total}"
         if line != self._last:
             say(f"privsyn: {printable(line)}", err=True)
             self._last = line

@@ -26,6 +26,7 @@ PRIME = 2**61 - 1
 """Size of the field. Sums between -2^60 and 2^60 are exact; others would wrap, which costs no privacy."""
 
 POLL = 0.1  # seconds between two looks at the connections
+GRACE = 10  # looks at what somebody sent who has left, before the sum is given up
 DRAIN = 5.0  # seconds that the last messages may take when a connection is closed
 
 A = TypeVar("A")
@@ -76,7 +77,8 @@ class Connection:
         self._exchanger = mpyc.asyncoro.MessageExchanger
         # A lost peer ends tasks of MPyC, which would be printed; `_run` notices the loss itself.
         self._loop.set_exception_handler(lambda loop, context: None)
-        self._lost = False
+        # MPyC forgets a peer who leaves, and with it what this peer sent before.
+        self._mpc.unset_protocol = lambda place: None
 
     def open(self, waiting: Callable[[list[int]], None], seconds: float) -> None:
         """Connect to all others; report for whom this owner waits.
@@ -179,19 +181,20 @@ class Connection:
         for other in others:
             first = first + other
         opened = await self._mpc.output(first)
-        for peer in self._mpc.parties:  # what is left in a buffer is sent only while this loop runs
-            while peer.pid != self._party and peer.protocol.transport.get_write_buffer_size():
-                await asyncio.sleep(0)
+        while self._unsent():  # what is left in a buffer is sent only while this loop runs
+            await asyncio.sleep(0)
         whole = np.array([int(number) for number in opened.value.ravel()], np.int64)
         return np.where(whole > PRIME // 2, whole - PRIME, whole)
 
     def _run(self, work: Coroutine[Any, Any, A]) -> A:
         task = self._loop.create_task(work)
+        looks = 0  # since somebody left, maybe after sending all that is needed here
         try:
             while not task.done():
-                self._loop.run_until_complete(asyncio.wait({task}, timeout=POLL))
-                if not task.done() and self.missing():
+                if looks > GRACE:
                     raise LostError
+                self._loop.run_until_complete(asyncio.wait({task}, timeout=POLL))
+                looks += bool(self.missing())
             return task.result()
         except (AttributeError, OSError, RuntimeError):  # MPyC met a connection that was gone
             raise LostError from None
@@ -217,10 +220,15 @@ class Connection:
             if peer.pid != self._party and peer.protocol is not None:
                 peer.protocol.close_connection()
         ends = time.monotonic() + DRAIN
-        while any(p.protocol is not None for p in self._mpc.parties if p.pid != self._party):
-            if time.monotonic() > ends:
-                break
+        while self._unsent() and time.monotonic() < ends:
             await asyncio.sleep(POLL / 10)
+        await asyncio.sleep(
+            POLL / 10
+        )  # a closed transport lets go of its socket in the next turn of the loop
+
+    def _unsent(self) -> int:
+        others = (peer.protocol for peer in self._mpc.parties if peer.pid != self._party)
+        return sum(other.transport.get_write_buffer_size() for other in others if other is not None)
 
 
 def _imported() -> Any:

@@ -214,11 +214,6 @@ class Run:
         self._met.end(digest(model))
 
     @property
-    def sent(self) -> int:
-        """Bytes sent so far, by this process."""
-        return self._met.sent
-
-    @property
     def _met(self) -> Sums:
         if self._sums is None:
             raise ValueError("the owners have not met")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -16,11 +15,9 @@ from privsyn.owners.journal import PART, Journal
 from privsyn.owners.network import AbsentError, Connection, LostError
 from privsyn.progress import Progress
 
-FAREWELL = 20.0  # seconds to compare models at the end; all answers are known then
+FAREWELL = 20.0  # seconds in which an owner who needs nobody looks for others who may wait for it
 
 WORD = 6  # bytes of a digest that a number of the field holds
-
-A = TypeVar("A")
 
 
 class Sums:
@@ -58,13 +55,14 @@ class Sums:
         self._connection: Connection | None = None
         self._next = 0  # number of the next question
         self._round = 0  # number of the next round on this connection
+        self._took_part = False
         self._sent = 0
 
     def begin(self) -> bytes:
         """Meet the other owners, and return the name of the run: random, public and the same at all."""
         place = self._journal.folder / "run"
         if not place.exists():
-            self._together(lambda: None, self._patience)
+            self._need(lambda: None)
         return place.read_bytes()
 
     def total(self, size: int, scale: float, noisy: Callable[[], Ints]) -> Ints:
@@ -72,7 +70,7 @@ class Sums:
         number, self._next = self._next, self._next + 1
         self._journal.noisy(number, digest(f"{size} {scale!r}".encode()), noisy)
         if self._journal.total(number) is None:
-            self._together(lambda: self._up_to(self._next), self._patience)
+            self._need(lambda: self._up_to(self._next))
         total = self._journal.total(number)
         assert total is not None  # noqa: S101
         return total
@@ -80,51 +78,47 @@ class Sums:
     def end(self, model: bytes) -> None:
         """Compare the digest of the model with those of the others, and part.
 
-        All answers are known to this owner. If the others cannot be reached, they may have them too.
+        This owner has all answers, but somebody who ended in the last round needs everybody once more. So it
+        waits, unless it was started again itself after its last round: then the others may have left.
         """
 
         def compare() -> None:
             self._up_to(self._next)
             self._agree("model: are the versions of all packages the same?", -1, model)
 
-        with suppress(LostError):
-            self._together(compare, FAREWELL, again=False)
+        with suppress(AbsentError):
+            self._together(compare, self._patience if self._took_part else FAREWELL)
         self.close()
-
-    @property
-    def sent(self) -> int:
-        """Bytes sent so far, by this process."""
-        return self._sent + (0 if self._connection is None else self._connection.sent)
+        self._report(f"sent {self._sent / 1e6:.1f} MB to the other owners", 1, 1)
 
     def close(self) -> None:
         """Close all connections."""
         if self._connection is not None:
-            self._sent = self.sent
             connection, self._connection = self._connection, None
+            self._sent += connection.sent
             connection.close()
 
-    def _together(self, step: Callable[[], A], patience: float, *, again: bool = True) -> A:
+    def _need(self, step: Callable[[], None]) -> None:
+        """Take a step with all others, without which this owner cannot continue."""
+        try:
+            self._together(step, self._patience)
+        except AbsentError as absent:
+            names = ", ".join(self._names[place] for place in absent.owners)
+            raise InputError(
+                f"{names}: not reached in {self._patience:g} s: start it there, and run this again to resume"
+            ) from None
+
+    def _together(self, step: Callable[[], None], patience: float) -> None:
         """Take a step with all others. If one is lost, connect again and repeat it."""
         while True:
             try:
                 if self._connection is None:
                     self._connect(patience)
                 return step()
-            except AbsentError as absent:
+            except BaseException as error:
                 self.close()
-                if not again:
+                if isinstance(error, AbsentError) or not isinstance(error, LostError):
                     raise
-                names = ", ".join(self._names[place] for place in absent.owners)
-                raise InputError(
-                    f"{names}: not reached in {patience:g} s: start it there, and run this again: it resumes"
-                ) from None
-            except LostError:
-                self.close()
-                if not again:
-                    raise
-            except BaseException:
-                self.close()
-                raise
 
     def _connect(self, patience: float) -> None:
         connection = self._connection = Connection(self._party, self._peers, self._tls)
@@ -157,6 +151,7 @@ class Sums:
             self._agree("question: are the versions of all packages the same?", self._round, question)
             self._journal.keep_total(self._round, self._connected.sum(noisy))
             self._round += 1
+            self._took_part = True
 
     def _agree(self, what: str, number: int, value: bytes) -> None:
         """Refuse to continue if another owner has something else."""
