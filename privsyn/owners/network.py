@@ -227,8 +227,9 @@ class Connection:
         )  # a closed transport lets go of its socket in the next turn of the loop
 
     def _unsent(self) -> int:
-        others = (peer.protocol for peer in self._mpc.parties if peer.pid != self._party)
-        return sum(other.transport.get_write_buffer_size() for other in others if other is not None)
+        others = [peer.protocol for peer in self._mpc.parties if peer.pid != self._party]
+        wires = [other.transport for other in others if other is not None]
+        return sum(wire.get_write_buffer_size() for wire in wires if not wire.is_closing())
 
 
 def _imported() -> Any:

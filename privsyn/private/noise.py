@@ -116,7 +116,7 @@ class SharedNoise:
     ``Z_i ~ N(0, t sigma^2)``. The sum over these t, ``t q + sum of round(Z_i)``, is exactly as private as the
     Gaussian mechanism ``y = q + N(0, sigma^2)``, because it can be computed from y without q:
 
-    The mean G of the t numbers ``Z_i / t`` has variance sigma^2. It is independent of the deviations
+    The mean G of the t numbers ``Z_i`` has variance sigma^2. It is independent of the deviations
     ``R_i = Z_i - G``, whose law is known. As q is whole, ``t q + sum of round(Z_i)`` is the sum of
     ``round(q + G + R_i) = round(y + R_i)``. The shares of all other owners are independent integers, whoever
     knows them, and adding them is post-processing too. (docs/proofs.md)

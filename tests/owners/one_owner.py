@@ -1,6 +1,6 @@
 """One owner as a process of its own, for tests.
 
-python one_owner.py shares PARTY PORTS VALUES OUT: add two vectors; write all bytes that came from the others.
+python one_owner.py shares PARTY PORTS VALUE OUT [TLS]: add two vectors; write what was received.
 python one_owner.py killed ...: `privsyn owner ...`, whose process ends hard in its fifth sum.
 """
 
@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 
-def shares(party: int, ports: list[int], value: int, out: Path) -> None:
+def shares(party: int, ports: list[int], value: int, out: Path, tls: Path | None = None) -> None:
     import pickle
 
     from privsyn.owners.network import Connection
 
-    wire = Connection(party, [("localhost", port) for port in ports], None)
+    wire = Connection(party, [("localhost", port) for port in ports], tls)
     received = {}
 
     class Recorder(wire._exchanger):
@@ -72,4 +72,4 @@ if __name__ == "__main__":
     if mode == "killed":
         killed(rest)
     else:
-        shares(int(rest[0]), json.loads(rest[1]), int(rest[2]), Path(rest[3]))
+        shares(int(rest[0]), json.loads(rest[1]), int(rest[2]), *map(Path, rest[3:]))

@@ -23,7 +23,7 @@ pytest.importorskip("mpyc")
 
 SCRIPT = Path(__file__).with_name("one_owner.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OPENBLAS_NUM_THREADS": "1"}
-SECONDS = 60
+SECONDS = 150
 
 SCHEMA = """\
 columns:
