@@ -115,7 +115,7 @@ LEDGER = (
     ),
     bug(
         "a run that can be repeated called private",
-        "privsyn/synthesizer.py",
+        "privsyn/methods/ledgers.py",
         "private=noise.private,",
         "private=True,",
         "tests/test_synthesizer.py::test_a_run_that_can_be_repeated_is_called_not_private",
@@ -344,13 +344,13 @@ PERSONS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        rows = self._bounded(source, run)\n",
-                "        rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
+                "            rows = self._bounded(source, run)\n",
+                "            rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        self.release_ = Release(",
-                "        self._bounded(source, run)\n        self.release_ = Release(",
+                "            self.release_ = Release(",
+                "            self._bounded(source, run)\n            self.release_ = Release(",
             ),
         ),
         ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
