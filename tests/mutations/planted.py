@@ -571,7 +571,7 @@ ROWS = (
         "domain from the data",
         "privsyn/synthesizer.py",
         "discovered.schema, rows.head, fine=",
-        "Schema({\n"
+        "type(discovered.schema)({\n"
         "            name: type(column)([\n"
         "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
         "            ] or [0], nullable=column.nullable)\n"
