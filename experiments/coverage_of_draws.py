@@ -122,7 +122,7 @@ MIXED = np.array([[1, 0.8, -0.5, 0], [0.8, 1, -0.4, 0], [-0.5, -0.4, 1, 0.3], [0
 POPULATIONS = {
     "network": Population(Network(chain(4, values=4, stay=0.6)), NETWORK, 1.0),
     "copula": Population(Copula(("a", "b", "c", "d"), MIXED), COPULA, 1.0),
-    "network, 8 columns, epsilon 0.1": Population(Network(chain(8, values=4, stay=0.7)), FAR, 0.1, 0.5),
+    "network, 8 columns, epsilon 0.1": Population(Network(chain(8, values=4, stay=0.7)), FAR, 0.1, 0.3),
 }
 
 

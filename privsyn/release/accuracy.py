@@ -143,8 +143,7 @@ class Accuracy:
 
         The 95 % interval is for the private table. It comes from 20 draws (`Release.draws`), which are made
         on the first call and kept. ``covered`` is False if no table of counts holds all columns of the
-        condition. The share then follows from the tables of fewer columns, and the interval does not cover
-        what these leave open.
+        condition. The estimate then follows from tables of fewer columns, and has no interval.
 
         Parameters
         ----------

@@ -23,6 +23,7 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Codes, Floats
 
 CENTRINGS = 10  # most rounds of removing what contradicts the margins
+ROUNDS = 5  # of proportional fitting after a level
 RAKINGS = 5  # rounds over all levels, so that coarse sums hold after finer ones were drawn
 LEAST = 1e-3  # of its expected count: least drawn count of a sum
 SAME = 1e-6  # of the total
@@ -61,12 +62,12 @@ def draw_cells(
         joint = tuple(outer[group] for outer, group in zip(level, groups, strict=True))
         drawn = _draw_sums(join(table.counts, joint), join(found, level), join(variance, level), rng)
         targets.append((joint, drawn))
-        table = fit_margins(_scaled(table, joint, drawn), margins)
+        table = fit_margins(_scaled(table, joint, drawn), margins, rounds=ROUNDS)
     for _ in range(RAKINGS if len(targets) > 1 else 0):
         for joint, drawn in reversed(targets):
             table = _scaled(table, joint, drawn)
     if trend is not None:
-        table = trend.impose(fit_margins(table, margins), margins)
+        table = trend.impose(fit_margins(table, margins, rounds=ROUNDS), margins)
     floor = np.where(released.counts > 0, FLOOR, 0.0)
     table = fit_margins(Marginal(table.domain, np.maximum(table.counts, floor)), margins)
     return table if margins else Marginal(table.domain, table.counts * (released.total / table.total))

@@ -2,6 +2,7 @@
 
 The margins of a pair are known better from all tables together than from the pair. So a pair adds only what
 its margins leave open. The noise in that part is independent of the noise in the pair's margins.
+All noise is taken as normal, also where it is discrete Laplace: sums of many cells nearly are.
 """
 
 from __future__ import annotations

@@ -19,7 +19,9 @@ from privsyn.marginals.types import Codes, Floats
 
 STEPS = 20  # most steps towards a trend
 LARGEST = 0.5  # step
-ENOUGH = 1e-4  # of the records: a trend counts as met
+ROUNDS = 5  # of proportional fitting after a step
+ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
+SAME = 1e-5  # of the records: the same where there is hardly any noise
 STRONGEST = 0.98  # largest correlation that is drawn
 FURTHEST = 1.5  # standard deviations: largest mean rank of a nominal value that is drawn
 
@@ -36,12 +38,15 @@ class Trend:
     groups : tuple of integer arrays
     wanted : array of shape (functions, functions)
         Sums over records of the products of both attributes' functions, in groups.
+    enough : array of the same shape
+        Gaps that do not matter.
     """
 
     fine: tuple[Floats, Floats]
     coarse: tuple[Floats, Floats]
     groups: tuple[Codes, ...]
     wanted: Floats
+    enough: Floats
 
     @classmethod
     def draw(
@@ -83,21 +88,21 @@ class Trend:
         share = np.divide(wide**2, wide**2 + noise, out=np.zeros_like(noise), where=wide > 0)
         scatter = np.sqrt(share * (1 - share) * noise) * rng.standard_normal(noise.shape)
         wanted = np.clip(now + share * (a.T @ found @ b - now) + scatter, -most, most)
-        return cls((fine[0], fine[1]), (a, b), groups, wanted)
+        enough = ENOUGH * np.sqrt(noise) + SAME * table.total
+        return cls((fine[0], fine[1]), (a, b), groups, wanted, enough)
 
     def impose(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted until its groups have the trend, with the given margins."""
         (a, b), (u, v) = self.coarse, self.fine
-        enough = ENOUGH * table.total
         for _ in range(STEPS):
             sums = join(table.counts, self.groups)
             gap = self.wanted - a.T @ sums @ b
-            if float(np.abs(gap).max()) <= enough:
+            if (np.abs(gap) <= self.enough).all():
                 break
             room = (a**2).T @ sums @ (b**2)
             step = np.divide(gap, room, out=np.zeros_like(gap), where=room > 0)
             tilt = np.exp(u @ np.clip(step, -LARGEST, LARGEST) @ v.T)
-            table = fit_margins(Marginal(table.domain, table.counts * tilt), margins, rounds=5)
+            table = fit_margins(Marginal(table.domain, table.counts * tilt), margins, rounds=ROUNDS)
         return fit_margins(table, margins)
 
 

@@ -84,8 +84,10 @@ class Conditions:
         """Return the estimate, its interval for the private table, and whether it is covered."""
         pooled = pool(found, [0.0] * len(found)).iloc[0]
         columns = frozenset().union(*(self._columns(text) for text in texts))
-        low, high = max(pooled["low"], lowest), min(pooled["high"], highest)
         covered = any(columns <= table for table in self._measured)
+        low, high = (
+            (max(pooled["low"], lowest), min(pooled["high"], highest)) if covered else (np.nan, np.nan)
+        )
         cells = {"estimate": pooled["estimate"], "low": low, "high": high, "covered": covered}
         return pd.Series(cells, dtype=object)
 

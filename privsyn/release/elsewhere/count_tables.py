@@ -13,7 +13,7 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.types import Codes, Floats, Integers
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder
-from privsyn.table.schema.columns import Coded, Ordinal
+from privsyn.table.schema.columns import Categorical, Coded, Ordinal
 from privsyn.table.schema.schema import Schema
 
 COUNT, VARIANCE = "count", "variance"
@@ -39,7 +39,7 @@ class CountTable:
     variance: Floats
 
 
-def as_frames(tables: object) -> list[pd.DataFrame]:
+def as_frames(tables: object, schema: Schema) -> list[pd.DataFrame]:
     """Return all tables as data frames of columns, counts and variances.
 
     Raises
@@ -48,14 +48,14 @@ def as_frames(tables: object) -> list[pd.DataFrame]:
         If a table is neither a data frame nor an array with named axes, or lacks counts or variances.
     """
     if isinstance(tables, Mapping):
-        tables = [_of_array(names, cells) for names, cells in tables.items()]
+        tables = [_of_array(names, cells, schema) for names, cells in tables.items()]
     if not isinstance(tables, Sequence) or not tables:
         raise InputError("tables is a list of data frames, or a mapping of columns to (counts, variance)")
     return [_checked(table) for table in tables]
 
 
-def _of_array(names: object, cells: object) -> pd.DataFrame:
-    """Return an array as a data frame; its axes are the listed values, in order."""
+def _of_array(names: object, cells: object, schema: Schema) -> pd.DataFrame:
+    """Return an array as a data frame; its axes are the listed values, in order, then missing cells."""
     attributes = (names,) if isinstance(names, str) else names
     try:
         counts, variance = cast(tuple[Any, Any], cells)
@@ -66,15 +66,18 @@ def _of_array(names: object, cells: object) -> pd.DataFrame:
     if not isinstance(attributes, tuple) or found.ndim != len(attributes):
         raise InputError(f"table {safe_repr(names)}: the array needs one axis for each column")
     places = np.indices(found.shape).reshape(found.ndim, -1)
-    columns = {name: [Place(k) for k in axis.tolist()] for name, axis in zip(attributes, places, strict=True)}
-    return pd.DataFrame(columns).assign(**{COUNT: found.ravel(), VARIANCE: spread.ravel()})
-
-
-@dataclass(frozen=True)
-class Place:
-    """A place along an axis of an array: of a listed value, or after these of missing cells."""
-
-    code: int
+    table = {}
+    for name, length, place in zip(attributes, found.shape, places, strict=True):
+        column = schema.columns.get(name)
+        if not isinstance(column, Categorical):
+            raise InputError(
+                f"table {safe_repr(names)}: {safe_repr(name)} has no listed values: give a data frame"
+            )
+        listed = [*(column.values or ()), None]
+        if length not in (len(listed) - 1, len(listed)):
+            raise InputError(f"table {safe_repr(names)}: the axis of {safe_repr(name)} has {length} places")
+        table[name] = pd.Series([listed[k] for k in place.tolist()], dtype=object)
+    return pd.DataFrame(table).assign(**{COUNT: found.ravel(), VARIANCE: spread.ravel()})
 
 
 def _checked(table: object) -> pd.DataFrame:
@@ -179,8 +182,6 @@ def _codes(value: Any, column: Coded, encoder: Encoder) -> Integers:
         above = middles >= low if value.closed_left else middles > low
         return np.flatnonzero(above & (middles <= high if value.closed_right else middles < high))
     listed = cast(CategoricalEncoder, encoder).pool.tolist()
-    if isinstance(value, Place):
-        return np.arange(encoder.size + 1)[value.code : value.code + 1]
     return np.flatnonzero([one == value for one in listed])
 
 

@@ -58,7 +58,7 @@ def from_marginals(
         of values. Numbers and times are values or `pandas.Interval`, which together cover the bounds. Missing
         cells are values of their own. A mapping leads from a column, or a tuple of columns, of listed values
         to ``(counts, variance)``: an array with one axis for each column, in the order of the schema's lists,
-        and one variance or as many.
+        then missing cells, if they were counted; and one variance or as many.
     ledger : str, optional
         Who promises what about the counts, in your words. It stands in the ledger of the release.
     seed : int
@@ -84,12 +84,13 @@ def from_marginals(
     >>> len(release.sample(100)), release
     (100, <Release: 2 columns, about 1,003 rows, measured elsewhere>)
     """
-    public, frames = as_schema(schema), as_frames(tables)
+    public = as_schema(schema)
     if public is None:
         raise InputError("from_marginals needs a schema with all values and bounds")
     if ledger is not None and not isinstance(ledger, str):
         raise InputError(f"ledger is text: who promises what; got {safe_repr(ledger)}")
     public.require_public()
+    frames = as_frames(tables, public)
     public = _with_missing(public, frames)
     codec = Codec(public, tuple(public.columns), _dtypes(public), fine=True)
     encoders = dict(zip(codec.domain.names, codec.encoders, strict=True))

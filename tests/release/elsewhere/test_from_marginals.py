@@ -101,6 +101,13 @@ def test_missing_cells_are_made_only_where_they_were_counted():
     assert not sample["smokes"].isna().any()
 
 
+def test_the_last_place_of_an_array_may_be_that_of_missing_cells():
+    tables = {"sex": ([50.0, 30.0, 20.0], 1.0), ("smokes", "sex"): ([[30.0, 20, 10], [20, 10, 10]], 1.0)}
+    sample = from_marginals(SEX, tables).sample(100, seed=0)
+    assert 0.1 < sample["sex"].isna().mean() < 0.3
+    assert not sample["smokes"].isna().any()
+
+
 def test_constraints_hold_in_given_counts():
     schema = Schema(SEX.columns, constraints=[Forbidden({"sex": "F", "smokes": "yes"})])
     release = from_marginals(schema, {("sex", "smokes"): (np.array([[50.0, 9.0], [20.0, 21.0]]), 9.0)})
@@ -158,7 +165,7 @@ SMOKES = pd.DataFrame({"smokes": ["no", "yes"], "count": [5.0, 6.0], "variance":
         [FRAME, SMOKES.assign(smokes=["no", "maybe"])],
         [FRAME, SMOKES.rename(columns={"smokes": "drinks"})],
         [FRAME, SMOKES, pd.DataFrame({"count": [1.0], "variance": 1.0})],
-        {"sex": (np.ones(3), 1.0), "smokes": (np.ones(2), 1.0)},
+        {"sex": (np.ones(4), 1.0), "smokes": (np.ones(2), 1.0)},
         {"sex": np.ones(2), "smokes": (np.ones(2), 1.0)},
         {("sex", "smokes"): (np.ones(2), 1.0)},
     ],
