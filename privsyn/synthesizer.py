@@ -16,7 +16,12 @@ from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.ledgers import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
-from privsyn.methods.randomised import check_budget, learn_randomised, local_promises
+from privsyn.methods.randomised import (
+    check_budget,
+    codec_of_randomised,
+    learn_randomised,
+    local_promises,
+)
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
@@ -203,6 +208,8 @@ class PrivSyn(ReleasedModel, Estimator):
             warn_dropped(dropped)
         if open_schema.objects:
             warn_objects(open_schema.objects)
+        if schema is not None and schema.randomised:
+            codec_of_randomised(schema, rows.head)  # refuses wrong dtypes before anything is asked
         learn = self._learn if self.epsilon is not None else self._learn_randomised
         codec, fitted, ledger = learn(open_schema, rows, source, target)
         form = rows.form.only(set(codec.names).difference(codec.dropped))

@@ -115,7 +115,7 @@ LEDGER = (
     ),
     bug(
         "a run that can be repeated called private",
-        "privsyn/synthesizer.py",
+        "privsyn/methods/ledgers.py",
         "private=noise.private,",
         "private=True,",
         "tests/test_synthesizer.py::test_a_run_that_can_be_repeated_is_called_not_private",
