@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from privsyn.evaluation.scores import Scores
     from privsyn.methods.randomise import randomize
     from privsyn.release.accuracy import Accuracy
+    from privsyn.release.draws.draws import Draws
+    from privsyn.release.draws.pooling import pool, pooled
+    from privsyn.release.elsewhere.from_marginals import from_marginals
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
@@ -38,6 +41,7 @@ __all__ = [
     "CsvFormat",
     "Datetime",
     "Determined",
+    "Draws",
     "Duration",
     "Equal",
     "Forbidden",
@@ -57,8 +61,11 @@ __all__ = [
     "Total",
     "attack",
     "evaluate",
+    "from_marginals",
     "load",
     "plan",
+    "pool",
+    "pooled",
     "randomize",
     "read_schema",
     "report",
@@ -73,6 +80,9 @@ _HOMES = {
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.studies.plan": ("Plan", "plan"),
+    "privsyn.release.draws.draws": ("Draws",),
+    "privsyn.release.draws.pooling": ("pool", "pooled"),
+    "privsyn.release.elsewhere.from_marginals": ("from_marginals",),
     "privsyn.methods.randomise": ("randomize",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),

@@ -245,8 +245,9 @@ class PrivSyn(ReleasedModel, Estimator):
             discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
         )
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
-        doubtful = tuple(map(codec.attribute_of, (*open_schema.values, *open_schema.bounds)))
-        target = None if target is None else codec.attribute_of(target)
+        found = (*open_schema.values, *open_schema.bounds)
+        doubtful = tuple(attribute for name in found for attribute in codec.attributes_of(name))
+        target = None if target is None else codec.attributes_of(target)[0]
         facts = PublicFacts(target, codec.axes, codec.possible, doubtful, codec.schema.randomised)
         fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
         spends, most = (*discovered.spends, *private.spends), self.rows_per_unit and self._most_rows

@@ -188,3 +188,7 @@ class Channels:
 
 
 NO_CHANNELS = Channels()
+
+
+NO_CHANNELS = Channels()
+"""All columns are as they were collected."""

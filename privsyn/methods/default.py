@@ -11,19 +11,11 @@ from math import prod
 
 import numpy as np
 
-from privsyn.inference.consistency import (
-    average_one_ways,
-    combine_measurements,
-    combine_one_ways,
-    estimate_total,
-)
-from privsyn.inference.error_bars import one_way_certainty, table_certainty
+from privsyn.inference.consistency import combine_measurements
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import (
     Unexplained,
     candidates,
-    denoise_bigger,
-    expected_by,
     score_bigger,
 )
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
@@ -35,18 +27,15 @@ from privsyn.inference.tails import Tails
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import joined
+from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Codes, Floats
 from privsyn.methods.columns import measure_columns
+from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs, settled_one_ways
 from privsyn.methods.facts import PublicFacts
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
-from privsyn.synthesis.synthesise import synthesise
 
-MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
-MOST_LOOKS = 2 * 10**9  # cell lookups to synthesise them: with very many tables, fewer records are made
-ROUGH = 4  # sweeps over them: unexplained departures show long before the fit is exact
 MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
@@ -82,17 +71,13 @@ def learn(
     if not sets:
         split = split.without_scores()
     possible = facts.zeros_after(merging)
-    total = estimate_total(one_ways)
     tails = Tails(merging, facts.axes)
-    margins = possible.settle(
-        average_one_ways(private.domain, one_ways, total, tails.settle, channels.unbiased)
-    )
     if not split.pairs:
         report("counting", 4, 4)
-        certainties = tuple(map(one_way_certainty, map(channels.unbiased, one_ways), margins))
-        return Fitted(tails.share(one_ways), margins, (), total, certainties)
+        return fit_one_ways(merging, one_ways, possible, tails, channels)
     report("counting", 1, 4)
 
+    margins = settled_one_ways(merging, one_ways, possible, tails, channels)
     expected = independent_pairs(private.domain, margins, possible)
     smoother = Smoother(margins)
     scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
@@ -104,21 +89,13 @@ def learn(
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
+    unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
-    tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
-    looks = map(channels.unbiased, (*measured, *(m for _, m in bigger)))
-    left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
-    # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
-    whole = tuple(m for m in measured if possible.of(private.domain.project(m.marginal.attributes)).all())
-    combined = tuple(map(channels.unbiased, combine_one_ways(private.domain, (*one_ways, *whole))))
-    certain = (table_certainty(m, v, t, combined) for m, v, t in zip(looks, left, tables, strict=True))
+    fitted = fit_tables(merging, one_ways, measured, bigger, scores, rng, possible, tails, channels)
     report("counting", 4, 4)
-    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
-    return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
+    return fitted
 
 
 def _score(
@@ -189,6 +166,7 @@ def _most(gains: Floats, rho: float, weights: Floats, *, jumps: bool) -> Floats:
 
 def _unexplained(
     private: PrivateTable,
+    merging: Merging,
     sets: tuple[Attributes, ...],
     pairs: Pairs,
     rho: float,
@@ -198,13 +176,9 @@ def _unexplained(
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
-    tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
-    looks = ROUGH * sum(len(table.attributes) for table in tables)
-    enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKS // max(looks, 1))
-    records = synthesise(private.domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
-    found = expected_by(records, sets, pairs.total)
+    found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible)
     departures, sigma = private.departures(found, rho)
-    return score_bigger(departures, sigma, found, pairs.one_ways, pairs.total / len(records))
+    return score_bigger(departures, sigma, found, pairs.one_ways, scatter)
 
 
 def _second_look(

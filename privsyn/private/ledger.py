@@ -61,6 +61,9 @@ class Ledger:
         protects one row.
     rows_per_unit : int, optional
         With `unit`, the most rows kept per person.
+    elsewhere : str, optional
+        Who promises what, if all counts were measured elsewhere: this ledger then has no spends, and its
+        epsilon and delta are 0. It says nothing of its own about privacy.
     local : tuple of LocalPromise, optional
         The columns that the respondents randomised. If there are no spends, all columns are, and the promise
         is that of randomised response.
@@ -103,6 +106,7 @@ class Ledger:
     version: str
     unit: str | None = None
     rows_per_unit: int | None = None
+    elsewhere: str | None = None
     local: tuple[LocalPromise, ...] = ()
 
     def __post_init__(self) -> None:
@@ -115,6 +119,8 @@ class Ledger:
             raise ValueError(f"rows_per_unit must be at least 1; got {self.rows_per_unit}")
         object.__setattr__(self, "spends", tuple(self.spends))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
+        if self.elsewhere is not None and (self.spends or self.promised_epsilon or self.promised_delta):
+            raise ValueError("a promise made elsewhere, beside one of this run")
         pure = self.accounting == "pure"
         if any((spend.law == "laplace") is not pure for spend in self.spends):
             raise ValueError(f"{self.accounting} accounting of noise with another law")
@@ -173,6 +179,8 @@ class Ledger:
     @property
     def budget(self) -> float:
         """The cost that the promise allows, fixed before the first question: rho; epsilon if delta is 0."""
+        if self.elsewhere is not None:
+            return 0.0
         return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)
 
     @property
@@ -191,9 +199,10 @@ class Ledger:
 
         How much is spent may depend on noisy answers (a run may find nothing worth asking). The theorem of
         adaptive composition is about a bound that is fixed in advance. It says nothing about a sum that
-        turned out smaller. Epsilon is infinite at a delta that thresholds use up.
+        turned out smaller. Epsilon is infinite at a delta that thresholds use up, and if the promise was made
+        elsewhere.
         """
-        if 0 < delta <= self.reserved:
+        if self.elsewhere is not None or 0 < delta <= self.reserved:
             return inf
         return epsilon_for(max(self.cost, self.budget), delta - self.reserved, self.accounting)
 

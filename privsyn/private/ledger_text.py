@@ -35,6 +35,12 @@ def _law(ledger: Ledger) -> LawName:
 
 def to_plain(ledger: Ledger) -> dict[str, Any]:
     """Return the ledger as plain data, with the cost of every question and the epsilon at several deltas."""
+    if ledger.elsewhere is not None:
+        return {
+            "elsewhere": ledger.elsewhere,
+            "public_inputs": list(ledger.public_inputs),
+            "version": ledger.version,
+        }
     scale, cost = TERMS[_law(ledger)]
     deltas = sorted(
         delta
@@ -82,6 +88,9 @@ def _local(ledger: Ledger) -> dict[str, Any]:
 
 def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a ledger from plain data; raise an error if it has another shape."""
+    if "elsewhere" in fields:
+        inputs = tuple(map(str, fields["public_inputs"]))
+        return elsewhere(str(fields["elsewhere"]), inputs, str(fields["version"]))
     if not (
         type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])
     ):
@@ -116,6 +125,21 @@ def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def elsewhere(promise: str, inputs: tuple[str, ...], version: str) -> dict[str, Any]:
+    """Return the arguments of a ledger of counts that were measured elsewhere."""
+    return {
+        "spends": (),
+        "promised_epsilon": 0.0,
+        "promised_delta": 0.0,
+        "accounting": "gaussian",
+        "randomness": "measured elsewhere",
+        "private": True,
+        "public_inputs": inputs,
+        "version": version,
+        "elsewhere": promise,
+    }
+
+
 def _optional(kind: type[T], value: object) -> T | None:
     """Return `value`, which must be None or exactly of this type."""
     if value is not None and type(value) is not kind:
@@ -125,6 +149,12 @@ def _optional(kind: type[T], value: object) -> T | None:
 
 def to_lines(ledger: Ledger) -> list[str]:
     """Return the lines of a printed ledger."""
+    if ledger.elsewhere is not None:
+        return [
+            f"the counts were measured elsewhere: {ledger.elsewhere}",
+            f"privsyn {ledger.version} read no private row",
+            *(f"public: {sentence}" for sentence in ledger.public_inputs),
+        ]
     rows = _table(ledger)
     width = max(len(what) for what, *_ in rows)
     return [

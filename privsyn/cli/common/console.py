@@ -145,6 +145,9 @@ def show_nothing_found(asked: Schema | None, released: Schema) -> None:
 
 def show_privacy(ledger: Ledger) -> None:
     """Print the privacy guarantee, or that there is none."""
+    if ledger.elsewhere is not None:
+        say(f"privacy: the counts were measured elsewhere: {printable(ledger.elsewhere)}")
+        return
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.all_local:
         promise += " for the cells of one record, by the respondents' randomised response"
