@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
     from privsyn.methods.randomise import randomize
+    from privsyn.owners.owners import Owners
     from privsyn.release.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
@@ -50,6 +51,7 @@ __all__ = [
     "InputError",
     "MissingWhen",
     "Numerical",
+    "Owners",
     "Plan",
     "PrivSyn",
     "Release",
@@ -84,6 +86,7 @@ _HOMES = {
     "privsyn.release.draws.pooling": ("pool", "pooled"),
     "privsyn.release.elsewhere.from_marginals": ("from_marginals",),
     "privsyn.methods.randomise": ("randomize",),
+    "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sweep": ("sweep",),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,9 @@ from privsyn.inference.fitted import Fitted
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.ledgers import facts_of, ledger_of_randomised, ledger_of_run
-from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
-from privsyn.methods.randomised import (
-    check_budget,
-    codec_of_randomised,
-    learn_randomised,
-    local_promises,
-)
+from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
+from privsyn.methods.randomised import check_budget, check_dtypes, learn_randomised, local_promises
+from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
@@ -38,8 +34,7 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
-from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import as_schema
+from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
@@ -113,7 +108,7 @@ class PrivSyn(ReleasedModel, Estimator):
         self,
         epsilon: float | None = None,
         delta: float = 1e-9,
-        schema: Schema | str | PathLike[str] | None = None,
+        schema: SchemaOrPath | None = None,
         *,
         unit: str | None = None,
         rows_per_unit: int | None = None,
@@ -123,21 +118,14 @@ class PrivSyn(ReleasedModel, Estimator):
         memory: int | str = "2GB",
         progress: Progress | None = None,
     ) -> None:
-        if not isinstance(method, str) or method not in METHODS:
-            names = " or ".join(f'"{name}"' for name in METHODS)
-            raise InputError(f"method must be {names}; got {safe_repr(method)}")
+        check_method(method, check_finite("delta", delta), target)
         public = as_schema(schema)
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
         check_unit(unit, rows_per_unit, () if public is None else public.columns)
-        if METHODS[method].accounting is not None and check_finite("delta", delta) == 0:
-            raise InputError(f"method {method!r} needs a delta above 0: give one such as 1e-9")
-        if target is not None:
-            if not METHODS[method].takes_target:
-                raise InputError(f"method {method!r} takes no target: leave out target, or method")
-            if public is not None:
-                check_column("target", target, public.coded)
+        if target is not None and public is not None:
+            check_column("target", target, public.coded)
         self.epsilon = epsilon
         self.delta = delta
         self.schema = schema
@@ -161,11 +149,7 @@ class PrivSyn(ReleasedModel, Estimator):
 
     @classmethod
     def paper(
-        cls,
-        epsilon: float,
-        delta: float = 1e-9,
-        schema: Schema | str | PathLike[str] | None = None,
-        **settings: Any,
+        cls, epsilon: float, delta: float = 1e-9, schema: SchemaOrPath | None = None, **settings: Any
     ) -> PrivSyn:
         """Return a model that runs the published algorithm step by step, for experiments and comparison.
 
@@ -186,6 +170,8 @@ class PrivSyn(ReleasedModel, Estimator):
             The column to be predicted, if the table does not contain it, as scikit-learn passes it. It
             becomes a column of the synthetic table under its own name, else "target".
 
+        With an `Owners`, the rows of several owners are counted together, and each gets the same model.
+
         Returns
         -------
         The model itself.
@@ -199,33 +185,48 @@ class PrivSyn(ReleasedModel, Estimator):
         """
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
         schema = as_schema(self.schema)
-        source = open_table(table, schema, unit=self.unit)
-        rows = self._bounded(source)
-        open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
-        if target is not None:
-            check_column("target", target, open_schema.schema.coded)
-        if dropped := open_schema.schema.dropped:
-            warn_dropped(dropped)
-        if open_schema.objects:
-            warn_objects(open_schema.objects)
-        if schema is not None and schema.randomised:
-            codec_of_randomised(schema, rows.head)  # refuses wrong dtypes before anything is asked
-        learn = self._learn if self.epsilon is not None else self._learn_randomised
-        codec, fitted, ledger = learn(open_schema, rows, source, target)
-        form = rows.form.only(set(codec.names).difference(codec.dropped))
-        self.release_ = Release(codec, fitted, ledger, self._method, form)
+        with table.run() if isinstance(table, Owners) else nullcontext() as run:
+            own = as_frame(table.table) if isinstance(table, Owners) else table
+            source = open_table(own, schema, unit=self.unit)
+            rows = self._bounded(source, run)
+            open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
+            check_dtypes(open_schema.schema, rows.head)
+            if target is not None:
+                check_column("target", target, open_schema.schema.coded)
+            if dropped := open_schema.schema.dropped:
+                warn_dropped(dropped)
+            if open_schema.objects:
+                warn_objects(open_schema.objects)
+            if self.epsilon is None:
+                if run is not None:
+                    raise InputError("several owners add noise: give epsilon")
+                codec, fitted, ledger = self._learn_randomised(open_schema, rows, source, target)
+            else:
+                codec, fitted, ledger = self._learn(open_schema, rows, source, target, run)
+            form = rows.form.only(set(codec.names).difference(codec.dropped))
+            self.release_ = Release(codec, fitted, ledger, self._method, form)
+            if run is not None:
+                run.part(self.release_.packed())
         names = [name for name in source.head.columns if y is None or name != target]
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return self
 
     def _learn(
-        self, open_schema: OpenSchema, rows: RawTable, source: RawTable, target: str | None
+        self,
+        open_schema: OpenSchema,
+        rows: RawTable,
+        source: RawTable,
+        target: str | None,
+        run: Run | None,
     ) -> tuple[Codec, Fitted, Ledger]:
-        """Put questions to the private table; return what was learnt, and the ledger."""
+        """Put questions to the private table, with all other owners if there is a `run`."""
         report = self.progress or no_progress
         epsilon, delta = self._promise
-        noise = noise_source(self.seed, delta)
+        if run is not None:
+            settings = self.get_params() | {"epsilon": epsilon, "delta": delta, "target": target}
+            run.meet(source, open_schema, settings, report)
+        noise = noise_source(self.seed, delta) if run is None else run.noise
         reserved = reserved_delta(delta, open_schema)
         person_rho = rho_for(epsilon, delta - reserved, self._method.accounting_of(noise.law))
         fine = self._method.fine_cells
@@ -249,9 +250,11 @@ class PrivSyn(ReleasedModel, Estimator):
         doubtful = tuple(attribute for name in found for attribute in codec.attributes_of(name))
         target = None if target is None else codec.attributes_of(target)[0]
         facts = PublicFacts(target, codec.axes, codec.possible, doubtful, codec.schema.randomised)
-        fitted = self._method.learn(private, row_rho, self._generator(1), report, facts)
+        rng = self._generator(1) if run is None else run.generator()
+        fitted = self._method.learn(private, row_rho, rng, report, facts)
         spends, most = (*discovered.spends, *private.spends), self.rows_per_unit and self._most_rows
-        inputs, local = source.public_inputs, local_promises(codec)
+        inputs = (*source.public_inputs, *(() if run is None else run.public_inputs(self.unit)))
+        local = local_promises(codec)
         ledger = ledger_of_run(spends, (epsilon, delta), noise, self._method, inputs, self.unit, most, local)
         return codec, fitted, ledger
 
@@ -260,9 +263,8 @@ class PrivSyn(ReleasedModel, Estimator):
     ) -> tuple[Codec, Fitted, Ledger]:
         """Learn from a table that the respondents randomised; return what was learnt, and the ledger."""
         codec = Codec.for_table(open_schema.schema, rows.head, fine=True, target=target)
-        kept = codec.schema.randomised
-        table = RandomisedTable(self._coded(rows, codec), kept)
-        facts = PublicFacts(target, kept=kept)
+        table = RandomisedTable(self._coded(rows, codec), codec.schema.randomised)
+        facts = PublicFacts(target, kept=codec.schema.randomised)
         fitted = learn_randomised(table, self._generator(1), self.progress or no_progress, facts)
         local = local_promises(codec)
         return codec, fitted, ledger_of_randomised(local, (*facts_of(local), *source.public_inputs))
@@ -286,7 +288,7 @@ class PrivSyn(ReleasedModel, Estimator):
         seeds = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(stream,))
         return np.random.default_rng(seeds)
 
-    def _bounded(self, rows: RawTable) -> RawTable:
+    def _bounded(self, rows: RawTable, run: Run | None) -> RawTable:
         """Return the rows to learn from: at most `rows_per_unit` of each person, without the identifiers.
 
         No row was counted before this, and the other rows are never looked at again.
@@ -294,7 +296,7 @@ class PrivSyn(ReleasedModel, Estimator):
         if self.unit is None:
             return rows
         rows.require_again("whose rows they are")
-        bits: Bits = os_entropy
+        bits: Bits = os_entropy if run is None else run.bits
         if self.seed is not None:
             bits = seeded_bits(self._generator(2))
         return rows.bounded(self.unit, partial(kept_rows, rows_per_unit=self._most_rows, bits=bits))

@@ -27,6 +27,7 @@ INSIDE = {
     "randomised": "the tables of a release and their errors",
     "real_tables": "a file written by a schema",
     "robustness": "independent columns with the whole budget",
+    "several_owners": "a schema is written to a file",
     "runs": "the measures of a sweep, run by run",
 }
 PARTS = {"codec", "fitted"}  # of a release, that say how it is made

@@ -140,7 +140,7 @@ def _first_look(
     if places:
         gains[places] = slopes_along(errors.min(axis=0), rho)
     weights = _weights(private.domain, attributes, target)
-    rhos = _most(gains, rho, weights, jumps=private.rho_of is not None)
+    rhos = _most(gains, rho, weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos)
     groups: list[tuple[Codes, ...] | None] = [None] * len(expected)
     for row, i in enumerate(places):
@@ -216,7 +216,7 @@ def _second_look(
         resolutions = Resolutions(pairs.one_ways, pairs.smoother, private.rho_of)
         errors = resolutions.errors_left([measured[i] for i in smooth], pairs.dispersions[smooth], rho)
         gains[smooth] = slopes_along(errors, rho)
-    rhos = allocate(gains, rho, weights=weights, jumps=private.rho_of is not None)
+    rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
     groups = tuple(measured[i].groups if i < len(measured) else None for i in chosen)
     looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen], groups)

@@ -121,6 +121,22 @@ class _Gaussian:
         return cost
 
 
+class _Shared(_Gaussian):
+    """Gaussian noise of several owners, with `excess` times the variance that an answer pays for."""
+
+    def __init__(self, excess: float) -> None:
+        self.excess = excess
+
+    def variance(self, scale: float) -> float:
+        return self.excess * scale**2
+
+    def tail(self, scale: float) -> float:
+        return sqrt(self.excess) * scale
+
+    def rho(self, cost: C) -> C:
+        return cost / self.excess
+
+
 class _Laplace:
     """Discrete Laplace noise. The cost is epsilon; P(x) is proportional to exp(-|x| / scale)."""
 
@@ -157,6 +173,30 @@ class _Laplace:
     def rho(self, cost: C) -> C:
         """Return cost^2 / 4: a Laplace variable of scale 1 / cost has the variance 2 / cost^2."""
         return cost**2 / 4
+
+
+def shared_gaussian(owners: int, honest: int) -> Law:
+    """Return the law of Gaussian noise that several owners add.
+
+    Any `honest` of the `owners` together add the sigma that an answer pays for. So the answer has
+    owners / honest times its variance: the price of not trusting the others.
+
+    >>> shared_gaussian(owners=3, honest=2).variance(4.0), GAUSSIAN.variance(4.0)
+    (24.0, 16.0)
+    """
+    return _Shared(owners / honest)
+
+
+def share_sigma(sigma: float, honest: int) -> float:
+    """Return the sigma of an owner's share, in units of 1 / `honest`: sqrt(honest) sigma, rounded up.
+
+    >>> share_sigma(3.0, 4)
+    6.0
+    """
+    share = sqrt(honest) * sigma
+    while Fraction(share) ** 2 < honest * Fraction(sigma) ** 2:
+        share = nextafter(share, inf)
+    return share
 
 
 GAUSSIAN: Final[Law] = _Gaussian()

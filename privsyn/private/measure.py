@@ -28,7 +28,7 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
-from privsyn.private.laws import Law
+from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, release
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAYS, QueryLog, Spend
@@ -73,7 +73,7 @@ class PrivateTable:
     @property
     def rho_of(self) -> Callable[[Floats], Floats] | None:
         """From costs to the rho of Gaussian noise with the same variance; None if costs are rho already."""
-        return None if self.law.name == "gaussian" else self.law.rho
+        return None if self.law is GAUSSIAN else self.law.rho
 
     @property
     def law(self) -> Law:

@@ -4,11 +4,12 @@ The release is ``q + round(Z)``, where ``q`` is an exact integer and ``Z ~ N(0, 
 an integer, this equals ``round(q + Z)``. Rounding is post-processing of the Gaussian mechanism, so the
 accounting of that mechanism holds exactly. `privsyn.private.sampler` draws ``round(Z)`` exactly. This module
 says where the random bits come from. With a delta of 0 the noise is discrete Laplace
-(`privsyn.private.laplace`), which needs no rounding.
+(`privsyn.private.laplace`), which needs no rounding. Several owners add a share each (`SharedNoise`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -17,7 +18,7 @@ import numpy as np
 from privsyn.arguments import check_whole
 from privsyn.marginals.types import Integers, Ints
 from privsyn.private.laplace import discrete_laplace
-from privsyn.private.laws import GAUSSIAN, LAPLACE, Law, LawName
+from privsyn.private.laws import GAUSSIAN, LAPLACE, Law, LawName, share_sigma, shared_gaussian
 from privsyn.private.sampler import Bits, os_entropy, rounded_gaussian, seeded_bits
 
 
@@ -102,6 +103,67 @@ class SeededLaplace(SeededGaussian):
     law: ClassVar[Law] = LAPLACE
 
 
+Total = Callable[[int, float, Callable[[], Ints]], Ints]
+"""``total(size, scale, noisy)`` returns the sum over all owners of what each one's `noisy()` returns: `size`
+integers. It is called once for each question, and `noisy` only if this owner did not answer it before."""
+
+
+@dataclass(frozen=True)
+class SharedNoise:
+    """Rounded Gaussian noise of which each of several owners adds a share, before the counts are summed.
+
+    Let t owners be honest. Each multiplies its counts by t and adds ``round(Z_i)`` with
+    ``Z_i ~ N(0, t sigma^2)``. The sum over these t, ``t q + sum of round(Z_i)``, is exactly as private as the
+    Gaussian mechanism ``y = q + N(0, sigma^2)``, because it can be computed from y without q:
+
+    The mean G of the t numbers ``Z_i`` has variance sigma^2. It is independent of the deviations
+    ``R_i = Z_i - G``, whose law is known. As q is whole, ``t q + sum of round(Z_i)`` is the sum of
+    ``round(q + G + R_i) = round(y + R_i)``. The shares of all other owners are independent integers, whoever
+    knows them, and adding them is post-processing too. (docs/proofs.md)
+
+    Parameters
+    ----------
+    owners : int
+    honest : int
+        t: how many owners are trusted to add their share and to keep it secret.
+    total : callable
+        Returns the sum over all owners, and shows no owner anything else.
+    """
+
+    owners: int
+    honest: int
+    total: Total = field(repr=False)
+    private: ClassVar[bool] = True
+
+    @property
+    def law(self) -> Law:
+        """The law: an answer costs what its sigma says, and has a larger variance."""
+        return shared_gaussian(self.owners, self.honest)
+
+    @property
+    def name(self) -> str:
+        """Distribution and source of randomness, for the ledger."""
+        return (
+            f"a share of rounded Gaussian noise from each of {self.owners} owners, operating system entropy:"
+            f" any {self.honest} of them add the sigma below, and the answers have"
+            f" {(self.owners / self.honest) ** 0.5:.4g} times this sigma"
+        )
+
+    def draw(self, scale: float, size: int) -> Ints:
+        """Draw this owner's share for `size` integers, in units of 1 / `honest`."""
+        return rounded_gaussian(share_sigma(scale, self.honest), size, os_entropy)
+
+    def answer(self, exact: Integers, scale: float) -> Ints:
+        """Return the counts of all owners plus all shares, rounded to whole numbers."""
+
+        def noisy() -> Ints:
+            return self.honest * exact.ravel().astype(np.int64) + self.draw(scale, exact.size)
+
+        whole, rest = np.divmod(self.total(exact.size, scale, noisy), self.honest)
+        odd = whole % 2  # halves go to even numbers, so that they do not add up to a bias
+        return (whole + (2 * rest + odd > self.honest)).reshape(exact.shape)
+
+
 _NAMES: dict[LawName, str] = {"gaussian": "rounded Gaussian", "laplace": "discrete Laplace"}
 _SAMPLERS = {"gaussian": rounded_gaussian, "laplace": discrete_laplace}
 
@@ -140,4 +202,6 @@ def release(exact: Integers, scale: float, noise: Noise) -> Ints:
         raise TypeError(
             f"exact counts of dtype {exact.dtype}: they must be integers of at most 64 bits, signed"
         )
+    if isinstance(noise, SharedNoise):
+        return noise.answer(exact, scale)
     return exact + noise.draw(scale, exact.size).reshape(exact.shape)

@@ -160,7 +160,7 @@ class Release:
         ending_of(path)
         check_target(path)
         rows = self._rows(n)
-        domain, model = self.fitted.merging.merged, sha256(self._packed()).hexdigest()
+        domain, model = self.fitted.merging.merged, sha256(self.packed()).hexdigest()
         seed = None if seed is None else check_whole("seed", seed)
         with unfinished(path, domain, model=model, rows=rows, seed=seed) as checkpoint:
             frames = self.blocks(rows, checkpoint.seed, progress, checkpoint.block)
@@ -286,12 +286,13 @@ class Release:
         InputError
             If the file cannot be written, or cannot hold the type of a listed value.
         """
-        packed = self._packed()
+        packed = self.packed()
         with atomic_path(path) as part:
             part.write_bytes(packed)
             check_loads(part, path)
 
-    def _packed(self) -> bytes:
+    def packed(self) -> bytes:
+        """Return the bytes of the file. The same release gives the same bytes."""
         return pack(Parts(self.codec, self.fitted, self.ledger, self.method, self.form))
 
 

@@ -344,13 +344,13 @@ PERSONS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        rows = self._bounded(source)\n",
+                "        rows = self._bounded(source, run)\n",
                 "        rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
                 "        self.release_ = Release(",
-                "        self._bounded(source)\n        self.release_ = Release(",
+                "        self._bounded(source, run)\n        self.release_ = Release(",
             ),
         ),
         ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
@@ -662,8 +662,8 @@ RELEASE = (
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        source = open_table(table, schema, unit=self.unit)\n",
-                "        self._table = table\n        source = open_table(table, schema, unit=self.unit)\n",
+                "        schema = as_schema(self.schema)\n",
+                "        self._table = table\n        schema = as_schema(self.schema)\n",
             ),
         ),
         ("tests/test_synthesizer.py::test_the_private_table_can_be_deleted_after_the_fit",),

@@ -1,0 +1,99 @@
+"""`privsyn owner`: one owner's side of a run with several owners. Each of them gets the same model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privsyn.cli.common.options import Data, Delta, Epsilon, Force, RowsPerUnit, Unit
+
+
+def owner(
+    data: Data,
+    epsilon: Epsilon,
+    schema: Annotated[Path, typer.Option(help="Public facts about the columns, as YAML, with all values.")],
+    party: Annotated[int, typer.Option(min=0, help="The place of this owner in --peers, from 0.")],
+    peers: Annotated[
+        str, typer.Option(metavar="HOST:PORT,...", help="All owners, in the same order at each of them.")
+    ],
+    model: Annotated[Path, typer.Option(help="Write the model to this file: the same bytes at each owner.")],
+    delta: Delta = 1e-9,
+    honest: Annotated[
+        int | None,
+        typer.Option(help="How many owners are trusted to add noise. Default: the smallest majority."),
+    ] = None,
+    unit: Unit = None,
+    rows_per_unit: RowsPerUnit = None,
+    target: Annotated[
+        str | None, typer.Option(help="A column that models predict; its dependences get more weight.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Private: the noisy answers of this owner. The same folder resumes a run."),
+    ] = None,
+    tls: Annotated[
+        Path | None, typer.Option(help="A folder with ca.crt, owner.crt and owner.key, to encrypt.")
+    ] = None,
+    patience: Annotated[float, typer.Option(help="Seconds to wait for another owner.")] = 3600.0,
+    ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
+    force: Force = False,
+) -> None:
+    """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
+    import privsyn
+    from privsyn.cli.common.console import show_privacy, show_public_inputs
+    from privsyn.cli.common.outputs import check_new, check_outputs, check_table, write_text
+    from privsyn.cli.common.terminal import say
+    from privsyn.owners.owners import Owners
+    from privsyn.table.schema.yaml_file import read_schema
+
+    check_table(data)
+    check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, schema))
+    check_new("--model", model, force=force)
+    private = model.with_name(f"{model.name}.run") if folder is None else folder
+    owners = Owners(
+        data,
+        party=party,
+        peers=peers.split(","),
+        honest=honest,
+        folder=private,
+        tls=tls,
+        patience=patience,
+    )
+    settings = privsyn.PrivSyn(
+        epsilon,
+        delta,
+        read_schema(schema),
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        target=target,
+        progress=_Lines(),
+    )
+    try:
+        settings.fit(owners)
+    finally:  # epsilon is spent as soon as there is a release: lose none, whatever the others have
+        if hasattr(settings, "release_"):
+            settings.save(model)
+            if ledger is not None:
+                write_text(ledger, settings.ledger_.to_json())
+            say(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
+            say(f"{private}: private; resumes this run, and can be deleted when all owners have the model")
+            show_privacy(settings.ledger_)
+            show_public_inputs(settings.ledger_)
+
+
+class _Lines:
+    """Progress as lines, one for each new stage. They say for whom this owner waits."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        from privsyn.cli.common.terminal import say
+        from privsyn.errors import printable
+
+        line = stage if stage.startswith(("waiting", "sent")) else f"{stage}: {done} of {total}"
+        if line != self._last:
+            say(f"privsyn: {printable(line)}", err=True)
+            self._last = line

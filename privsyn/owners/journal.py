@@ -1,0 +1,142 @@
+"""Journal: what one owner keeps of a run on its own disk, so that nothing is answered twice with fresh noise.
+
+Each noisy vector is written before any part of it is sent. An owner that is started again sends the same
+vector. So the others learn nothing from asking again. All files can be read by this user only (mode 0600): a
+noisy vector has only this owner's share of the noise, which protects its rows less than the sum of all does.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from privsyn.errors import InputError, replace_errors
+from privsyn.marginals.types import Ints
+
+KEY = "run.json"
+PART = 16  # bytes of this owner's part of the run's name
+SECRET = 32  # bytes that only this owner knows
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The files of one run in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    part : bytes
+        What this owner contributes to the name of the run. Public.
+    secret : bytes
+        Decides which rows of a person are kept, in the first process and in each that resumes the run.
+    """
+
+    folder: Path
+    part: bytes
+    secret: bytes
+
+    @classmethod
+    def open(cls, folder: Path) -> Journal:
+        """Open the journal in this folder, or begin one.
+
+        Raises
+        ------
+        InputError
+            If the folder cannot be created or read, or holds other files.
+        """
+        with replace_errors(
+            f"{folder}: cannot be created or read: check the path and its permissions", OSError
+        ):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if not (folder / KEY).exists():
+                if any(not path.name.startswith(".") for path in folder.iterdir()):
+                    raise InputError(f"{folder}: holds other files: give a folder that does not exist yet")
+                key = {"part": secrets.token_hex(PART), "secret": secrets.token_hex(SECRET)}
+                _write_once(folder / KEY, json.dumps(key).encode())
+            text = (folder / KEY).read_bytes()
+        with replace_errors(f"{folder / KEY}: is damaged: this run cannot be resumed"):
+            key = json.loads(text)
+            return cls(folder, bytes.fromhex(key["part"]), bytes.fromhex(key["secret"]))
+
+    def bind(self, what: str, value: bytes) -> bool:
+        """Keep a value of the run on first use; return whether it is still the same."""
+        place = self.folder / what
+        _write_once(place, value)
+        return place.read_bytes() == value
+
+    def noisy(self, number: int, question: bytes, draw: Callable[[], Ints]) -> Ints:
+        """Return the noisy answer to a question: that on the disk, or a new one, which is written first.
+
+        Raises
+        ------
+        InputError
+            If another question had this number.
+        """
+        place = self._place(number, "noisy")
+        if not place.exists():
+            _write_once(place, question + _packed(draw()))  # if another process was first, its answer counts
+        content = place.read_bytes()
+        if not content.startswith(question):
+            raise InputError(
+                f"{self.folder}: question {number + 1} differs from that of the interrupted run: the table,"
+                " settings and versions of packages must be the same"
+            )
+        return _unpacked(content[len(question) :])
+
+    def question(self, number: int) -> tuple[bytes, Ints]:
+        """Return the digest of a question that was answered, and the noisy answer."""
+        content = self._place(number, "noisy").read_bytes()
+        return content[:PART], _unpacked(content[PART:])
+
+    def keep_total(self, number: int, total: Ints) -> None:
+        """Keep the released sum of all owners' noisy answers."""
+        _write_once(self._place(number, "total"), _packed(total))
+
+    def total(self, number: int) -> Ints | None:
+        """Return the released sum, or None if it is not known yet."""
+        place = self._place(number, "total")
+        return _unpacked(place.read_bytes()) if place.exists() else None
+
+    def known(self) -> int:
+        """Return how many sums are known."""
+        number = 0
+        while self._place(number, "total").exists():
+            number += 1
+        return number
+
+    def _place(self, number: int, kind: str) -> Path:
+        return self.folder / f"{number:06d}.{kind}"
+
+
+def _packed(answer: Ints) -> bytes:
+    packed = io.BytesIO()
+    np.save(packed, answer, allow_pickle=False)
+    return packed.getvalue()
+
+
+def _unpacked(content: bytes) -> Ints:
+    with replace_errors("a file of the run is damaged: this run cannot be resumed"):
+        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False), np.int64)
+
+
+def _write_once(place: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, that survives a failure of the machine; never replace one."""
+    part = place.with_name(f".{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(part, place)  # unlike a rename, it fails if the file is there
+        except FileExistsError:
+            return
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,243 @@
+"""Owners: one owner's table, and how to reach the others. `PrivSyn.fit` takes it in place of a table."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from hashlib import shake_256
+from importlib.metadata import version
+from itertools import count
+from math import isfinite
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from privsyn.arguments import check_whole
+from privsyn.errors import InputError, safe_repr
+from privsyn.owners.journal import Journal
+from privsyn.owners.sums import Sums, digest
+from privsyn.private.noise import SharedNoise
+from privsyn.private.sampler import Bits, Words
+from privsyn.progress import Progress
+from privsyn.table.schema.yaml_file import to_plain
+
+if TYPE_CHECKING:
+    from privsyn.table.discovery.open_schema import OpenSchema
+    from privsyn.table.io.source import RawTable
+
+LEAST, MOST = 3, 63
+"""Number of owners. Of two, each could subtract its own counts from the sum and know the noisy counts of the
+other: there is no majority to trust. The most keeps all sums far below the size of the field."""
+
+AGREED = ("epsilon", "delta", "unit", "rows_per_unit", "target", "method")
+"""The settings that are the same at all owners."""
+
+PACKAGES = ("privsyn", "numpy", "scipy", "numba", "networkx", "pandas", "mpyc")
+"""Their versions are the same at all owners, because last digits decide which question comes next."""
+
+
+@dataclass(frozen=True, eq=False)
+class Owners:
+    """A table whose rows are with several owners, as one of them sees it.
+
+    Parameters
+    ----------
+    table : any table that `PrivSyn.fit` takes
+        The rows of this owner.
+    party : int
+        This owner's place in `peers`, from 0.
+    peers : sequence of str
+        "host:port" of every owner, in the same order at all of them. At least three.
+    honest : int, optional
+        How many owners are trusted to add their share of the noise and to keep it secret: any such group
+        adds the noise that the promise needs. Default: the smallest majority. With more, the answers have
+        less noise, and with all the noise of one table.
+    folder : path, optional
+        Where this owner keeps its noisy answers, for its own eyes only. The same folder resumes a run.
+        Default: "owner-0.run" for party 0, in the working folder.
+    tls : path, optional
+        A folder with ca.crt, owner.crt and owner.key. Default: no encryption, for a network that all trust.
+    patience : float
+        Seconds to wait for another owner.
+
+    Raises
+    ------
+    InputError
+        If a setting cannot work.
+
+    Examples
+    --------
+    >>> north = Owners("north.csv", party=0, peers=["north.example:7000", "10.0.0.2:7000", "10.0.0.3:7000"])
+    >>> north.trusted, north.addresses[0]
+    (2, ('north.example', 7000))
+    """
+
+    table: Any
+    _: KW_ONLY
+    party: int
+    peers: Sequence[str]
+    honest: int | None = None
+    folder: str | PathLike[str] | None = None
+    tls: str | PathLike[str] | None = None
+    patience: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.peers, str) or not LEAST <= len(self.peers) <= MOST:
+            raise InputError(f"peers must be a list of {LEAST} to {MOST} addresses, each as host:port")
+        if len(set(self.addresses)) < len(self.peers):
+            raise InputError("peers must be different addresses, one for each owner")
+        if check_whole("party", self.party) >= len(self.peers):
+            raise InputError(f"party must be a place in peers, 0 to {len(self.peers) - 1}; got {self.party}")
+        least = len(self.peers) // 2 + 1
+        if self.honest is not None and not least <= check_whole("honest", self.honest) <= len(self.peers):
+            raise InputError(
+                f"honest must be {least} to {len(self.peers)} of {len(self.peers)} owners, because a majority"
+                f" of owners can read all sums; got {self.honest}"
+            )
+        if not (isinstance(self.patience, int | float) and isfinite(self.patience) and self.patience > 0):
+            raise InputError(f"patience must be a number of seconds; got {safe_repr(self.patience)}")
+
+    @property
+    def trusted(self) -> int:
+        """How many owners are trusted: `honest`, or the smallest majority."""
+        return len(self.peers) // 2 + 1 if self.honest is None else int(self.honest)
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each owner."""
+        return list(map(_address, self.peers))
+
+    def run(self) -> Run:
+        """Open this owner's side of the run: begin it, or resume what is in the folder."""
+        return Run(self, Journal.open(Path(self.folder or f"owner-{self.party}.run")))
+
+
+class Run:
+    """One owner's side of a run. It is a context manager, which closes all connections at the end."""
+
+    def __init__(self, owners: Owners, journal: Journal) -> None:
+        self._owners, self._journal = owners, journal
+        self._sums: Sums | None = None
+        self._name = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._sums is not None:
+            self._sums.close()
+
+    @property
+    def bits(self) -> Bits:
+        """Random words that decide which rows of a person are kept: the same again if the run is resumed."""
+        return partial(_secret_words, self._journal.secret, count())
+
+    def meet(
+        self, source: RawTable, open_schema: OpenSchema, settings: Mapping[str, Any], report: Progress
+    ) -> None:
+        """Connect to all other owners, and agree on everything that is public.
+
+        Parameters
+        ----------
+        source : RawTable
+            Of its rows nothing is read. Sizes and times of its files, which are not sent, show whether they
+            changed since the run began.
+        open_schema : OpenSchema
+        settings : mapping of the parameters of `PrivSyn`
+        report : callable
+
+        Raises
+        ------
+        InputError
+            If several owners cannot do this, another owner has other settings, or the folder belongs to
+            another run.
+        """
+        _check(open_schema, settings)
+        source.require_again("which questions are asked")
+        columns = [(name, str(dtype)) for name, dtype in source.head.dtypes.items()]
+        agreed = [settings[name] for name in AGREED]
+        public = (agreed, to_plain(open_schema.schema), columns, source.public_inputs, source.form)
+        self._meet(public, [stamp for _, stamp in source.stamps], report)
+
+    def _meet(self, public: Sequence[object], stamps: Sequence[object], report: Progress) -> None:
+        owners = self._owners
+        packages = [(name, version(name)) for name in PACKAGES]
+        machine = (platform.machine(), platform.python_version_tuple()[:2])
+        agreed = digest(repr((public, owners.trusted, len(owners.peers), packages, machine)).encode())
+        own = digest(agreed + repr((owners.party, stamps)).encode())
+        if not self._journal.bind("settings", own):
+            raise InputError(
+                f"{self._journal.folder}: was begun with another table, schema, setting or version of a"
+                " package: resume with the same, or give a new folder, which spends epsilon again"
+            )
+        self._sums = Sums(
+            self._journal,
+            owners.party,
+            owners.addresses,
+            tls=None if owners.tls is None else Path(owners.tls),
+            settings=agreed,
+            patience=owners.patience,
+            report=report,
+        )
+        self._name = self._sums.begin()
+
+    @property
+    def noise(self) -> SharedNoise:
+        """The noise: a share of each owner, added by a secure sum."""
+        return SharedNoise(len(self._owners.peers), self._owners.trusted, self._met.total)
+
+    def generator(self) -> np.random.Generator:
+        """Return the generator for computations on answers: public, and the same at all owners."""
+        return np.random.default_rng(int.from_bytes(self._name, "big"))
+
+    def public_inputs(self, unit: str | None) -> tuple[str, ...]:
+        """Return sentences for the ledger."""
+        owners, trusted = len(self._owners.peers), self._owners.trusted
+        facts = (
+            f"that at least {trusted} of the {owners} owners follow the protocol and keep their noise secret",
+            "when the owners sent messages to each other, and how long these were",
+        )
+        if unit is None:
+            return facts
+        bound = f"that all rows with one identifier in {unit!r} are with one owner: each owner bounds its own"
+        return (*facts, bound)
+
+    def part(self, model: bytes) -> None:
+        """Compare the model with those of the others, and close the connections."""
+        self._met.end(digest(model))
+
+    @property
+    def _met(self) -> Sums:
+        if self._sums is None:
+            raise ValueError("the owners have not met")
+        return self._sums
+
+
+def _check(open_schema: OpenSchema, settings: Mapping[str, Any]) -> None:
+    """Refuse what several owners cannot do."""
+    if settings["seed"] is not None:
+        raise InputError("several owners take no seed: who knows it could subtract all noise")
+    if settings["delta"] == 0:
+        raise InputError("several owners add Gaussian noise: give a delta above 0, such as 1e-9")
+    if open_schema.values:
+        names = ", ".join(map(repr, open_schema.values))
+        raise InputError(f"several owners need all values listed in the schema: list those of {names}")
+
+
+def _secret_words(secret: bytes, calls: Any, size: int) -> Words:
+    stream = shake_256(secret + next(calls).to_bytes(8, "big")).digest(8 * size)
+    return np.frombuffer(stream, np.uint64)
+
+
+def _address(peer: object) -> tuple[str, int]:
+    host, _, port = peer.rpartition(":") if isinstance(peer, str) else ("", "", "")
+    if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
+        raise InputError(f"peers: an address is host:port, such as north.example:7000; got {safe_repr(peer)}")
+    return host.strip("[]"), int(port)

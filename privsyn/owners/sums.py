@@ -1,0 +1,186 @@
+"""Sums: the rounds of a run, in step with all other owners, also after one of them was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from privsyn.errors import InputError
+from privsyn.marginals.types import Ints
+from privsyn.owners.journal import PART, Journal
+from privsyn.owners.network import AbsentError, Connection, LostError
+from privsyn.progress import Progress
+
+FAREWELL = 20.0  # seconds in which an owner who needs nobody looks for others who may wait for it
+
+WORD = 6  # bytes of a digest that a number of the field holds
+
+
+class Sums:
+    """Sums over all owners, in the order of the questions.
+
+    Each round has a number. Whoever is connected again begins at the first round that some owner does not
+    know, and all repeat it with the vectors in their journals.
+
+    Parameters
+    ----------
+    journal : Journal
+    party : int
+    peers : sequence of (host, port)
+    tls : Path, optional
+    settings : bytes
+        A digest of all that must be the same at all owners.
+    patience : float
+        Seconds to wait for an owner.
+    report : callable
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        party: int,
+        peers: Sequence[tuple[str, int]],
+        *,
+        tls: Path | None,
+        settings: bytes,
+        patience: float,
+        report: Progress,
+    ) -> None:
+        self._journal, self._party, self._peers, self._tls = journal, party, peers, tls
+        self._settings, self._patience, self._report = settings, patience, report
+        self._connection: Connection | None = None
+        self._next = 0  # number of the next question
+        self._round = 0  # number of the next round on this connection
+        self._took_part = False
+        self._sent = 0
+
+    def begin(self) -> bytes:
+        """Meet the other owners, and return the name of the run: random, public and the same at all."""
+        place = self._journal.folder / "run"
+        if not place.exists():
+            self._need(lambda: None)
+        return place.read_bytes()
+
+    def total(self, size: int, scale: float, noisy: Callable[[], Ints]) -> Ints:
+        """Return the sum over all owners for the next question; see `privsyn.private.noise.Total`."""
+        number, self._next = self._next, self._next + 1
+        self._journal.noisy(number, digest(f"{size} {scale!r}".encode()), noisy)
+        if self._journal.total(number) is None:
+            self._need(lambda: self._up_to(self._next))
+        total = self._journal.total(number)
+        assert total is not None  # noqa: S101
+        return total
+
+    def end(self, model: bytes) -> None:
+        """Compare the digest of the model with those of the others, and part.
+
+        This owner has all answers, but somebody who ended in the last round needs everybody once more. So it
+        waits, unless it was started again itself after its last round: then the others may have left.
+        """
+
+        def compare() -> None:
+            self._up_to(self._next)
+            self._agree("model: are the versions of all packages the same?", -1, model)
+
+        with suppress(AbsentError):
+            self._together(compare, self._patience if self._took_part else FAREWELL)
+        self.close()
+        self._report(f"sent {self._sent / 1e6:.1f} MB to the other owners", 1, 1)
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            self._sent += connection.sent
+            connection.close()
+
+    def _need(self, step: Callable[[], None]) -> None:
+        """Take a step with all others, without which this owner cannot continue."""
+        try:
+            self._together(step, self._patience)
+        except AbsentError as absent:
+            names = ", ".join(self._names[place] for place in absent.owners)
+            raise InputError(
+                f"{names}: not reached in {self._patience:g} s: start it there, and run this again to resume"
+            ) from None
+
+    def _together(self, step: Callable[[], None], patience: float) -> None:
+        """Take a step with all others. If one is lost, connect again and repeat it."""
+        while True:
+            try:
+                if self._connection is None:
+                    self._connect(patience)
+                return step()
+            except BaseException as error:
+                self.close()
+                if isinstance(error, AbsentError) or not isinstance(error, LostError):
+                    raise
+
+    def _connect(self, patience: float) -> None:
+        connection = self._connection = Connection(self._party, self._peers, self._tls)
+        names = self._names
+
+        def waiting(now: list[int]) -> None:
+            if now:
+                stage = f"waiting for {', '.join(names[place] for place in now)}"
+                self._report(stage, len(names) - len(now), len(names))
+
+        connection.open(waiting, patience)
+        self._meet()
+
+    def _meet(self) -> None:
+        """Agree on the run and on the first round that somebody does not know."""
+        self._agree("settings, schema, columns, or version of a package", 0, self._settings)
+        rows = self._exchange([*_words(self._journal.part), self._journal.known()])
+        name = digest(b"".join(row[:-1].tobytes() for row in rows))
+        if not self._journal.bind("run", name):
+            raise InputError(
+                "another owner has begun a new run, or lost the folder of this one: all owners resume with"
+                " their folders, or all begin with new ones, which spends epsilon again"
+            )
+        self._round = int(rows[:, -1].min())
+
+    def _up_to(self, end: int) -> None:
+        """Do all rounds before `end` that somebody does not know."""
+        while self._round < end:
+            question, noisy = self._journal.question(self._round)
+            self._agree("question: are the versions of all packages the same?", self._round, question)
+            self._journal.keep_total(self._round, self._connected.sum(noisy))
+            self._round += 1
+            self._took_part = True
+
+    def _agree(self, what: str, number: int, value: bytes) -> None:
+        """Refuse to continue if another owner has something else."""
+        rows = self._exchange([number, *_words(value)])
+        others = np.flatnonzero((rows != rows[self._party]).any(axis=1)).tolist()
+        if others:
+            raise InputError(f"owner {', '.join(map(str, others))} has another {what}")
+
+    def _exchange(self, own: Sequence[int]) -> Ints:
+        """Return the public numbers of all owners, a row for each."""
+        rows = np.zeros((len(self._peers), len(own)), np.int64)
+        rows[self._party] = own
+        return self._connected.sum(rows.ravel()).reshape(rows.shape)
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"owner {place} at {host}:{port}" for place, (host, port) in enumerate(self._peers)]
+
+    @property
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            raise LostError
+        return self._connection
+
+
+def digest(content: bytes) -> bytes:
+    """Return a digest of `PART` bytes."""
+    return blake2b(content, digest_size=PART).digest()
+
+
+def _words(content: bytes) -> list[int]:
+    return [int.from_bytes(content[start : start + WORD], "big") for start in range(0, len(content), WORD)]

@@ -1,0 +1,143 @@
+"""Three owners as processes that speak over TCP: the command, a killed owner, what one of them receives."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from owners.test_rounds import table
+from scipy.stats import chi2
+
+from privsyn import load
+from privsyn.owners.network import PRIME
+
+pytest.importorskip("mpyc")
+
+SCRIPT = Path(__file__).with_name("one_owner.py")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OPENBLAS_NUM_THREADS": "1"}
+SECONDS = 150
+
+SCHEMA = """\
+columns:
+  sex: {kind: categorical, values: [F, M]}
+  age: {kind: numerical, low: 0, high: 9, integer: true}
+  job: {kind: categorical, values: [a, b, c]}
+"""
+
+
+def free_ports():
+    """Ports that nobody listens on now."""
+    wires = [socket.create_server(("localhost", 0)) for _ in range(3)]
+    ports = [wire.getsockname()[1] for wire in wires]
+    for wire in wires:
+        wire.close()
+    return ports
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a process; none is left after the test."""
+    started = []
+
+    def begin(*arguments):
+        words = [sys.executable, *map(str, arguments)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        started.append(subprocess.Popen(words, cwd=tmp_path, env=ENVIRONMENT, text=True, **pipes))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def commands(tmp_path):
+    (tmp_path / "schema.yaml").write_text(SCHEMA)
+    peers = ",".join(f"localhost:{port}" for port in free_ports())
+    for party in range(3):
+        table(party, 200 + 300 * party).drop(columns="who").to_csv(tmp_path / f"{party}.csv", index=False)
+
+    def command(party):
+        words = f"owner {party}.csv --schema schema.yaml --epsilon 1 --party {party} --peers {peers}"
+        return [*words.split(), "--model", f"{party}.privsyn", "--patience", str(SECONDS)]
+
+    return command
+
+
+def test_an_owner_that_is_killed_and_started_again_gets_the_model_of_the_others(commands, start, tmp_path):
+    run = ["-c", "import sys; from privsyn.cli import main; sys.exit(main())"]
+    others = [start(*run, *commands(party)) for party in (0, 2)]
+    killed = start(SCRIPT, "killed", *commands(1))
+    killed.communicate(timeout=SECONDS)
+    assert killed.returncode == 9
+    assert not (tmp_path / "1.privsyn").exists()
+    sent = (tmp_path / "1.privsyn.run" / "000000.noisy").read_bytes()
+    again = start(*run, *commands(1))
+    for process in (again, *others):
+        _, said = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, said
+    assert re.search("waiting for .*owner 1 at localhost", said)
+    assert "Traceback" not in said
+    assert (tmp_path / "1.privsyn.run" / "000000.noisy").read_bytes() == sent
+    assert len({(tmp_path / f"{party}.privsyn").read_bytes() for party in range(3)}) == 1
+    assert len(load(tmp_path / "0.privsyn").sample(50, seed=0)) == 50
+
+
+def messages(content):
+    """The payloads in the bytes that came from a peer; one who connected sent its place first."""
+    content = bytes.fromhex(content)
+    for begin in (0, 2):
+        place, found = begin, []
+        while place + 12 <= len(content):
+            _, size = struct.unpack_from("<qI", content, place)
+            found.append(content[place + 12 : place + 12 + size])
+            place += 12 + size
+        if place == len(content):
+            return found
+    raise AssertionError
+
+
+def numbers(payload):
+    """The field elements in a message, of eight bytes each."""
+    return np.frombuffer(payload, "<u8").astype(object)
+
+
+def test_what_one_owner_receives_is_uniform_besides_the_sum_and_never_unpickled(start, tmp_path):
+    """Owner 0 receives a share of each other's vector, here all 7 or all 10^9, and a share of the sum.
+
+    The former are uniform (probability of a failure by chance: 4e-7). The latter follows from the sum and
+    from owner 0's own share of it: three points on a line. So neither shows anything but the sum.
+    """
+    ports = json.dumps(free_ports())
+    values = (0, 7, 10**9)
+    places = [tmp_path / f"{party}.json" for party in range(3)]
+    parties = [start(SCRIPT, "shares", party, ports, values[party], places[party]) for party in range(3)]
+    for process in parties:
+        _, said = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, said
+    seen = [json.loads(place.read_text()) for place in places]
+    for owner in seen:
+        assert owner["total"] == [sum(values)] * 4096
+        assert owner["again"] == [3 * k * 10**17 - sum(values) for k in range(3)]
+    opened = []
+    for peer in ("1", "2"):
+        vectors = [v for v in map(numbers, messages(seen[0]["received"][peer])) if len(v) == 4096]
+        share, *of_the_sum = vectors
+        opened += of_the_sum
+        counts = np.histogram(share.astype(float) / PRIME, bins=64, range=(0, 1))[0]
+        statistic = ((counts - 64) ** 2 / 64).sum()
+        assert 1e-7 < chi2.sf(statistic, 63) < 1 - 1e-7
+        assert len(set(share)) == 4096
+    (of_owner_2,) = opened
+    own, total = np.array(seen[0]["own"], object), sum(values)  # at x = 1 and x = 0; owner 2 is at x = 3
+    assert np.array_equal(of_owner_2, (total + 3 * (own - total)) % PRIME)

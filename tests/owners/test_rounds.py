@@ -1,0 +1,207 @@
+"""Runs of several owners: the same answers at each, also if one of them ends at any moment and comes back."""
+
+from __future__ import annotations
+
+import stat
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from owners.meeting import Meeting, met, together
+
+from privsyn import Categorical, InputError, Numerical, Owners, PrivSyn, Schema
+from privsyn.owners.journal import Journal
+from privsyn.owners.sums import Sums, digest
+
+PEERS = [f"localhost:{port}" for port in (7000, 7001, 7002)]
+ROUNDS = 3
+
+
+def answers(drawn, folder, party, settings=b"same"):
+    """One owner's run of a few questions, each of which follows from the answer before."""
+    journal = Journal.open(folder / str(party))
+    steps = Sums(
+        journal,
+        party,
+        [("localhost", 7000 + place) for place in range(3)],
+        tls=None,
+        settings=digest(settings),
+        patience=30,
+        report=lambda *stage: None,
+    )
+    try:
+        steps.begin()
+        found, scale = [], 1.0
+        for number in range(ROUNDS):
+
+            def noisy(number=number):
+                drawn[party, number] += 1
+                return np.random.default_rng().integers(-50, 50, 4)
+
+            found.append(steps.total(4, scale, noisy).tolist())
+            scale = 1.0 + abs(found[-1][0])
+        steps.end(digest(repr(found).encode()))
+        return found
+    finally:
+        steps.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("party", [0, 1, 2])
+def test_an_owner_that_ends_in_any_round_resumes_and_draws_nothing_twice(party, when, tmp_path):
+    for place in range(2 + 2 * ROUNDS):
+        drawn, folder = Counter(), tmp_path / str(place)
+        folder.mkdir()
+        meeting = Meeting(3, crash=(party, place, when))
+        found = together(meeting, partial(answers, drawn, folder))
+        assert meeting.crash is None
+        assert found[0] == found[1] == found[2]
+        assert len(found[0]) == ROUNDS
+        assert set(drawn.values()) == {1}
+        assert len(drawn) == 3 * ROUNDS
+        sent = [Journal.open(folder / str(owner)).question(0)[1] for owner in range(3)]
+        assert found[0][0] == sum(sent).tolist()
+
+
+def test_what_was_sent_is_sent_again_to_whoever_forgot_the_sums(tmp_path):
+    drawn = Counter()
+    before = together(Meeting(3), partial(answers, drawn, tmp_path))
+    for place in tmp_path.glob("*/*.total"):
+        place.unlink()
+    assert together(Meeting(3), partial(answers, drawn, tmp_path)) == before
+    assert set(drawn.values()) == {1}
+
+
+def test_a_run_whose_sums_are_known_needs_nobody(tmp_path):
+    drawn = Counter()
+    before = together(Meeting(3), partial(answers, drawn, tmp_path))
+    after = together_one(Meeting(3), partial(answers, drawn, tmp_path))
+    assert after == before[1]
+
+
+def together_one(meeting, owner):
+    with met(meeting):
+        return owner(1)
+
+
+def test_other_settings_are_refused_before_anything_is_counted(tmp_path):
+    drawn = Counter()
+
+    def owner(party):
+        return answers(drawn, tmp_path, party, settings=b"other" if party == 2 else b"same")
+
+    found = together(Meeting(3), owner)
+    assert all(isinstance(error, InputError) and "settings" in str(error) for error in found)
+    assert "owner 2" in str(found[0])
+    assert not drawn
+
+
+def test_an_owner_who_lost_the_folder_ends_the_run(tmp_path):
+    drawn = Counter()
+    together(Meeting(3), partial(answers, drawn, tmp_path))
+    for place in (tmp_path / "1").iterdir():
+        place.unlink()
+    for place in tmp_path.glob("*/000002.total"):
+        place.unlink()
+    found = together(Meeting(3), partial(answers, drawn, tmp_path))
+    for party in (0, 2):  # they send nothing: not even what they had sent before
+        assert isinstance(found[party], InputError)
+        assert "lost the folder" in str(found[party])
+    assert {drawn[party, number] for party in (0, 2) for number in range(ROUNDS)} == {1}
+    assert not list(tmp_path.glob("*/000002.total"))
+
+
+def test_another_question_under_the_same_number_is_refused(tmp_path):
+    journal = Journal.open(tmp_path / "run")
+    first = journal.noisy(0, digest(b"a"), lambda: np.arange(3))
+    assert journal.noisy(0, digest(b"a"), lambda: np.arange(3) + 1).tolist() == first.tolist()
+    with pytest.raises(InputError, match="question 1 differs"):
+        journal.noisy(0, digest(b"b"), lambda: np.arange(3))
+
+
+def test_only_the_owner_can_read_its_noisy_answers(tmp_path):
+    together(Meeting(3), partial(answers, Counter(), tmp_path))
+    files = list((tmp_path / "0").iterdir())
+    assert len(files) == 2 + 2 * ROUNDS
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert stat.S_IMODE((tmp_path / "0").stat().st_mode) == 0o700
+
+
+SCHEMA = Schema(
+    {"sex": Categorical(["F", "M"]), "age": Numerical(0, 9, integer=True), "job": Categorical(list("abc"))}
+)
+
+
+def table(seed, rows):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["F", "M"], rows)
+    return pd.DataFrame(
+        {
+            "sex": sex,
+            "age": rng.integers(0, 10, rows),
+            "job": np.where(sex == "F", "a", rng.choice(list("bc"), rows)),
+            "who": rng.integers(0, rows // 2, rows),
+        }
+    )
+
+
+def fitted(folder, party, *, unit=None, **settings):
+    own = table(party, 300 + 200 * party)
+    owners = Owners(
+        own if unit else own.drop(columns="who"), party=party, peers=PEERS, folder=folder / str(party)
+    )
+    model = PrivSyn(**{"epsilon": 1.0, "delta": 1e-9, "schema": SCHEMA} | settings, unit=unit)
+    return model.fit(owners)
+
+
+@pytest.mark.parametrize("crash", [None, (1, 7, "after")])
+@pytest.mark.parametrize("unit", [{}, {"unit": "who", "rows_per_unit": 2}])
+def test_all_owners_have_the_same_bytes(unit, crash, tmp_path):
+    models = together(Meeting(3, crash), partial(fitted, tmp_path, **unit))
+    assert len({model.release_.packed() for model in models}) == 1
+    ledger = models[0].ledger_
+    assert ledger.private
+    assert "any 2 of them add the sigma" in ledger.randomness
+    assert "1.225 times" in ledger.randomness
+    assert any("at least 2 of the 3 owners" in fact for fact in ledger.public_inputs)
+    assert any("are with one owner" in fact for fact in ledger.public_inputs) is bool(unit)
+    again = together_one(Meeting(3), lambda party: fitted(tmp_path, party, **unit))
+    assert again.release_.packed() == models[1].release_.packed()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seed": 1}, "take no seed"),
+        ({"delta": 0}, "delta above 0"),
+        ({"schema": Schema({"sex": Categorical(), "age": Numerical(0, 9)})}, "list those of 'sex'"),
+    ],
+)
+def test_what_several_owners_cannot_do_is_refused_in_one_line(settings, message, tmp_path):
+    own = table(0, 50)[["sex", "age"]]
+    model = PrivSyn(
+        **{"epsilon": 1.0, "schema": Schema({"sex": Categorical(["F", "M"]), "age": Numerical(0, 9)})}
+        | settings
+    )
+    with pytest.raises(InputError, match=message):
+        model.fit(Owners(own, party=0, peers=PEERS, folder=tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"peers": PEERS[:2]}, "list of 3 to 63"),
+        ({"peers": "localhost:7000"}, "list of 3 to 63"),
+        ({"peers": [*PEERS[:2], PEERS[0]]}, "different addresses"),
+        ({"peers": [*PEERS[:2], "localhost"]}, "host:port"),
+        ({"party": 3}, "0 to 2"),
+        ({"honest": 1}, "2 to 3"),
+        ({"honest": 4}, "2 to 3"),
+        ({"patience": 0}, "patience"),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_line(settings, message):
+    with pytest.raises(InputError, match=message):
+        Owners("north.csv", **{"party": 0, "peers": PEERS} | settings)
