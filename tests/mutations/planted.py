@@ -344,13 +344,13 @@ PERSONS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        rows = self._bounded(source, run)\n",
-                "        rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
+                "            rows = self._bounded(source, run)\n",
+                "            rows = source.bounded(self.unit, lambda w: w > -2) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        self.release_ = Release(",
-                "        self._bounded(source, run)\n        self.release_ = Release(",
+                "            self.release_ = Release(",
+                "            self._bounded(source, run)\n            self.release_ = Release(",
             ),
         ),
         ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
@@ -571,7 +571,7 @@ ROWS = (
         "domain from the data",
         "privsyn/synthesizer.py",
         "discovered.schema, rows.head, fine=",
-        "Schema({\n"
+        "type(discovered.schema)({\n"
         "            name: type(column)([\n"
         "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
         "            ] or [0], nullable=column.nullable)\n"
