@@ -16,7 +16,7 @@ from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.ledgers import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
-from privsyn.methods.randomised import check_budget, learn_randomised, local_promises
+from privsyn.methods.randomised import check_budget, check_dtypes, learn_randomised, local_promises
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
@@ -190,6 +190,7 @@ class PrivSyn(ReleasedModel, Estimator):
             source = open_table(own, schema, unit=self.unit)
             rows = self._bounded(source, run)
             open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
+            check_dtypes(open_schema.schema, rows.head)
             if target is not None:
                 check_column("target", target, open_schema.schema.coded)
             if dropped := open_schema.schema.dropped:
@@ -262,9 +263,8 @@ class PrivSyn(ReleasedModel, Estimator):
     ) -> tuple[Codec, Fitted, Ledger]:
         """Learn from a table that the respondents randomised; return what was learnt, and the ledger."""
         codec = Codec.for_table(open_schema.schema, rows.head, fine=True, target=target)
-        kept = codec.schema.randomised
-        table = RandomisedTable(self._coded(rows, codec), kept)
-        facts = PublicFacts(target, kept=kept)
+        table = RandomisedTable(self._coded(rows, codec), codec.schema.randomised)
+        facts = PublicFacts(target, kept=codec.schema.randomised)
         fitted = learn_randomised(table, self._generator(1), self.progress or no_progress, facts)
         local = local_promises(codec)
         return codec, fitted, ledger_of_randomised(local, (*facts_of(local), *source.public_inputs))

@@ -11,11 +11,10 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Records
 from privsyn.methods.ledgers import NOW, ledger_of_randomised
-from privsyn.methods.randomised import local_promises
+from privsyn.methods.randomised import codec_of_randomised, local_promises
 from privsyn.private.ledger import Ledger
 from privsyn.private.local.response import randomised
 from privsyn.table.encoding.choose_encoder import match_names
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.columns import Categorical
@@ -86,11 +85,8 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     settled = keep_in(public, keep)
     source = read_table(table, settled)
     match_names(tuple(source.frame.columns), settled)
-    names = [name for name in source.frame.columns if name in settled.randomised]
-    codec = Codec.for_table(
-        Schema({name: settled.columns[name] for name in names}, missing=settled.missing, csv=settled.csv),
-        source.frame[names],
-    )
+    codec = codec_of_randomised(settled, source.frame)
+    names = list(codec.names)
     codes = codec.encode(source.frame[names]).codes
     # A function of each cell and of fresh bits alone: a respondent's epsilon is the sum over the columns.
     columns = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from privsyn.private.local.response import LocalPromise
 from privsyn.progress import Progress
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def check_budget(epsilon: object, schema: Schema | None, method: Method, unit: str | None) -> None:
@@ -52,6 +56,34 @@ def check_budget(epsilon: object, schema: Schema | None, method: Method, unit: s
         )
     if unit is not None:
         raise InputError("leave out unit: randomised response protects each record on its own")
+
+
+def codec_of_randomised(schema: Schema, table: pd.DataFrame) -> Codec:
+    """Return the codec of the randomised columns alone, from their dtypes.
+
+    Raises
+    ------
+    InputError
+        If the dtype of a column cannot hold all its values, or missing cells. The number of values, and with
+        it epsilon and the unbiased counts, follow from the schema alone: all respondents have the same.
+    """
+    names = [name for name in table.columns if name in schema.randomised]
+    part = Schema({name: schema.columns[name] for name in names}, missing=schema.missing, csv=schema.csv)
+    codec = Codec.for_table(part, table[names])
+    for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
+        column: Any = part.columns[name]
+        if size != len(column.values) + column.nullable:
+            raise InputError(
+                f"column {name!r}: its dtype cannot hold all that randomised response draws from: change the"
+                " dtype, or say nullable: false"
+            )
+    return codec
+
+
+def check_dtypes(schema: Schema, table: pd.DataFrame) -> None:
+    """Refuse a randomised column whose dtype cannot hold all its values, before any question is asked."""
+    if schema.randomised:
+        codec_of_randomised(schema, table)
 
 
 def local_promises(codec: Codec) -> tuple[LocalPromise, ...]:

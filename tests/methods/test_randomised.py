@@ -245,6 +245,19 @@ def test_what_cannot_be_randomised_is_refused_in_one_line(make, message):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_the_number_of_values_follows_from_the_schema_and_not_from_a_dtype(epsilon):
+    """A column of int64 cannot hold missing cells; with others its respondents would differ in epsilon."""
+    columns = {"a": Categorical([0, 1], keep=0.5)}
+    if epsilon:
+        columns["b"] = Categorical([0, 1])
+    frame, schema = pd.DataFrame({name: [0, 1, 1] for name in columns}), Schema(columns)
+    for use in (lambda: randomize(frame, schema), lambda: PrivSyn(epsilon, schema=schema).fit(frame)):
+        with pytest.raises(InputError, match="column 'a': its dtype cannot hold all"):
+            use()
+    assert randomize(frame.astype("Int64"), schema).ledger.local[0].values == 3
+
+
 def test_a_plan_says_that_randomised_columns_have_larger_errors():
     assert "randomised by the respondents, so their errors are larger than planned: a" in str(
         plan(MIXED, 1.0, rows=1000)

@@ -345,7 +345,7 @@ PERSONS = (
             Edit(
                 "privsyn/synthesizer.py",
                 "            rows = self._bounded(source, run)\n",
-                "            rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
+                "            rows = source.bounded(self.unit, lambda w: w > -2) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
