@@ -186,7 +186,7 @@ def test_what_several_owners_cannot_do_is_refused_in_one_line(settings, message,
         | settings
     )
     with pytest.raises(InputError, match=message):
-        model.fit(Owners(own, party=0, peers=PEERS, folder=tmp_path / "run"))
+        model.fit(Owners(own, party=0, peers=PEERS, folder=tmp_path / "run", patience=1))
 
 
 @pytest.mark.parametrize(
