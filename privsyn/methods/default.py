@@ -27,7 +27,7 @@ from privsyn.inference.higher_order import (
     score_bigger,
 )
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
-from privsyn.inference.prior.dispersion import pooled_dispersions
+from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.resolution import Resolutions
 from privsyn.inference.selection import STEPS, allocate, slopes_along, slopes_of
@@ -77,7 +77,9 @@ def learn(
     report("counting", 0, 4)
     private, merging, one_ways, split = measure_columns(private, rho, facts)
     sets = candidates(private.domain)
-    if not sets:
+    if private.sums_only:
+        sets, split = (), split.sums_only()
+    elif not sets:
         split = split.without_scores()
     possible = facts.zeros_after(merging)
     total = estimate_total(one_ways)
@@ -125,7 +127,9 @@ def _score(
     smoother: Smoother,
     rho: float,
 ) -> list[Floats]:
-    """Return log-likelihoods of each pair's dispersion, before any pair is measured."""
+    """Return log-likelihoods of each pair's dispersion, before any is measured; flat without a budget."""
+    if not rho:
+        return [np.zeros_like(DISPERSIONS) for _ in expected]
     blocks = joined(private.domain, margins, SCORED)
     merged = tuple(map(blocks.merge_table, expected))
     departures, sigma = private.departures(merged, rho, blocks)
