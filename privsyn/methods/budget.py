@@ -93,6 +93,15 @@ class Split:
         """
         return replace(self, pairs=self.pairs + self.scores, scores=0.0)
 
+    def sums_only(self) -> Split:
+        """Return the split for several owners, without distances: the pairs get their share.
+
+        >>> Split.of(1.0, one_ways=0.5).sums_only().total
+        1.0
+        """
+        left = self.without_scores()
+        return replace(left, pairs=left.pairs + left.departures, departures=0.0)
+
     @property
     def total(self) -> float:
         """The budget that was split."""

@@ -19,7 +19,7 @@ from privsyn.inference.higher_order import (
     score_bigger,
 )
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
-from privsyn.inference.prior.dispersion import pooled_dispersions
+from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.resolution import Resolutions
 from privsyn.inference.selection import STEPS, allocate, slopes_along, slopes_of
@@ -68,7 +68,9 @@ def learn(
     private, merging, one_ways, split = measure_columns(private, rho, facts)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
     sets = tuple(s for s in candidates(private.domain) if not channels.random(s))
-    if not sets:
+    if private.sums_only:
+        sets, split = (), split.sums_only()
+    elif not sets:
         split = split.without_scores()
     possible = facts.zeros_after(merging)
     tails = Tails(merging, facts.axes)
@@ -107,7 +109,9 @@ def _score(
     rho: float,
     channels: Channels,
 ) -> list[Floats]:
-    """Return log-likelihoods of each pair's dispersion, before any pair is measured."""
+    """Return log-likelihoods of each pair's dispersion, before any is measured; flat without a budget."""
+    if not rho:
+        return [np.zeros_like(DISPERSIONS) for _ in expected]
     blocks = joined(private.domain, margins, SCORED)
     merged = tuple(blocks.merge_table(channels.observed(table)) for table in expected)
     departures, sigma = private.departures(merged, rho, blocks)

@@ -226,6 +226,8 @@ def _check(open_schema: OpenSchema, settings: Mapping[str, Any]) -> None:
         raise InputError("several owners take no seed: who knows it could subtract all noise")
     if settings["delta"] == 0:
         raise InputError("several owners add Gaussian noise: give a delta above 0, such as 1e-9")
+    if settings["method"] != "default":
+        raise InputError("several owners cannot compute the scores of the published method: take the default")
     if open_schema.values:
         names = ", ".join(map(repr, open_schema.values))
         raise InputError(f"several owners need all values listed in the schema: list those of {names}")

@@ -29,7 +29,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.laws import GAUSSIAN, Law
-from privsyn.private.noise import Noise, release
+from privsyn.private.noise import Noise, SharedNoise, release
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAYS, QueryLog, Spend
 
@@ -76,6 +76,11 @@ class PrivateTable:
         return None if self.law is GAUSSIAN else self.law.rho
 
     @property
+    def sums_only(self) -> bool:
+        """Whether the rows are with several owners: only numbers that are sums over rows can be asked for."""
+        return isinstance(self._noise, SharedNoise)
+
+    @property
     def law(self) -> Law:
         """The law of the noise: public."""
         return self._noise.law
@@ -118,6 +123,7 @@ class PrivateTable:
         rho : float
             Budget of all pairs together, in zCDP.
         """
+        self._require_distances()
         pairs = list(combinations(self.domain.names, 2))
         if not pairs:
             return {}
@@ -152,6 +158,7 @@ class PrivateTable:
         sigma : float
             Standard deviation of the noise in each, in records.
         """
+        self._require_distances()
         domain = self.domain if blocks is None else blocks.merged
         fixed = [_whole(table, domain) for table in expected]  # before any row is counted
         sets = [table.attributes for table in expected]
@@ -195,6 +202,11 @@ class PrivateTable:
             noisy_table = Marginal(domain, noisy.astype(np.float64))
             measured.append(Measurement(noisy_table, np.array(self.law.variance(scale)), joined))
         return tuple(measured)
+
+    def _require_distances(self) -> None:
+        """Refuse several owners: the distance of all rows is not the sum of the distances of each owner."""
+        if self.sums_only:
+            raise ValueError("a distance is not a sum over the rows of several owners")
 
     def _answer(self, what: str, exact: Ints, parts: int, rho: float, each: int = 1) -> tuple[Ints, float]:
         """Return the exact answer plus noise, and its scale.

@@ -881,6 +881,86 @@ LOCAL = (
     ),
 )
 
+OWNERS = (
+    bug(
+        "shares of noise as if all owners were honest",
+        "privsyn/private/laws.py",
+        "    share = sqrt(honest) * sigma\n    while Fraction(share) ** 2 < honest * Fraction(sigma) ** 2:",
+        "    share = sigma\n    while False:",
+        "tests/owners/test_shares.py::test_the_shares_of_the_honest_keep_the_promise_without_slack",
+    ),
+    bug(
+        "the sigma of a share rounded to nearest, not up",
+        "privsyn/private/laws.py",
+        "    while Fraction(share) ** 2 < honest * Fraction(sigma) ** 2:",
+        "    while False:",
+        "tests/owners/test_shares.py::test_the_sigma_of_a_share_is_rounded_up",
+    ),
+    bug(
+        "counts that are multiplied by more than the noise was made for",
+        "privsyn/private/noise.py",
+        "return self.honest * exact.ravel()",
+        "return (self.honest + 1) * exact.ravel()",
+        "tests/owners/test_shares.py::test_one_more_row_moves_the_sum_by_at_most_its_sensitivity",
+    ),
+    bug(
+        "an owner's counts sent without its share of the noise",
+        "privsyn/private/noise.py",
+        " + self.draw(scale, exact.size)\n\n        whole",
+        " + 0 * self.draw(scale, exact.size)\n\n        whole",
+        "tests/owners/test_shares.py::test_the_law_states_the_variance_that_is_in_the_answers",
+    ),
+    bug(
+        "fresh noise when an owner is asked again",
+        "privsyn/owners/journal.py",
+        "        if not place.exists():\n            _write_once(place, question",
+        "        place.unlink(missing_ok=True)\n        if True:\n            _write_once(place, question",
+        "tests/owners/test_rounds.py::test_an_owner_that_ends_in_any_round_resumes_and_draws_nothing_twice",
+    ),
+    bug(
+        "noisy answers on the disk for everybody to read",
+        "privsyn/owners/journal.py",
+        "os.O_EXCL, 0o600)",
+        "os.O_EXCL, 0o644)",
+        "tests/owners/test_rounds.py::test_only_the_owner_can_read_its_noisy_answers",
+    ),
+    bug(
+        "a new run joined by owners who sent their answers to another",
+        "privsyn/owners/sums.py",
+        'if not self._journal.bind("run", name):',
+        "if False:",
+        "tests/owners/test_rounds.py::test_an_owner_who_lost_the_folder_ends_the_run",
+    ),
+    bug(
+        "vectors that any single owner can read",
+        "privsyn/owners/network.py",
+        "options.threshold = (len(peers) - 1) // 2",
+        "options.threshold = 0",
+        "tests/owners/test_processes.py::test_what_one_owner_receives_is_uniform_besides_the_sum_and_never_unpickled",
+    ),
+    bug(
+        "messages that are unpickled",
+        "privsyn/owners/network.py",
+        "options.no_log = options.mix32_64bit = True",
+        "options.no_log = True",
+        "tests/owners/test_processes.py::test_what_one_owner_receives_is_uniform_besides_the_sum_and_never_unpickled",
+    ),
+    bug(
+        "a group of half of the owners that is trusted",
+        "privsyn/owners/owners.py",
+        "least = len(self.peers) // 2 + 1\n",
+        "least = 1\n",
+        "tests/owners/test_rounds.py::test_wrong_settings_are_refused_in_one_line",
+    ),
+    bug(
+        "a seed for the noise of several owners",
+        "privsyn/owners/owners.py",
+        'if settings["seed"] is not None:',
+        "if False:",
+        "tests/owners/test_rounds.py::test_what_several_owners_cannot_do_is_refused_in_one_line",
+    ),
+)
+
 BUGS = (
     *ACCOUNTING,
     *LEDGER,
@@ -893,4 +973,5 @@ BUGS = (
     *RELEASE,
     *PURE,
     *LOCAL,
+    *OWNERS,
 )

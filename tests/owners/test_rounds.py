@@ -14,6 +14,7 @@ from owners.meeting import Meeting, met, together
 from privsyn import Categorical, InputError, Numerical, Owners, PrivSyn, Schema
 from privsyn.owners.journal import Journal
 from privsyn.owners.sums import Sums, digest
+from privsyn.private import noise
 
 PEERS = [f"localhost:{port}" for port in (7000, 7001, 7002)]
 ROUNDS = 3
@@ -171,11 +172,34 @@ def test_all_owners_have_the_same_bytes(unit, crash, tmp_path):
     assert again.release_.packed() == models[1].release_.packed()
 
 
+def test_without_noise_several_owners_release_the_counts_of_all_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, bits: np.zeros(size, np.int64))
+    model = together(Meeting(3), partial(fitted, tmp_path))[0]
+    rows = pd.concat([table(party, 300 + 200 * party) for party in range(3)])
+    found = {
+        m.marginal.attributes: m.marginal.counts
+        for m in (c.measured for c in model.release_.fitted.certainties)
+    }
+    assert found["sex",][:2] == pytest.approx(rows["sex"].value_counts()[["F", "M"]])
+    pair = pd.crosstab(rows["sex"], rows["job"])
+    assert np.allclose(found["sex", "job"][:2, :3], pair.to_numpy())
+
+
+def test_every_question_to_several_owners_is_a_sum_over_rows(tmp_path):
+    """The distance of all rows from expected counts is not the sum of the owners' distances."""
+    model = together(Meeting(3), partial(fitted, tmp_path))[0]
+    asked = [spend.what for spend in model.ledger_.spends]
+    assert any(" over " in what for what in asked)
+    assert not any("distance" in what or "dependence" in what for what in asked)
+    assert model.ledger_.rho > 0.999 * model.ledger_.budget
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"seed": 1}, "take no seed"),
         ({"delta": 0}, "delta above 0"),
+        ({"method": "published"}, "take the default"),
         ({"schema": Schema({"sex": Categorical(), "age": Numerical(0, 9)})}, "list those of 'sex'"),
     ],
 )
@@ -186,7 +210,7 @@ def test_what_several_owners_cannot_do_is_refused_in_one_line(settings, message,
         | settings
     )
     with pytest.raises(InputError, match=message):
-        model.fit(Owners(own, party=0, peers=PEERS, folder=tmp_path / "run"))
+        model.fit(Owners(own, party=0, peers=PEERS, folder=tmp_path / "run", patience=1))
 
 
 @pytest.mark.parametrize(
