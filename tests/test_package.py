@@ -56,6 +56,7 @@ def imported(paths: list[Path]) -> set[str]:
         "evaluation",
         "methods",
         "mutations",
+        "owners",
         "table",
     }
     return names - sys.stdlib_module_names - {"privsyn"} - ours
