@@ -69,7 +69,7 @@ ABLATIONS = (
         {"privsyn.methods.budget.GROWTH": 0.0, "privsyn.methods.budget.HOPELESS": 1e9},
     ),
     Variant("large tables as heavy as small", {"privsyn.methods.default.SMALL_FIRST": 0.0}),
-    Variant("rare values merged everywhere", {"privsyn.methods.default.MANY_VALUES": 0}),
+    Variant("rare values merged everywhere", {"privsyn.methods.columns.MANY_VALUES": 0}),
     Variant("tree only", {"privsyn.synthesis.synthesise.finish": start_alone}),
     Variant("tree and GUM, no annealing", {"privsyn.synthesis.synthesise.finish": gum}),
     Variant("nothing moved together", {"privsyn.synthesis.annealing.TOGETHER": 2.0}),

@@ -10,8 +10,12 @@ if TYPE_CHECKING:
     from privsyn.evaluation.attacks.risks import Risks
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
+    from privsyn.methods.randomise import randomize
     from privsyn.owners.owners import Owners
     from privsyn.release.accuracy import Accuracy
+    from privsyn.release.draws.draws import Draws
+    from privsyn.release.draws.pooling import pool, pooled
+    from privsyn.release.elsewhere.from_marginals import from_marginals
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
@@ -38,6 +42,7 @@ __all__ = [
     "CsvFormat",
     "Datetime",
     "Determined",
+    "Draws",
     "Duration",
     "Equal",
     "Forbidden",
@@ -58,8 +63,12 @@ __all__ = [
     "Total",
     "attack",
     "evaluate",
+    "from_marginals",
     "load",
     "plan",
+    "pool",
+    "pooled",
+    "randomize",
     "read_schema",
     "report",
     "sweep",
@@ -73,6 +82,10 @@ _HOMES = {
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.studies.plan": ("Plan", "plan"),
+    "privsyn.release.draws.draws": ("Draws",),
+    "privsyn.release.draws.pooling": ("pool", "pooled"),
+    "privsyn.release.elsewhere.from_marginals": ("from_marginals",),
+    "privsyn.methods.randomise": ("randomize",),
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import partial
-from importlib.metadata import version
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -13,18 +11,21 @@ import numpy as np
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
 from privsyn.errors import InputError, safe_repr, warn_dropped, warn_objects
 from privsyn.estimator import Estimator
+from privsyn.inference.fitted import Fitted
 from privsyn.methods.discovery import discover, reserved_delta
-from privsyn.methods.facts import OF_PERSONS, PUBLIC, PublicFacts
-from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method
+from privsyn.methods.facts import PublicFacts
+from privsyn.methods.ledgers import facts_of, ledger_of_randomised, ledger_of_run
+from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
+from privsyn.methods.randomised import check_budget, check_dtypes, learn_randomised, local_promises
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
+from privsyn.private.local.counts import RandomisedTable
 from privsyn.private.measure import PrivateTable
-from privsyn.private.noise import Noise, noise_source
+from privsyn.private.noise import noise_source
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.private.sampler import Bits, os_entropy, seeded_bits
-from privsyn.private.spend import Spend
 from privsyn.progress import Progress, no_progress
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
@@ -33,8 +34,7 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
-from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import as_schema
+from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
@@ -45,7 +45,8 @@ class PrivSyn(ReleasedModel, Estimator):
     Parameters
     ----------
     epsilon : float
-        Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy.
+        Privacy budget, above 0. A smaller epsilon gives more privacy and less accuracy. It is left out only
+        if the respondents randomised all columns, as ``keep`` in the schema says.
     delta : float
         From 0 to below 1, and far below one divided by the number of people. With 0 (pure epsilon) all noise
         is discrete Laplace, and the schema must list all values.
@@ -105,9 +106,9 @@ class PrivSyn(ReleasedModel, Estimator):
 
     def __init__(
         self,
-        epsilon: float,
+        epsilon: float | None = None,
         delta: float = 1e-9,
-        schema: Schema | str | PathLike[str] | None = None,
+        schema: SchemaOrPath | None = None,
         *,
         unit: str | None = None,
         rows_per_unit: int | None = None,
@@ -117,21 +118,14 @@ class PrivSyn(ReleasedModel, Estimator):
         memory: int | str = "2GB",
         progress: Progress | None = None,
     ) -> None:
-        if not isinstance(method, str) or method not in METHODS:
-            names = " or ".join(f'"{name}"' for name in METHODS)
-            raise InputError(f"method must be {names}; got {safe_repr(method)}")
+        check_method(method, check_finite("delta", delta), target)
         public = as_schema(schema)
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
         check_unit(unit, rows_per_unit, () if public is None else public.columns)
-        if METHODS[method].accounting is not None and check_finite("delta", delta) == 0:
-            raise InputError(f"method {method!r} needs a delta above 0: give one such as 1e-9")
-        if target is not None:
-            if not METHODS[method].takes_target:
-                raise InputError(f"method {method!r} takes no target: leave out target, or method")
-            if public is not None:
-                check_column("target", target, public.coded)
+        if target is not None and public is not None:
+            check_column("target", target, public.coded)
         self.epsilon = epsilon
         self.delta = delta
         self.schema = schema
@@ -142,6 +136,9 @@ class PrivSyn(ReleasedModel, Estimator):
         self.method = method
         self.memory = memory
         self.progress = progress
+        check_budget(epsilon, public, METHODS[method], unit)
+        if epsilon is None:
+            return
         law = noise_source(seed, self._promise[1]).law
         cost = rho_for(*self._promise, self._method.accounting_of(law))
         if law.rho(law.of_row(cost, self._most_rows)) < LEAST_BUDGET:
@@ -152,11 +149,7 @@ class PrivSyn(ReleasedModel, Estimator):
 
     @classmethod
     def paper(
-        cls,
-        epsilon: float,
-        delta: float = 1e-9,
-        schema: Schema | str | PathLike[str] | None = None,
-        **settings: Any,
+        cls, epsilon: float, delta: float = 1e-9, schema: SchemaOrPath | None = None, **settings: Any
     ) -> PrivSyn:
         """Return a model that runs the published algorithm step by step, for experiments and comparison.
 
@@ -195,22 +188,39 @@ class PrivSyn(ReleasedModel, Estimator):
         with table.run() if isinstance(table, Owners) else nullcontext() as run:
             own = as_frame(table.table) if isinstance(table, Owners) else table
             source = open_table(own, schema, unit=self.unit)
-            self._learn(source, target, schema, run)
+            rows = self._bounded(source, run)
+            open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
+            check_dtypes(open_schema.schema, rows.head)
+            if target is not None:
+                check_column("target", target, open_schema.schema.coded)
+            if dropped := open_schema.schema.dropped:
+                warn_dropped(dropped)
+            if open_schema.objects:
+                warn_objects(open_schema.objects)
+            if self.epsilon is None:
+                if run is not None:
+                    raise InputError("several owners add noise: give epsilon")
+                codec, fitted, ledger = self._learn_randomised(open_schema, rows, source, target)
+            else:
+                codec, fitted, ledger = self._learn(open_schema, rows, source, target, run)
+            form = rows.form.only(set(codec.names).difference(codec.dropped))
+            self.release_ = Release(codec, fitted, ledger, self._method, form)
+            if run is not None:
+                run.part(self.release_.packed())
         names = [name for name in source.head.columns if y is None or name != target]
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
         return self
 
-    def _learn(self, source: RawTable, target: str | None, schema: Schema | None, run: Run | None) -> None:
-        """Make the release, with all other owners if there is a `run`."""
-        rows = self._bounded(source, run)
-        open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
-        if target is not None:
-            check_column("target", target, open_schema.schema.coded)
-        if dropped := open_schema.schema.dropped:
-            warn_dropped(dropped)
-        if open_schema.objects:
-            warn_objects(open_schema.objects)
+    def _learn(
+        self,
+        open_schema: OpenSchema,
+        rows: RawTable,
+        source: RawTable,
+        target: str | None,
+        run: Run | None,
+    ) -> tuple[Codec, Fitted, Ledger]:
+        """Put questions to the private table, with all other owners if there is a `run`."""
         report = self.progress or no_progress
         epsilon, delta = self._promise
         if run is not None:
@@ -236,17 +246,28 @@ class PrivSyn(ReleasedModel, Estimator):
             discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
         )
         private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
-        doubtful = tuple(map(codec.attribute_of, (*open_schema.values, *open_schema.bounds)))
-        target = None if target is None else codec.attribute_of(target)
-        facts = PublicFacts(target, codec.axes, codec.possible, doubtful=doubtful)
+        found = (*open_schema.values, *open_schema.bounds)
+        doubtful = tuple(attribute for name in found for attribute in codec.attributes_of(name))
+        target = None if target is None else codec.attributes_of(target)[0]
+        facts = PublicFacts(target, codec.axes, codec.possible, doubtful, codec.schema.randomised)
         rng = self._generator(1) if run is None else run.generator()
         fitted = self._method.learn(private, row_rho, rng, report, facts)
+        spends, most = (*discovered.spends, *private.spends), self.rows_per_unit and self._most_rows
         inputs = (*source.public_inputs, *(() if run is None else run.public_inputs(self.unit)))
-        ledger = self._ledger((*discovered.spends, *private.spends), noise, inputs)
-        form = rows.form.only(set(codec.names).difference(codec.dropped))
-        self.release_ = Release(codec, fitted, ledger, self._method, form)
-        if run is not None:
-            run.part(self.release_.packed())
+        local = local_promises(codec)
+        ledger = ledger_of_run(spends, (epsilon, delta), noise, self._method, inputs, self.unit, most, local)
+        return codec, fitted, ledger
+
+    def _learn_randomised(
+        self, open_schema: OpenSchema, rows: RawTable, source: RawTable, target: str | None
+    ) -> tuple[Codec, Fitted, Ledger]:
+        """Learn from a table that the respondents randomised; return what was learnt, and the ledger."""
+        codec = Codec.for_table(open_schema.schema, rows.head, fine=True, target=target)
+        table = RandomisedTable(self._coded(rows, codec), codec.schema.randomised)
+        facts = PublicFacts(target, kept=codec.schema.randomised)
+        fitted = learn_randomised(table, self._generator(1), self.progress or no_progress, facts)
+        local = local_promises(codec)
+        return codec, fitted, ledger_of_randomised(local, (*facts_of(local), *source.public_inputs))
 
     @property
     def _method(self) -> Method:
@@ -287,19 +308,3 @@ class PrivSyn(ReleasedModel, Estimator):
         if rows.near:
             walk = CachedWalk(walk, np.inf if rows.once else memory / 2, rows.require_unchanged)
         return Rows(codec.domain, walk, memory / 4)
-
-    def _ledger(self, spends: tuple[Spend, ...], noise: Noise, inputs: tuple[str, ...]) -> Ledger:
-        epsilon, delta = self._promise
-        of_persons = () if self.unit is None else [fact.format(self.unit) for fact in OF_PERSONS]
-        return Ledger(
-            spends,
-            promised_epsilon=epsilon,
-            promised_delta=delta,
-            accounting=self._method.accounting_of(noise.law),
-            randomness=noise.name,
-            private=noise.private,
-            public_inputs=(*PUBLIC, *of_persons, *inputs),
-            version=version("privsyn"),
-            unit=self.unit,
-            rows_per_unit=None if self.rows_per_unit is None else self._most_rows,
-        )

@@ -119,10 +119,7 @@ WRONG = (
         for value in ("0", "-1", "nan", "inf", "one")
     ),
     Case("no epsilon", synth(settings="--schema schema.yaml"), "--epsilon"),
-    *(
-        Case(f"delta {value}", synth() + f" --delta {value}", "delta")
-        for value in ("0", "1", "-1", "nan", "few")
-    ),
+    *(Case(f"delta {value}", synth() + f" --delta {value}", "delta") for value in ("1", "-1", "nan", "few")),
     *(Case(f"rows {value}", synth() + f" --rows {value}", "--rows") for value in ("-1", "1.5", "many")),
     *(Case(f"seed {value}", synth() + f" --seed {value}", "--seed") for value in ("-1", "dice")),
     Case("an unknown option", synth() + " --espilon 2", "--espilon"),

@@ -27,7 +27,17 @@ def test_a_proof_names_tests_that_are_there():
     assert all(f"def {name}(" in tests for name in named)
 
 
-@pytest.mark.parametrize(("page", "least"), [("constraints", 20), ("pure", 8), ("composition", 5)])
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [
+        ("constraints", 20),
+        ("pure", 8),
+        ("composition", 5),
+        ("inference", 20),
+        ("local", 12),
+        ("continual", 15),
+    ],
+)
 def test_the_examples_of_a_page_run(page, least):
     failed, run = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert run >= least

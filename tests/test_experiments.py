@@ -20,9 +20,11 @@ pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the scripts are in the repo
 # A script that looks behind the public names, and what for.
 INSIDE = {
     "ablations": "stages are replaced",
+    "continual": "a prior is put in the place of independence",
     "error_bars": "real counts in the codes of a release",
     "ordered": "stages are replaced",
     "paper": "stages are replaced",
+    "randomised": "the tables of a release and their errors",
     "real_tables": "a file written by a schema",
     "robustness": "independent columns with the whole budget",
     "several_owners": "a schema is written to a file",

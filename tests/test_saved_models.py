@@ -203,7 +203,7 @@ def test_a_specimen_has_every_listed_value_and_the_dtypes_of_the_table(drawn):
     specimen = codec.specimen(np.random.default_rng(0))
     assert (specimen.columns.tolist(), dtypes_of(schema, specimen)) == (list(codec.names), codec.dtypes)
     assert sum(codec.misfits(specimen).values()) == 0
-    for name in codec.domain:
+    for name in specimen:
         assert specimen[name].nunique() >= codec.listed(name)
 
 

@@ -21,6 +21,7 @@ from privsyn.cli.demo import demo
 from privsyn.cli.evaluate import evaluate
 from privsyn.cli.owner import owner
 from privsyn.cli.plan import plan
+from privsyn.cli.randomize import randomize
 from privsyn.cli.report import report
 from privsyn.cli.sample import sample
 from privsyn.cli.schema import schema
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 
 
-for command in (synth, owner, sample, report, schema, evaluate, attack, plan, sweep, demo):
+for command in (synth, owner, sample, report, schema, evaluate, attack, plan, sweep, randomize, demo):
     app.command()(command)
 
 

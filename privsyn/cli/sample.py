@@ -32,6 +32,14 @@ def sample(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the sample repeatable; costs no privacy.")
     ] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="M",
+            help="M tables that differ as the noise does, one below the other; column `draw` numbers them.",
+        ),
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option("--resume", help="If interrupted, the same command resumes from OUT.unfinished."),
@@ -40,7 +48,7 @@ def sample(
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
     with _stopped(out) if resume else nullcontext():
-        _sample(model, out, rows, given, balance, seed, resume=resume, excel_safe=excel_safe)
+        _sample(model, out, rows, given, balance, seed, draws, resume=resume, excel_safe=excel_safe)
 
 
 def folder_kept(out: Path) -> Path:
@@ -68,6 +76,7 @@ def _sample(
     given: list[str] | None,
     balance: str | None,
     seed: int | None,
+    draws: int | None,
     *,
     resume: bool,
     excel_safe: bool,
@@ -84,6 +93,8 @@ def _sample(
     ending_of(out)
     check_excel_safe(out, excel_safe=excel_safe)
     check_outputs({"OUT": out}, inputs=(model,))
+    if draws is not None and (resume or not plain):
+        raise InputError("--draws: leave out --given, --balance and --resume")
     if resume and not plain:
         raise InputError("--resume: does not work with conditional samples: leave out --given and --balance")
     if not resume and (begun := folder_kept(out)).is_dir():
@@ -91,14 +102,17 @@ def _sample(
     release = load(model)
     asked = parse_given(release.codec.schema, given) if given else None
     with progress() as report:
-        if plain:
+        if draws is not None:
+            made = release.draws(draws, rows, seed=seed, progress=report)
+            shape = made.to_file(out, excel_safe=excel_safe)
+        elif plain:
             shape = release.sample_to(
                 out, rows, seed=seed, resume=resume, excel_safe=excel_safe, progress=report
             )
         else:
             table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
             shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
-    show_files(shape, out, release.ledger, estimated=rows is None and plain)
+    show_files(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
     show_dropped(release.codec.dropped)

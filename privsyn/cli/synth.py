@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, Epsilon, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit
+from privsyn.cli.common.options import Data, Delta, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit
 
 if TYPE_CHECKING:
     from privsyn.synthesizer import PrivSyn
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 def synth(
     data: Data,
     out: Out,
-    epsilon: Epsilon,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The privacy budget: smaller is more private."
+            " Needed unless all columns are randomised (`keep`)."
+        ),
+    ] = None,
     delta: Delta = 1e-9,
     schema: Annotated[
         Path | None, typer.Option(help="Public facts about the columns, as YAML; `privsyn schema` drafts it.")

@@ -108,6 +108,7 @@ def average_one_ways(
     measurements: tuple[Measurement, ...],
     total: float,
     settle: Callable[[Measurement, float], Marginal] | None = None,
+    unbiased: Callable[[Measurement], Measurement] = lambda measured: measured,
 ) -> tuple[Marginal, ...]:
     """Return the estimated one-way tables, non-negative and with the given total.
 
@@ -120,6 +121,8 @@ def average_one_ways(
         Sum of each one-way table, in records.
     settle : callable, optional
         Makes a measured one-way table non-negative with that total. Default: `norm_sub`.
+    unbiased : callable, optional
+        Makes the mean of all measurements unbiased, if the column was randomised.
 
     Returns
     -------
@@ -129,7 +132,7 @@ def average_one_ways(
         Marginal(measured.marginal.domain, norm_sub(measured.marginal.counts, total))
         if settle is None
         else settle(measured, total)
-        for measured in combine_one_ways(domain, measurements)
+        for measured in map(unbiased, combine_one_ways(domain, measurements))
     )
 
 

@@ -150,6 +150,13 @@ def score_bigger(
     return tuple(sorted(scored, key=lambda scored: -scored.dispersion)[:MOST_MEASURED])
 
 
+def unscored(found: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Unexplained, ...]:
+    """Return sets of attributes of whose departure nothing is known before they are measured."""
+    one_way = {table.attributes[0]: table for table in one_ways}
+    nothing = np.zeros(DISPERSIONS.shape)
+    return tuple(Unexplained(_smoothed(table, one_way), 1.0, nothing) for table in found)
+
+
 def denoise_bigger(
     measured: tuple[tuple[Unexplained, Measurement], ...],
     pairs: tuple[Marginal, ...],
@@ -157,7 +164,7 @@ def denoise_bigger(
     possible: StructuralZeros = NO_ZEROS,
 ) -> tuple[Marginal, ...]:
     """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins."""
-    sides = [_margins(m.attributes, pairs, one_ways) for _, m in measured]
+    sides = [margins_inside(m.attributes, pairs, one_ways) for _, m in measured]
     expected = [
         fit_margins(possible.fit(p.expected, side), side).counts
         for (p, _), side in zip(measured, sides, strict=True)
@@ -171,7 +178,7 @@ def denoise_bigger(
     return tuple(map(denoise, (m for _, m in measured), expected, dispersions.tolist(), sides))
 
 
-def _margins(
+def margins_inside(
     attributes: Attributes, pairs: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
 ) -> tuple[Marginal, ...]:
     """Return the pairs inside a set of attributes, and the one-ways of attributes in none of them."""

@@ -23,6 +23,7 @@ from privsyn.inference.prior.dispersion import (
 from privsyn.inference.prior.mixture import latent_class_pairs, parameters
 from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
 from privsyn.inference.tails import Tails
+from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -85,8 +86,12 @@ def score_pairs(
     one_ways: tuple[Measurement, ...],
     smoother: Smoother,
     blocks: Merging,
+    channels: Channels = NO_CHANNELS,
 ) -> list[Floats]:
-    """Return log-likelihoods of each pair's dispersion, by its noisy departure from independence."""
+    """Return log-likelihoods of each pair's dispersion, by its noisy departure from independence.
+
+    Counts are those after randomisation. It leaves a share of the dispersion, and adds sampling variance.
+    """
     measured = {m.attributes[0]: m for m in one_ways}
     variance = {
         name: np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors)
@@ -97,10 +102,13 @@ def score_pairs(
         departure_likelihood(
             departure,
             sigma,
-            pair.total * np.outer(*(variance[name] for name in pair.attributes))
-            if max(pair.domain.ordered)
-            else pair.counts,
-            _uncertainty(pair, measured),
+            channels.signal(pair.attributes)
+            * (
+                pair.total * np.outer(*(variance[name] for name in pair.attributes))
+                if max(pair.domain.ordered)
+                else pair.counts
+            ),
+            _uncertainty(pair, measured) + (1 - channels.signal(pair.attributes)) * pair.counts,
         )
         for departure, pair in zip(departures, expected, strict=True)
     ]
@@ -114,6 +122,7 @@ def estimate_pairs(
     rng: np.random.Generator,
     possible: StructuralZeros = NO_ZEROS,
     tails: Tails | None = None,
+    channels: Channels = NO_CHANNELS,
 ) -> Pairs:
     """Return estimates of the measured pairs.
 
@@ -135,10 +144,15 @@ def estimate_pairs(
         They have been applied to `measured`.
     tails : Tails, optional
         Layout of the cells of ordered attributes.
+    channels : Channels, optional
+        Of the randomised attributes. All measurements are of the table after randomisation.
     """
     total = estimate_total((*one_ways, *measured))
     settle = None if tails is None else tails.settle
-    margins = possible.settle(average_one_ways(domain, (*one_ways, *measured), total, settle))
+    margins = possible.settle(
+        average_one_ways(domain, (*one_ways, *measured), total, settle, channels.unbiased)
+    )
+    measured = tuple(map(channels.beside_margins, measured))
     one_way = dict(zip(domain.names, margins, strict=True))
     sides = [tuple(one_way[name] for name in m.attributes) for m in measured]
     domains = [domain.project(m.attributes) for m in measured]

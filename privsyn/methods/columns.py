@@ -9,6 +9,7 @@ from privsyn.inference.binning import Axis
 from privsyn.inference.consistency import combine_measurements, estimate_total
 from privsyn.inference.hierarchy import LEVELS, expected_cells, in_runs
 from privsyn.inference.rare_values import merge_rare
+from privsyn.marginals.channel import Channels
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats
@@ -31,16 +32,19 @@ def measure_columns(
     share = FIRST_LOOK if len(private.domain) > 1 else 1.0
     first, cells = _first_look(private, rho * share, facts.axes)
     total = estimate_total(first)
+    channels = Channels.for_domain(facts.kept, private.domain)
+    unbiased = tuple(map(channels.unbiased, first))
     # From the first look alone:
-    kept = merge_rare(first, total, spared=MANY_VALUES, axes=facts.axes, cells=cells).merged
+    kept = merge_rare(unbiased, total, spared=MANY_VALUES, axes=facts.axes, cells=cells).merged
     split = Split.for_domain(rho, kept, total, predict=facts.target is not None, law=private.law)
-    joined = merge_rare(first, total, spared=ANY, axes=facts.axes, cells=cells)
-    private = private.merge(joined)
+    joined = merge_rare(unbiased, total, spared=ANY, axes=facts.axes, cells=cells)
+    private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
         one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways))
     spared = MANY_VALUES if split.pairs else ANY
-    pooled = merge_rare(one_ways, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful)
+    unbiased = tuple(map(channels.unbiased, one_ways))
+    pooled = merge_rare(unbiased, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     return private.merge(pooled), joined.then(pooled), one_ways, split
 

@@ -11,19 +11,11 @@ from math import prod
 
 import numpy as np
 
-from privsyn.inference.consistency import (
-    average_one_ways,
-    combine_measurements,
-    combine_one_ways,
-    estimate_total,
-)
-from privsyn.inference.error_bars import one_way_certainty, table_certainty
+from privsyn.inference.consistency import combine_measurements
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import (
     Unexplained,
     candidates,
-    denoise_bigger,
-    expected_by,
     score_bigger,
 )
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
@@ -32,20 +24,18 @@ from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.resolution import Resolutions
 from privsyn.inference.selection import STEPS, allocate, slopes_along, slopes_of
 from privsyn.inference.tails import Tails
+from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import joined
+from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Codes, Floats
 from privsyn.methods.columns import measure_columns
+from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs, settled_one_ways
 from privsyn.methods.facts import PublicFacts
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
-from privsyn.synthesis.synthesise import synthesise
 
-MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
-MOST_LOOKS = 2 * 10**9  # cell lookups to synthesise them: with very many tables, fewer records are made
-ROUGH = 4  # sweeps over them: unexplained departures show long before the fit is exact
 MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
@@ -76,47 +66,38 @@ def learn(
     """
     report("counting", 0, 4)
     private, merging, one_ways, split = measure_columns(private, rho, facts)
-    sets = candidates(private.domain)
+    channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
+    sets = tuple(s for s in candidates(private.domain) if not channels.random(s))
     if private.sums_only:
         sets, split = (), split.sums_only()
     elif not sets:
         split = split.without_scores()
     possible = facts.zeros_after(merging)
-    total = estimate_total(one_ways)
     tails = Tails(merging, facts.axes)
-    margins = possible.settle(average_one_ways(private.domain, one_ways, total, tails.settle))
     if not split.pairs:
         report("counting", 4, 4)
-        certainties = tuple(map(one_way_certainty, one_ways, margins))
-        return Fitted(tails.share(one_ways), margins, (), total, certainties)
+        return fit_one_ways(merging, one_ways, possible, tails, channels)
     report("counting", 1, 4)
 
+    margins = settled_one_ways(merging, one_ways, possible, tails, channels)
     expected = independent_pairs(private.domain, margins, possible)
     smoother = Smoother(margins)
-    scores = _score(private, one_ways, expected, margins, smoother, split.departures)
+    scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
     report("counting", 2, 4)
 
     resolutions = Resolutions(margins, smoother, private.rho_of)
     measured, scores = _first_look(private, expected, scores, split.pairs, facts.target, resolutions)
     measured = tuple(map(possible.clean, measured))
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
+    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, sets, pairs, split.scores, rng, possible)
+    unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible)
     measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails)
-    tables = (*pairs.tables, *denoise_bigger(bigger, pairs.tables, pairs.one_ways, possible))
-    looks = (*measured, *(m for _, m in bigger))
-    left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
-    # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
-    whole = tuple(m for m in measured if possible.of(private.domain.project(m.marginal.attributes)).all())
-    combined = combine_one_ways(private.domain, (*one_ways, *whole))
-    certain = (table_certainty(m, v, t, combined) for m, v, t in zip(looks, left, tables, strict=True))
+    fitted = fit_tables(merging, one_ways, measured, bigger, scores, rng, possible, tails, channels)
     report("counting", 4, 4)
-    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
-    return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
+    return fitted
 
 
 def _score(
@@ -126,14 +107,17 @@ def _score(
     margins: tuple[Marginal, ...],
     smoother: Smoother,
     rho: float,
+    channels: Channels,
 ) -> list[Floats]:
     """Return log-likelihoods of each pair's dispersion, before any is measured; flat without a budget."""
     if not rho:
         return [np.zeros_like(DISPERSIONS) for _ in expected]
     blocks = joined(private.domain, margins, SCORED)
-    merged = tuple(map(blocks.merge_table, expected))
+    merged = tuple(blocks.merge_table(channels.observed(table)) for table in expected)
     departures, sigma = private.departures(merged, rho, blocks)
-    return score_pairs(departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks)
+    return score_pairs(
+        departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks, channels
+    )
 
 
 def _first_look(
@@ -186,6 +170,7 @@ def _most(gains: Floats, rho: float, weights: Floats, *, jumps: bool) -> Floats:
 
 def _unexplained(
     private: PrivateTable,
+    merging: Merging,
     sets: tuple[Attributes, ...],
     pairs: Pairs,
     rho: float,
@@ -195,13 +180,9 @@ def _unexplained(
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
-    tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
-    looks = ROUGH * sum(len(table.attributes) for table in tables)
-    enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKS // max(looks, 1))
-    records = synthesise(private.domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
-    found = expected_by(records, sets, pairs.total)
+    found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible)
     departures, sigma = private.departures(found, rho)
-    return score_bigger(departures, sigma, found, pairs.one_ways, pairs.total / len(records))
+    return score_bigger(departures, sigma, found, pairs.one_ways, scatter)
 
 
 def _second_look(

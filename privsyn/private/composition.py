@@ -134,8 +134,15 @@ def _check(runs: Sequence[Ledger]) -> None:
     if not runs:
         raise InputError("there is no ledger to compose: give at least one")
     for number, run in enumerate(runs, start=1):
+        if run.elsewhere is not None:
+            raise InputError("counts measured elsewhere have no promise of ours to add up")
         if not run.private:
             raise InputError(f"ledger {number} is NOT PRIVATE: the noise can be repeated")
+        if run.all_local:
+            raise InputError(
+                f"ledger {number} is of a randomised table: its promise holds for any number of releases;"
+                " leave it out"
+            )
         if run.unit != runs[0].unit:
             raise InputError(
                 f"ledger {number} protects {_protects(run)}, ledger 1 {_protects(runs[0])}:"

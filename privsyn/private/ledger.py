@@ -22,6 +22,7 @@ from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.composition import Composition, compose
 from privsyn.private.laws import epsilon_of
 from privsyn.private.ledger_text import from_plain, to_lines, to_plain
+from privsyn.private.local.response import LocalPromise, local_epsilon
 from privsyn.private.spend import Spend
 
 NOT_PRIVATE = (
@@ -60,6 +61,12 @@ class Ledger:
         protects one row.
     rows_per_unit : int, optional
         With `unit`, the most rows kept per person.
+    elsewhere : str, optional
+        Who promises what, if all counts were measured elsewhere: this ledger then has no spends, and its
+        epsilon and delta are 0. It says nothing of its own about privacy.
+    local : tuple of LocalPromise, optional
+        The columns that the respondents randomised. If there are no spends, all columns are, and the promise
+        is that of randomised response.
 
     Raises
     ------
@@ -99,8 +106,11 @@ class Ledger:
     version: str
     unit: str | None = None
     rows_per_unit: int | None = None
+    elsewhere: str | None = None
+    local: tuple[LocalPromise, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "local", tuple(self.local))
         if (self.unit is None) != (self.rows_per_unit is None):
             raise ValueError(
                 f"unit {self.unit!r} with rows_per_unit {self.rows_per_unit!r}: give both or neither"
@@ -109,6 +119,8 @@ class Ledger:
             raise ValueError(f"rows_per_unit must be at least 1; got {self.rows_per_unit}")
         object.__setattr__(self, "spends", tuple(self.spends))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
+        if self.elsewhere is not None and (self.spends or self.promised_epsilon or self.promised_delta):
+            raise ValueError("a promise made elsewhere, beside one of this run")
         pure = self.accounting == "pure"
         if any((spend.law == "laplace") is not pure for spend in self.spends):
             raise ValueError(f"{self.accounting} accounting of noise with another law")
@@ -122,12 +134,16 @@ class Ledger:
             self.promised_epsilon
         ):
             raise ValueError(f"spent epsilon {self.cost!r} of the {self.promised_epsilon!r} promised")
+        if self.all_local and (not pure or self.unit is not None or self.cost > self.promised_epsilon):
+            raise ValueError("randomised response does not keep this promise")
         if not pure and self.rho > self.budget * (1 + SLACK):
             raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
 
     @property
     def neighbours(self) -> str:
         """How two tables differ that the promise makes hard to tell apart."""
+        if self.all_local:
+            return "change the cells of one record, before randomisation"
         if self.rows_per_unit is None:
             return "add or remove one record"
         rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
@@ -136,7 +152,19 @@ class Ledger:
     @property
     def cost(self) -> float:
         """The cost of all spends together, which is their sum: rho, or epsilon with pure accounting."""
+        if self.all_local:
+            return self.local_epsilon
         return fsum(spend.cost for spend in self.spends)
+
+    @property
+    def all_local(self) -> bool:
+        """Whether the respondents randomised all columns, so that no question was put to a private table."""
+        return bool(self.local) and not self.spends
+
+    @property
+    def local_epsilon(self) -> float:
+        """The epsilon of all randomised columns of one record together; 0 if there is none."""
+        return local_epsilon(self.local) if self.local else 0.0
 
     @property
     def rho(self) -> float:
@@ -151,6 +179,8 @@ class Ledger:
     @property
     def budget(self) -> float:
         """The cost that the promise allows, fixed before the first question: rho; epsilon if delta is 0."""
+        if self.elsewhere is not None:
+            return 0.0
         return rho_for(self.promised_epsilon, self.promised_delta - self.reserved, self.accounting)
 
     @property
@@ -169,9 +199,10 @@ class Ledger:
 
         How much is spent may depend on noisy answers (a run may find nothing worth asking). The theorem of
         adaptive composition is about a bound that is fixed in advance. It says nothing about a sum that
-        turned out smaller. Epsilon is infinite at a delta that thresholds use up.
+        turned out smaller. Epsilon is infinite at a delta that thresholds use up, and if the promise was made
+        elsewhere.
         """
-        if 0 < delta <= self.reserved:
+        if self.elsewhere is not None or 0 < delta <= self.reserved:
             return inf
         return epsilon_for(max(self.cost, self.budget), delta - self.reserved, self.accounting)
 

@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privsyn.private.laws import LawName
+from privsyn.private.local.response import LocalPromise
 from privsyn.private.spend import ONE_WAYS, Spend
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ def _law(ledger: Ledger) -> LawName:
 
 def to_plain(ledger: Ledger) -> dict[str, Any]:
     """Return the ledger as plain data, with the cost of every question and the epsilon at several deltas."""
+    if ledger.elsewhere is not None:
+        return {
+            "elsewhere": ledger.elsewhere,
+            "public_inputs": list(ledger.public_inputs),
+            "version": ledger.version,
+        }
     scale, cost = TERMS[_law(ledger)]
     deltas = sorted(
         delta
@@ -66,11 +73,24 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
             for spend in ledger.spends
         ],
         "version": ledger.version,
+        **({"local": _local(ledger)} if ledger.local else {}),
     }
+
+
+def _local(ledger: Ledger) -> dict[str, Any]:
+    """Return the randomised columns with the epsilon of each, and that of all together."""
+    columns = [
+        {"column": each.column, "keep": each.keep, "values": each.values, "epsilon": each.epsilon}
+        for each in ledger.local
+    ]
+    return {"epsilon": ledger.local_epsilon, "columns": columns}
 
 
 def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a ledger from plain data; raise an error if it has another shape."""
+    if "elsewhere" in fields:
+        inputs = tuple(map(str, fields["public_inputs"]))
+        return elsewhere(str(fields["elsewhere"]), inputs, str(fields["version"]))
     if not (
         type(fields["private"]) is bool and all(isinstance(text, str) for text in fields["public_inputs"])
     ):
@@ -98,6 +118,25 @@ def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
         "version": str(fields["version"]),
         "unit": _optional(str, fields["unit"]),
         "rows_per_unit": _optional(int, fields["rows_per_unit"]),
+        "local": tuple(
+            LocalPromise(str(line["column"]), float(line["keep"]), int(line["values"]))
+            for line in fields.get("local", {}).get("columns", ())
+        ),
+    }
+
+
+def elsewhere(promise: str, inputs: tuple[str, ...], version: str) -> dict[str, Any]:
+    """Return the arguments of a ledger of counts that were measured elsewhere."""
+    return {
+        "spends": (),
+        "promised_epsilon": 0.0,
+        "promised_delta": 0.0,
+        "accounting": "gaussian",
+        "randomness": "measured elsewhere",
+        "private": True,
+        "public_inputs": inputs,
+        "version": version,
+        "elsewhere": promise,
     }
 
 
@@ -110,6 +149,12 @@ def _optional(kind: type[T], value: object) -> T | None:
 
 def to_lines(ledger: Ledger) -> list[str]:
     """Return the lines of a printed ledger."""
+    if ledger.elsewhere is not None:
+        return [
+            f"the counts were measured elsewhere: {ledger.elsewhere}",
+            f"privsyn {ledger.version} read no private row",
+            *(f"public: {sentence}" for sentence in ledger.public_inputs),
+        ]
     rows = _table(ledger)
     width = max(len(what) for what, *_ in rows)
     return [
@@ -117,14 +162,29 @@ def to_lines(ledger: Ledger) -> list[str]:
         f" neighbours: {ledger.neighbours}",
         *([] if ledger.unit is None else [f"a person: all rows with one {ledger.unit!r}"]),
         f"{ledger.randomness}; {ledger.accounting} accounting; privsyn {ledger.version}",
+        *_local_lines(ledger),
         *(f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows),
         *([f"reserved for thresholds: delta {ledger.reserved:.4g}"] if ledger.reserved else []),
         *(f"public: {sentence}" for sentence in ledger.public_inputs),
     ]
 
 
+def _local_lines(ledger: Ledger) -> list[str]:
+    """Return a line for each column that the respondents randomised, and one for all together."""
+    if not ledger.local:
+        return []
+    lines = [
+        f"randomised by the respondents: {each.column!r}, keep {each.keep!r}, {each.values} values:"
+        f" epsilon {each.epsilon:.4f}"
+        for each in ledger.local
+    ]
+    return [*lines, f"all randomised cells of a record together: epsilon {ledger.local_epsilon:.4f}, delta 0"]
+
+
 def _table(ledger: Ledger) -> list[tuple[str, ...]]:
     """Return the cells to print: a header, the first spends, one row for the others, and the total."""
+    if ledger.all_local:
+        return [("exact counts of the randomised table",)]
     total = ledger.cost
     rows: list[tuple[str, ...]] = [("what", "sensitivity", *TERMS[_law(ledger)], "share")]
     spends = sorted(ledger.spends, key=_place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.marginals.coarse import join
 from privsyn.marginals.types import Codes
 from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.draws.conditions import Conditions
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels
 
@@ -22,9 +24,9 @@ from privsyn.table.encoding.labels import labels
 class Accuracy:
     """Expected errors of a release against the private table, and confidence intervals for its counts.
 
-    They cover the one-way table of every column, every measured table of two or more columns, and means,
-    quantiles and correlations of ordered columns. They do not include the sampling error of a synthetic
-    table.
+    They cover the one-way table of every column, every measured table of two or more columns, means,
+    quantiles and correlations of ordered columns, and shares and means under conditions. They do not include
+    the sampling error of a synthetic table.
 
     Parameters
     ----------
@@ -32,6 +34,8 @@ class Accuracy:
     fitted : Fitted
     laplace : bool
         Whether the noise is discrete Laplace, and not Gaussian: the intervals of single counts are wider.
+    draw : function that yields synthetic tables
+        Each from its own draw of the private table's counts.
 
     Examples
     --------
@@ -48,6 +52,7 @@ class Accuracy:
     codec: Codec
     fitted: Fitted
     laplace: bool = False
+    draw: Callable[[], Iterable[pd.DataFrame]] = tuple
 
     @cached_property
     def tables(self) -> pd.DataFrame:
@@ -132,6 +137,36 @@ class Accuracy:
         this matters. A pair with ``covered`` False was not measured, or a constraint links both columns.
         """
         return self._ordered.correlations()
+
+    def share(self, where: str) -> pd.Series:
+        """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
+
+        The 95 % interval is for the private table. It comes from 20 draws (`Release.draws`), which are made
+        on the first call and kept. ``covered`` is False if no table of counts holds all columns of the
+        condition. The estimate then follows from tables of fewer columns, and has no interval.
+
+        Parameters
+        ----------
+        where : str
+            In the query syntax of pandas, such as ``"age >= 65 and sex == 'Female'"``. Names with spaces are
+            put in backticks.
+
+        Raises
+        ------
+        InputError
+            If it is no condition on the columns.
+        """
+        return self._conditions.share(where)
+
+    def mean(self, column: str, where: str | None = None) -> pd.Series:
+        """Return the mean of a column of numbers over the rows that meet a condition, as `share` does."""
+        return self._conditions.mean(column, where)
+
+    @cached_property
+    def _conditions(self) -> Conditions:
+        part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
+        tables = [{part_of.get(n, n) for n in c.attributes} for c in self.fitted.certainties]
+        return Conditions(self.draw, [frozenset(table) for table in tables])
 
     @cached_property
     def _ordered(self) -> OrderedColumns:

@@ -79,7 +79,7 @@ def completed(
     n : int
     rng : numpy.random.Generator
     """
-    whole_spans = {name: span for name, span in spans.items() if name in codec.split}
+    whole_spans = {name: span for name, span in spans.items() if name in codec.parts}
     given, spans = split_given(given, codec.parts), split_spans(spans, codec.parts)
     if spans:  # given as a mapping, so a column is given in all rows or in none
         known = {name: numbers for name, numbers in given.items() if not np.isnan(numbers).any()}

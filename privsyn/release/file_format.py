@@ -94,7 +94,9 @@ def _packed(arrays: Mapping[str, Array], codec: Codec) -> bytes:
     """Return the arrays, compressed unless the result is so small that `read_parts` would refuse it."""
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
-    if _memory(sum(array.nbytes for array in arrays.values()), codec.to_dict()) > _most(packed.tell()):
+    with zipfile.ZipFile(packed) as file:
+        memory = _memory(_unpacked_size(file), codec.to_dict())
+    if memory > _most(len(packed.getvalue())):
         packed = io.BytesIO()
         np.savez(packed, **arrays)  # type: ignore[arg-type]
     return packed.getvalue()
@@ -137,6 +139,11 @@ def _memory(arrays: int, codec: Mapping[str, Any]) -> int:
     return arrays + A_CODE * _most_codes(codec)
 
 
+def _unpacked_size(file: zipfile.ZipFile) -> int:
+    """Return the bytes of all members once they are unpacked, headers of arrays included."""
+    return sum(member.file_size for member in file.infolist())
+
+
 def _most_codes(codec: Mapping[str, Any]) -> int:
     """Return the largest number of codes of numbers and times, without making them.
 
@@ -154,7 +161,7 @@ def _most_codes(codec: Mapping[str, Any]) -> int:
 def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Parts:
     """Return the parts; raise if they are inconsistent, or take more than `most` bytes of memory."""
     _restore_key_types(text["codec"]["schema"])
-    memory = _memory(sum(member.file_size for member in file.infolist()), text["codec"])
+    memory = _memory(_unpacked_size(file), text["codec"])
     if memory > most:
         raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
     codec = Codec.from_dict(text["codec"])

@@ -48,6 +48,9 @@ class ReleasedModel:
     sample_to = _of_release(Release.sample_to)
     """Write the same table to a file; see `Release.sample_to`."""
 
+    draws = _of_release(Release.draws)
+    """Return several synthetic tables that carry the noise; see `Release.draws`."""
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file; see `Release.save`."""
         self._fitted.save(path)

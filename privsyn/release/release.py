@@ -25,6 +25,8 @@ from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
+from privsyn.release.draws.conditions import DRAWS, MOST_ROWS
+from privsyn.release.draws.draws import Draws
 from privsyn.release.file_format import Parts, check_loads, pack, read_parts
 from privsyn.release.given import Given, read_given
 from privsyn.synthesis.batches import Keep, block_ends, in_blocks, make_block
@@ -67,6 +69,7 @@ class Release:
     def __repr__(self) -> str:
         promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
         kept = promise if self.ledger.private else "NOT PRIVATE"
+        kept = kept if self.ledger.elsewhere is None else "measured elsewhere"
         shape = f"{plural(len(self.codec.domain), 'column')}, about {plural(self.fitted.total, 'row')}"
         return f"<Release: {shape}, {kept}>"
 
@@ -105,7 +108,7 @@ class Release:
         if balance is not None:
             check_column("balance", balance, self.codec.schema.coded)
         if given is None and balance is None:
-            frame = stacked(self._blocks(n, seed, progress))
+            frame = stacked(self.blocks(n, seed, progress))
         else:
             frame = self._completed(n, given, balance, seed, progress)
         return self.form.cast(frame, self.codec.schema)
@@ -117,7 +120,7 @@ class Release:
 
         The counts over all blocks are about as accurate as those of one table.
         """
-        return (self.form.cast(block, self.codec.schema) for block in self._blocks(n, seed, progress))
+        return (self.form.cast(block, self.codec.schema) for block in self.blocks(n, seed, progress))
 
     def sample_to(
         self,
@@ -129,7 +132,7 @@ class Release:
         excel_safe: bool = False,
         progress: Progress | None = None,
     ) -> tuple[int, int]:
-        """Write the table of `sample` to a file, block by block: the whole file or none.
+        """Write the table of `sample` to a file, the whole or none; return its numbers of rows and columns.
 
         Parameters
         ----------
@@ -143,10 +146,6 @@ class Release:
         excel_safe : bool, optional
             In a CSV, put an apostrophe before text that a spreadsheet would run as a formula: text that
             begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end. This changes values.
-
-        Returns
-        -------
-        rows, columns : int
 
         Raises
         ------
@@ -164,7 +163,7 @@ class Release:
         domain, model = self.fitted.merging.merged, sha256(self.packed()).hexdigest()
         seed = None if seed is None else check_whole("seed", seed)
         with unfinished(path, domain, model=model, rows=rows, seed=seed) as checkpoint:
-            frames = self._blocks(rows, checkpoint.seed, progress, checkpoint.block)
+            frames = self.blocks(rows, checkpoint.seed, progress, checkpoint.block)
             blocks = (self.form.cast(frame, self.codec.schema) for frame in frames)
             return write_blocks(
                 blocks, path, self.codec.schema, self.form, within=checkpoint.folder, excel_safe=excel_safe
@@ -173,9 +172,10 @@ class Release:
     def _rows(self, n: int | None) -> int:
         return round(self.fitted.total) if n is None else check_whole("n", n)
 
-    def _blocks(
+    def blocks(
         self, n: int | None, seed: int | None, progress: Progress | None, keep: Keep = make_block
     ) -> Iterator[pd.DataFrame]:
+        """Yield the table of `sample` in blocks of rows, as pandas data frames."""
         rows = self._rows(n)
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
         tables = self.fitted.one_ways + self._tables
@@ -205,7 +205,7 @@ class Release:
             numbers[balance] = balanced(self.codec, self.fitted, balance, rows, rng)
             warn_absent(balance, self.absent(balance))
         if not rows or not (numbers or spans):
-            return stacked(self._blocks(rows, seed, progress))
+            return stacked(self.blocks(rows, seed, progress))
         enough = max(min(round(self.fitted.total), POOL), ENOUGH)
         pool = self._records(self.fitted.one_ways + self._tables, enough, rng, progress)
         return completed(self.codec, self.fitted, self._tables, pool, numbers, spans, rows, rng)
@@ -216,7 +216,7 @@ class Release:
         return absent(self.codec, self.fitted, column)
 
     @cached_property
-    def _zeros(self) -> StructuralZeros:
+    def zeros(self) -> StructuralZeros:
         """The structural zeros of the merged codes, which the constraints imply."""
         return self.codec.possible(self.fitted.merging)
 
@@ -224,7 +224,7 @@ class Release:
     def _tables(self) -> tuple[Marginal, ...]:
         """The marginals, and tables for structural zeros that no marginal covers."""
         fitted = self.fitted
-        return (*fitted.marginals, *self._zeros.missing_from(fitted.marginals, fitted.one_ways))
+        return (*fitted.marginals, *self.zeros.missing_from(fitted.marginals, fitted.one_ways))
 
     def _records(
         self,
@@ -236,7 +236,7 @@ class Release:
         """Make `n` records, in merged codes, from the one-ways and the other tables."""
         domain, one_ways = self.fitted.merging.merged, tables[: len(self.codec.domain)]
         others = tables[len(one_ways) :]
-        return self.method.synthesise(domain, one_ways, others, n, rng, progress=progress, zeros=self._zeros)
+        return self.method.synthesise(domain, one_ways, others, n, rng, progress=progress, zeros=self.zeros)
 
     def _decoded(
         self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None
@@ -247,29 +247,36 @@ class Release:
         return self.codec.decode(restored, rng, self.fitted.merging, start)
 
     def drawn_counts(self, n: int, seed: int) -> dict[str, Ints]:
-        """Count each column of rows drawn from the release, in merged codes. This costs no privacy.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows, at least 1.
-        seed : int
-
-        Raises
-        ------
-        InputError
-            If no row keeps the constraints.
-        """
+        """Count each column of `n` rows drawn from the release, in merged codes. This costs no privacy."""
         rng = np.random.default_rng(seed)
         merging = self.fitted.merging
         records = self._records(self.fitted.one_ways + self._tables, n, rng)
         numbers = self.codec.numbers(merging.restore(records, rng), rng, merging)
         return {name: cells.count(numbers[name]) for name, cells in self.codec.cells(merging).items()}
 
+    def draws(
+        self, m: int, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> Draws:
+        """Return `m` synthetic tables that differ as the noise does. This costs no further privacy.
+
+        Each is a table that the private one could be, given the noisy answers. Pool what is estimated from
+        each with `privsyn.pool` or `privsyn.pooled`. The tables are made when they are asked for.
+
+        Parameters
+        ----------
+        m : int
+            Number of tables, at least 2. Use about 20.
+        n, seed, progress : optional
+            See `sample`.
+        """
+        return Draws(self, m, n, seed, progress)
+
     @cached_property
     def accuracy(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
-        return Accuracy(self.codec, self.fitted, self.ledger.accounting == "pure")
+        draws = self.draws(DRAWS, min(round(self.fitted.total), MOST_ROWS), seed=0)
+        laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
+        return Accuracy(self.codec, self.fitted, laplace, draws.frames)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back; see `file_format`.
@@ -290,11 +297,5 @@ class Release:
 
 
 def load(path: str | PathLike[str]) -> Release:
-    """Read a release that `Release.save` wrote.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it is not a complete release of a supported version.
-    """
+    """Read a release that `Release.save` wrote; an `InputError` if the file is anything else."""
     return Release(*read_parts(path))

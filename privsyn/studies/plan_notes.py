@@ -24,6 +24,9 @@ def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
         widest = sorted(cells.items(), key=lambda item: -item[1])[:MOST]
         listed = ", ".join(f"{_shown(width)} for {name}" for name, width in widest)
         found.append(f"numbers are counted in cells, which grow with the bounds: up to {listed}")
+    if schema.randomised:
+        names = ", ".join(schema.randomised)
+        found.append(f"randomised by the respondents, so their errors are larger than planned: {names}")
     if target is not None:
         found.append(
             f"target {target}: errors in tables with it weigh {TARGET:g} times;"

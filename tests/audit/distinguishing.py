@@ -110,7 +110,7 @@ class Beside:
 
     def __init__(self, table: RawTable, other: Callable[[], RawTable], looks: list[Any]) -> None:
         self._table, self._other, self._looks = table, other, looks
-        self.require_again = table.require_again
+        self.require_again, self.once = table.require_again, table.once
 
     def ask(self, question: Any, add: Any) -> Any:
         """What the table says."""
@@ -159,13 +159,14 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
 
     def values_both(columns: Any, ask: Any, **settings: Any) -> Any:
         found = discovery.find_values(columns, ask, **settings)
-        votes = (votes for votes, _ in looks)
+        votes = (votes for votes, _, _ in looks)
         discovery.find_values(columns, lambda _: next(votes), **settings | {"noise": Silence()})
         return found
 
     def cells_both(exact: Any, **settings: Any) -> Any:
         answer = count_cells(exact, **settings)
-        last = next((cells for _, cells in reversed(looks) if cells), {}) if exact else {}
+        part = 2 if settings.get("what") == discovery.GRIDS else 1
+        last = next((look[part] for look in reversed(looks) if look[part]), {}) if exact else {}
         count_cells(last, **settings | {"noise": Silence()})
         return answer
 

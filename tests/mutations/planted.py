@@ -115,7 +115,7 @@ LEDGER = (
     ),
     bug(
         "a run that can be repeated called private",
-        "privsyn/synthesizer.py",
+        "privsyn/methods/ledgers.py",
         "private=noise.private,",
         "private=True,",
         "tests/test_synthesizer.py::test_a_run_that_can_be_repeated_is_called_not_private",
@@ -316,9 +316,10 @@ METHODS = (
     bug(
         "the exact number of rows used",
         "privsyn/methods/default.py",
-        "    margins = possible.settle(",
+        "    margins = settled_one_ways(",
         "    total = float(max(1, next(private._rows.count([private.domain.names[:1]])).sum()))\n"
-        "    margins = possible.settle(",
+        "    one_ways = tuple(Measurement(m.marginal, m.variance * total / 1e4) for m in one_ways)\n"
+        "    margins = settled_one_ways(",
         "tests/methods/test_methods.py::test_nothing_is_learnt_but_from_answers",
     ),
 )
@@ -343,13 +344,13 @@ PERSONS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "        rows = self._bounded(source, run)\n",
-                "        rows = source.bounded(self.unit, lambda who: who >= -1) if self.unit else source\n",
+                "            rows = self._bounded(source, run)\n",
+                "            rows = source.bounded(self.unit, lambda w: w > -2) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        self.release_ = Release(",
-                "        self._bounded(source, run)\n        self.release_ = Release(",
+                "            self.release_ = Release(",
+                "            self._bounded(source, run)\n            self.release_ = Release(",
             ),
         ),
         ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
@@ -570,7 +571,7 @@ ROWS = (
         "domain from the data",
         "privsyn/synthesizer.py",
         "discovered.schema, rows.head, fine=",
-        "Schema({\n"
+        "type(discovered.schema)({\n"
         "            name: type(column)([\n"
         "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
         "            ] or [0], nullable=column.nullable)\n"
@@ -800,6 +801,86 @@ PURE = (
     ),
 )
 
+LOCAL = (
+    bug(
+        "a cell kept once too often",
+        "privsyn/private/local/response.py",
+        "bits) < probability.numerator",
+        "bits) <= probability.numerator",
+        "tests/private/test_local.py::test_the_epsilon_of_a_column_is_that_of_all_draws_enumerated",
+    ),
+    bug(
+        "randomised response without rejection",
+        "privsyn/private/local/response.py",
+        "last = np.uint64(2**64 // bound * bound - 1)",
+        "last = np.uint64(2**64 - 1)",
+        "tests/private/test_local.py::test_words_that_would_favour_small_numbers_are_drawn_again",
+    ),
+    bug(
+        "cells replaced by their neighbours, and not by any value",
+        "privsyn/private/local/response.py",
+        "np.where(kept, codes, uniform_below(size, len(codes), bits))",
+        "np.where(kept, codes, (codes + uniform_below(size, len(codes), bits) // 2) % size)",
+        "tests/private/test_local.py::test_the_epsilon_of_a_column_is_that_of_all_draws_enumerated",
+    ),
+    bug(
+        "the respondents' draws from a seed",
+        "privsyn/private/local/response.py",
+        "words = np.array(bits(size))",
+        "words = np.random.default_rng(0).integers(0, 2**64, size, np.uint64)",
+        "tests/methods/test_randomised.py::test_a_seed_does_not_repeat_the_respondents_draws",
+    ),
+    bug(
+        "the epsilon of one column for a whole record",
+        "privsyn/private/local/response.py",
+        "fsum(promise.epsilon for promise in promises)",
+        "fsum([max(promise.epsilon for promise in promises)])",
+        "tests/private/test_local.py::test_the_epsilon_of_a_record_is_that_of_all_its_columns_enumerated",
+    ),
+    bug(
+        "a local epsilon rounded down",
+        "privsyn/private/local/response.py",
+        'return nextafter(float(libmp.to_float(libmp.mpf_log(ratio, DIGITS, "u"))), inf)',
+        'return nextafter(float(libmp.to_float(libmp.mpf_log(ratio, DIGITS, "u"))), -inf)',
+        "tests/private/test_local.py::test_the_epsilon_of_a_column_is_that_of_all_draws_enumerated",
+    ),
+    bug(
+        "missing cells not counted among the values",
+        "privsyn/methods/randomised.py",
+        "LocalPromise(name, kept, sizes[name])",
+        "LocalPromise(name, kept, max(sizes[name] - 1, 1))",
+        "tests/methods/test_randomised.py::test_missing_cells_are_one_more_value",
+    ),
+    bug(
+        "exact counts of columns that nobody randomised",
+        "privsyn/private/local/counts.py",
+        "if others := set(rows.domain.names).difference(randomised):",
+        "if others := set(rows.domain.names).difference(rows.domain.names):",
+        "tests/private/test_local.py::test_exact_counts_need_that_every_column_is_randomised",
+    ),
+    bug(
+        "a ledger that promises less than its channels keep",
+        "privsyn/private/ledger.py",
+        "self.unit is not None or self.cost > self.promised_epsilon",
+        "self.unit is not None",
+        "tests/private/test_local.py::test_a_ledger_that_promises_less_than_its_channels_keep_cannot_exist",
+    ),
+    bug(
+        "the last column sent as it is",
+        "privsyn/methods/randomise.py",
+        "source.frame.assign(**{name: drawn[name] for name in names})",
+        "source.frame.assign(**{name: drawn[name] for name in names[: len(names) - (len(names) > 1)]})",
+        "tests/methods/test_randomised.py::test_a_randomised_table_has_the_same_form_and_other_cells",
+    ),
+    bug(
+        "no epsilon needed for columns that nobody randomised",
+        "privsyn/methods/randomised.py",
+        "if epsilon is None and others:",
+        "if epsilon is None and not schema.randomised:",
+        "tests/methods/test_randomised.py::test_what_cannot_be_randomised_is_refused_in_one_line",
+    ),
+)
+
 OWNERS = (
     bug(
         "shares of noise as if all owners were honest",
@@ -891,5 +972,6 @@ BUGS = (
     *ROWS,
     *RELEASE,
     *PURE,
+    *LOCAL,
     *OWNERS,
 )

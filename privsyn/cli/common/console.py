@@ -13,7 +13,7 @@ from rich.console import Console
 
 from privsyn.cli.common.terminal import say
 from privsyn.errors import plural, printable
-from privsyn.methods.facts import PUBLIC
+from privsyn.methods.ledgers import PUBLIC
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
 from privsyn.progress import Progress
@@ -91,7 +91,7 @@ def show_files(
     """Print which files were written."""
     rows, columns = shape
     number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
-    note = f" (a private estimate of {number})" if estimated else ""
+    note = f" (a private estimate of {number})" if estimated and not spent.all_local else ""
     say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
     if model is not None:
         say(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
@@ -145,7 +145,12 @@ def show_nothing_found(asked: Schema | None, released: Schema) -> None:
 
 def show_privacy(ledger: Ledger) -> None:
     """Print the privacy guarantee, or that there is none."""
+    if ledger.elsewhere is not None:
+        say(f"privacy: the counts were measured elsewhere: {printable(ledger.elsewhere)}")
+        return
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+    if ledger.all_local:
+        promise += " for the cells of one record, by the respondents' randomised response"
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
     say(promise if ledger.private else NOT_PRIVATE)
@@ -154,6 +159,8 @@ def show_privacy(ledger: Ledger) -> None:
             "THIS PROMISES NEXT TO NOTHING: take an epsilon of 10 at most,"
             " and a delta far below one in the number of people"
         )
+    if ledger.local and not ledger.all_local:
+        say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
     if (found := summary(ledger)) is not None:
         say(found)
 

@@ -1,4 +1,9 @@
-"""Attributes: what is counted of the columns. A column is one attribute, or several parts of it."""
+"""The encoders of a table's columns, and of the attributes that are counted of them.
+
+An attribute belongs to a column. Most columns are one attribute. A column of times may be several, its
+parts. A column that increases is a gap, whose code depends on the columns before it, too. No other computed
+column is counted.
+"""
 
 from __future__ import annotations
 
@@ -18,50 +23,109 @@ from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.encoding.encoders import STRAY, AllMissingEncoder, Encoder, OrderedEncoder
-from privsyn.table.encoding.gaps import Gap
+from privsyn.table.encoding.gaps import Gap, choose_gaps
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
-from privsyn.table.encoding.parts import both_or_neither_missing, encoders_of_parts
+from privsyn.table.encoding.parts import both_or_neither_missing, encoders_of_parts, parts
+from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.schema.columns import Identifier, Text
+from privsyn.table.schema.columns import Identifier, Ordinal, Text
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import Datetime
 
 
 @dataclass(frozen=True, eq=False)
 class Attributes:
-    """The attributes of some columns, in order.
+    """The encoders of a table's columns, and of the attributes that are counted of them, in order.
 
     Parameters
     ----------
-    columns : mapping of a column that is counted to its encoder
+    columns : mapping of a column to its encoder
+    makers : mapping of a column to the maker of its identifiers
     nullable : mapping of a column to whether its cells may be missing
+    bins : mapping of an ordered column to its number of bins
+    computed : set of columns that are not counted
     parts : mapping of a column that has several attributes to their names
-    gaps : mapping of a column that is encoded as a gap to the gap
-    readers : mapping of every column, computed or not, to its encoder
+    gaps : mapping of a column to its gap
     """
 
     columns: Mapping[str, Encoder]
+    makers: Mapping[str, IdentifierMaker]
     nullable: Mapping[str, bool]
+    bins: Mapping[str, int]
+    computed: frozenset[str]
     parts: Mapping[str, tuple[str, ...]]
     gaps: Mapping[str, Gap]
-    readers: Mapping[str, Encoder]
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        dtypes: Mapping[str, str],
+        heaps: Mapping[str, Heaps],
+        split: Sequence[str],
+        *,
+        fine: bool,
+        with_gaps: bool,
+    ) -> Attributes:
+        """Return the attributes of a schema.
+
+        Parameters
+        ----------
+        schema : Schema
+        dtypes : mapping of a column to its dtype as text, in the order of the table
+        heaps : mapping of a column to the heaps of its numbers
+        split, fine, with_gaps : as for `Codec`
+        """
+        columns: dict[str, Encoder] = {}
+        makers: dict[str, IdentifierMaker] = {}
+        nullable = {}
+        for name, text in dtypes.items():
+            match _column(schema, name, text, heaps.get(name, ()), fine=fine):
+                case Encoder() as encoder:
+                    columns[name] = encoder
+                    nullable[name] = isinstance(encoder, AllMissingEncoder) or (
+                        schema.coded[name].nullable and holds_missing(parse_dtype(text))
+                    )
+                case IdentifierMaker() as maker:
+                    makers[name] = maker
+        if not columns:
+            raise InputError("no column is left to be counted: all are identifiers or free text")
+        gaps = choose_gaps(schema, columns, nullable, fine=fine) if with_gaps else {}
+        bins = {name: column.bins for name, column in schema.coded.items() if isinstance(column, Ordinal)}
+        several = {
+            name: parts(name, cast(Datetime, schema.columns[name]))
+            for name in split
+            if isinstance(columns[name], DatetimeEncoder)
+        }
+        return cls(columns, makers, nullable, bins, frozenset(schema.computed), several, gaps)
 
     @cached_property
     def encoders(self) -> dict[str, Encoder]:
         """The encoder of each attribute."""
-        found = encoders_of_parts(self.columns, self.parts)
-        gaps = {name: (gap.name, gap.encoder) for name, gap in self.gaps.items()}
-        return dict(gaps.get(name, (name, encoder)) for name, encoder in found.items())
+        found: dict[str, Encoder] = {}
+        for name, encoder in self.columns.items():
+            if name in self.gaps:
+                found[self.gaps[name].name] = self.gaps[name].encoder
+            elif name in self.parts:
+                whole = cast(DatetimeEncoder, encoder)
+                found |= zip(self.parts[name], encoders_of_parts(whole), strict=False)
+            elif name not in self.computed:
+                found[name] = encoder
+        return found
 
     @cached_property
     def _owners(self) -> dict[str, str]:
-        owners = {part: name for name, parts in self.parts.items() for part in parts}
-        return owners | {gap.name: name for name, gap in self.gaps.items()}
+        return {part: name for name in self.columns for part in self.of_column(name)}
+
+    def of_column(self, name: str) -> tuple[str, ...]:
+        """Return the attributes of a column; a column that is not counted stands for itself."""
+        return (self.gaps[name].name,) if name in self.gaps else self.parts.get(name, (name,))
 
     def column(self, attribute: str) -> str:
-        """Return the column to which an attribute belongs."""
-        return self._owners.get(attribute, attribute)
+        """Return the column to which an attribute belongs: for a gap, the column that it ends in."""
+        return self._owners[attribute]
 
     @property
     def domain(self) -> Domain:
@@ -70,10 +134,10 @@ class Attributes:
         ordered = (encoder.ordered for encoder in self.encoders.values())
         return Domain(tuple(self.encoders), tuple(sizes), tuple(ordered))
 
-    def axes(self, bins: Mapping[str, int]) -> dict[str, Axis]:
-        """Return the widths of the cells of each attribute of an ordered column; `bins` are the columns'."""
+    def axes(self) -> dict[str, Axis]:
+        """Return the widths of the cells of each attribute of an ordered column."""
         return {
-            name: Axis(encoder.grid.widths[: encoder.ordered], bins[self.column(name)])
+            name: Axis(encoder.grid.widths[: encoder.ordered], self.bins[self.column(name)])
             for name, encoder in self.encoders.items()
             if isinstance(encoder, OrderedEncoder)
         }
@@ -83,8 +147,8 @@ class Attributes:
         codes = np.empty((len(table), len(self.encoders)), dtype=np.int32, order="F")
         for place, (name, encoder) in enumerate(self.encoders.items()):
             column = self.column(name)
-            if column in self.gaps:
-                gap = self.gaps[column]
+            gap = self.gaps.get(column)
+            if gap is not None:
                 found = gap.codes({of: self._read(of, table[of]) for of in (*gap.before, column)})
             else:
                 found = encoder.encode(table[column])
@@ -93,7 +157,7 @@ class Attributes:
 
     def _read(self, name: str, cells: pd.Series) -> Floats:
         """Return the numbers of a column on a grid; a missing cell is the lower bound where none may be."""
-        encoder = cast(OrderedEncoder, self.readers[name])
+        encoder = cast(OrderedEncoder, self.columns[name])
         numbers = encoder.read(cells)
         return numbers if self.nullable[name] else np.where(np.isnan(numbers), encoder.grid.low, numbers)
 
@@ -130,36 +194,7 @@ class Attributes:
         return [(pair, both_or_neither_missing(cells, pair)) for pair in pairs]
 
 
-def make_encoders(
-    schema: Schema, names: Sequence[str], dtypes: Sequence[str], heaps: Mapping[str, Heaps], *, fine: bool
-) -> tuple[dict[str, Encoder], dict[str, IdentifierMaker], dict[str, bool]]:
-    """Return the encoders and the makers of identifiers of the columns, and which columns may be missing.
-
-    Parameters
-    ----------
-    schema : Schema
-    names, dtypes : sequences of str
-        The columns in the order of the table, and the dtype of each as text.
-    heaps, fine : as for `Codec`
-    """
-    encoders: dict[str, Encoder] = {}
-    makers: dict[str, IdentifierMaker] = {}
-    nullable: dict[str, bool] = {}
-    for name, text in zip(names, dtypes, strict=True):
-        match _of_column(schema, name, text, heaps.get(name, ()), fine=fine):
-            case Encoder() as encoder:
-                encoders[name] = encoder
-                nullable[name] = isinstance(encoder, AllMissingEncoder) or (
-                    schema.coded[name].nullable and holds_missing(parse_dtype(text))
-                )
-            case IdentifierMaker() as maker:
-                makers[name] = maker
-    if not encoders:
-        raise InputError("no column is left to be counted: all are identifiers or free text")
-    return encoders, makers, nullable
-
-
-def _of_column(
+def _column(
     schema: Schema, name: str, text: str, heaps: Heaps, *, fine: bool
 ) -> Encoder | IdentifierMaker | None:
     """Return the encoder or identifier maker of a column; None if the column is left out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,26 +16,19 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats
-from privsyn.table.encoding.attributes import Attributes, make_encoders
+from privsyn.table.encoding.attributes import Attributes
 from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
-from privsyn.table.encoding.encoders import (
-    CategoricalEncoder,
-    Encoder,
-    missing_cells,
-)
-from privsyn.table.encoding.gaps import Gap, choose_gaps
+from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, missing_cells
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.identifiers import IdentifierMaker
-from privsyn.table.encoding.parts import join_rows, parts, split_given, splittable
+from privsyn.table.encoding.parts import join_rows, split_given, splittable
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.gap_rules import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Computation
-from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 
@@ -46,9 +39,8 @@ class Codec:
     A codec is built from public facts alone: a schema, and the names and dtypes of the columns. The code of a
     listed value is its place in the list; that of a number or a time is its bin. If the schema and the dtype
     allow missing cells, these have the last code. A cell that fits no code is encoded as missing, or as 0 if
-    there is no such code. Numbers out of bounds are clipped. Of columns that increase, all but the first are
-    encoded as gaps (see `gaps`). Identifiers and free text are never read: `decode` generates identifiers and
-    leaves out text.
+    there is no such code. Numbers out of bounds are clipped. Identifiers and free text are never read:
+    `decode` generates identifiers and leaves out text.
 
     Privacy: row ``i`` of the codes is a function of row ``i`` of the table and of the public facts. So
     ``encode(concat(a, b))`` is ``encode(a)`` above ``encode(b)``, and tables that differ in one record have
@@ -67,9 +59,10 @@ class Codec:
     heaps : mapping of a column to the heaps of its numbers, optional
         Released. Only `decode` uses them.
     split : tuple of str
-        The columns that are counted as several attributes; see `privsyn.table.encoding.parts`.
+        The columns that are counted as several attributes (see `privsyn.table.encoding.parts`).
     with_gaps : bool
-        Encode columns that increase as gaps. False for a release that was saved before gaps were known.
+        Encode columns that increase as gaps (see `privsyn.table.encoding.gaps`). False for a
+        release that was saved before gaps were known.
 
     Examples
     --------
@@ -91,32 +84,22 @@ class Codec:
     split: tuple[str, ...] = ()
     with_gaps: bool = True
     domain: Domain = field(init=False, repr=False, compare=False)
-    _encoders: dict[str, Encoder] = field(init=False, repr=False, compare=False)
-    _attributes: Attributes = field(init=False, repr=False, compare=False)
-    _makers: dict[str, IdentifierMaker] = field(init=False, repr=False, compare=False)
-    _nullable: dict[str, bool] = field(init=False, repr=False, compare=False)
-    _gaps: dict[str, Gap] = field(init=False, repr=False, compare=False)
     rules: Repair = field(init=False, repr=False, compare=False)
+    _attributes: Attributes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         match_names(self.names, self.schema)
         self.schema.require_public()
         check_constraints(self.schema.coded, self.schema.constraints)
-        encoders, makers, nullable = make_encoders(
-            self.schema, self.names, self.dtypes, self.heaps, fine=self.fine
+        dtypes = dict(zip(self.names, self.dtypes, strict=True))
+        made = Attributes.of(
+            self.schema, dtypes, self.heaps, self.split, fine=self.fine, with_gaps=self.with_gaps
         )
-        object.__setattr__(self, "_encoders", encoders)
-        object.__setattr__(self, "_makers", makers)
-        object.__setattr__(self, "_nullable", nullable)
         rules = Repair.of(self.schema.coded, self.schema.constraints)
-        check_computed(rules.computations, encoders, nullable)
-        gaps = choose_gaps(self.schema, encoders, nullable, fine=self.fine) if self.with_gaps else {}
-        object.__setattr__(self, "_gaps", gaps)
-        object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, gaps, nullable))
-        free = {name: encoder for name, encoder in encoders.items() if name not in rules.computed}
-        names = {name: parts(name, cast(Datetime, self.schema.columns[name])) for name in self.split}
-        object.__setattr__(self, "_attributes", Attributes(free, nullable, names, gaps, encoders))
-        object.__setattr__(self, "domain", self._attributes.domain)
+        check_computed(rules.computations, made.columns, made.nullable)
+        object.__setattr__(self, "_attributes", made)
+        object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, made.gaps, made.nullable))
+        object.__setattr__(self, "domain", made.domain)
 
     @property
     def encoders(self) -> tuple[Encoder, ...]:
@@ -127,6 +110,14 @@ class Codec:
     def parts(self) -> Mapping[str, tuple[str, ...]]:
         """The attributes of each column that has several."""
         return self._attributes.parts
+
+    def column_of(self, attribute: str) -> str:
+        """Return the column to which an attribute belongs: for a gap, the column that it ends in."""
+        return self._attributes.column(attribute)
+
+    def attributes_of(self, column: str) -> tuple[str, ...]:
+        """Return the attributes of a column: itself, its parts or its gap."""
+        return self._attributes.of_column(column)
 
     @classmethod
     def for_table(
@@ -145,10 +136,7 @@ class Codec:
     @property
     def axes(self) -> dict[str, Axis]:
         """The widths of the cells of each fine column. Public, or from released heaps."""
-        bins = {
-            name: column.bins for name, column in self.schema.coded.items() if isinstance(column, Ordinal)
-        }
-        return self._attributes.axes(bins) if self.fine else {}
+        return self._attributes.axes() if self.fine else {}
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -198,36 +186,29 @@ class Codec:
         """The computations of computed columns, each after those that it needs."""
         return self.rules.computations
 
-    def grid(self, name: str) -> Grid | None:
-        """Return the grid of a column of numbers or times; None for any other."""
-        return getattr(self._encoders[name], "grid", None)
-
     def own_cells(self, name: str) -> Cells:
         """Return the codes that a column has alone, also if it is computed or encoded as a gap."""
-        return Cells.unmerged(*self._encoders[name].extents, self.grid(name))
+        encoder = self._attributes.columns[name]
+        return Cells.unmerged(*encoder.extents, getattr(encoder, "grid", None))
 
-    def column_of(self, attribute: str) -> str:
-        """Return the column that an attribute encodes: for a gap, the column that it ends in."""
-        return self._attributes.column(attribute)
-
-    def attribute_of(self, column: str) -> str:
-        """Return the attribute that encodes a column: its gap, if it has one."""
-        return self._gaps[column].name if column in self._gaps else column
+    def grid(self, name: str) -> Grid | None:
+        """Return the grid of a column of numbers or times; None for any other."""
+        return getattr(self._attributes.columns[name], "grid", None)
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
-        encoder = self._encoders[name]
+        encoder = self._attributes.columns[name]
         return encoder.size if isinstance(encoder, CategoricalEncoder) else 0
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""
         columns = {}
-        for name, encoder in self._encoders.items():
+        for name, encoder in self._attributes.columns.items():
             missing = np.isnan(numbers[name])
             first = encoder.extents[0][0] if encoder.size else 0.0
             columns[name] = encoder.decode(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
-        for name, maker in self._makers.items():
+        for name, maker in self._attributes.makers.items():
             columns[name] = self._made(name, maker, rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
@@ -236,10 +217,10 @@ class Codec:
 
         These rows may break constraints. Identifiers start after `start` rows, as in `decode`.
         """
-        rows = 1 + max((self.listed(name) for name in self._encoders), default=0)
+        rows = 1 + max((self.listed(name) for name in self._attributes.columns), default=0)
         numbers = {}
-        for name, encoder in self._encoders.items():
-            codes = np.arange(rows) % (encoder.size + self._nullable[name])
+        for name, encoder in self._attributes.columns.items():
+            codes = np.arange(rows) % (encoder.size + self._attributes.nullable[name])
             drawn = encoder.draw(np.where(codes < encoder.size, codes, 0), rng)
             numbers[name] = np.where(codes < encoder.size, drawn, np.nan)
         return self.table(numbers, rng, start)
@@ -266,33 +247,29 @@ class Codec:
         A missing cell counts if the column may not have missing cells.
         """
         counts = {}
-        for name, encoder in self._encoders.items():
+        for name, encoder in self._attributes.columns.items():
             cells = table[name]
-            fine = encoder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
+            fine = encoder.fits(cells) | (missing_cells(cells) if self._attributes.nullable[name] else False)
             counts[name] = int((~fine).sum())
         return counts
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
-        return {name: encoder.read(table[name]) for name, encoder in self._encoders.items()}
+        return {name: encoder.read(table[name]) for name, encoder in self._attributes.columns.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
         dtypes = dict(zip(self.names, self.dtypes, strict=True))
         more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split)}
         found = {name: plain for name, plain in more.items() if plain}
-        return {
-            "schema": to_plain(self.schema),
-            "dtypes": dtypes,
-            "fine": self.fine,
-            "gaps": self.with_gaps,
-            **found,
-        }
+        facts = {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, "gaps": self.with_gaps}
+        return {**facts, **found}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
         dtypes, fine = plain["dtypes"], bool(plain["fine"])
         heaps, split = heaps_from_plain(plain.get("heaps", {})), tuple(plain.get("split", ()))
-        schema, gaps = from_plain(plain["schema"]), bool(plain.get("gaps"))  # releases of 0.1.0 have no gaps
-        return cls(schema, tuple(dtypes), tuple(dtypes.values()), fine, heaps, split, gaps)
+        with_gaps = bool(plain.get("gaps"))  # releases of formats 2 and 3 have none
+        schema, names = from_plain(plain["schema"]), tuple(dtypes)
+        return cls(schema, names, tuple(dtypes.values()), fine, heaps, split, with_gaps)

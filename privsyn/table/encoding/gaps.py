@@ -150,10 +150,10 @@ class Gap(Computation):
 
     def gap_of(self, numbers: Numbers) -> Floats:
         """Return the number of the gap of each row, NaN where the column is missing. Private: row by row."""
-        coder, own = self.encoder, point_of(self.encoder.of.grid, numbers[self.column])
-        distance = np.clip(self.distance(numbers), 0, coder.distances - 1)
-        alone = np.clip(coder.distances + own, 0, coder.grid.points - 1)
-        return np.where(np.isnan(distance), alone, distance) / coder.grid.scale
+        encoder, own = self.encoder, point_of(self.encoder.of.grid, numbers[self.column])
+        distance = np.clip(self.distance(numbers), 0, encoder.distances - 1)
+        alone = np.clip(encoder.distances + own, 0, encoder.grid.points - 1)
+        return np.where(np.isnan(distance), alone, distance) / encoder.grid.scale
 
     def codes(self, numbers: Numbers) -> Ints:
         """Return the code of each row, `STRAY` where the column is missing. Private: row by row."""
@@ -162,11 +162,11 @@ class Gap(Computation):
 
     def make(self, numbers: Numbers) -> Floats:
         """Return the column, clipped to its bounds; NaN where the gap is missing."""
-        coder, grid = self.encoder, self.encoder.of.grid
+        encoder, grid = self.encoder, self.encoder.of.grid
         gap, last = numbers[self.name], self.last(numbers)
         steps = np.rint(gap * grid.scale)
-        alone = np.isnan(last) | (gap > coder.farthest)
-        point = np.where(alone, np.maximum(steps - coder.distances, 0), self.least(last) + steps)
+        alone = np.isnan(last) | (gap > encoder.farthest)
+        point = np.where(alone, np.maximum(steps - encoder.distances, 0), self.least(last) + steps)
         point = np.clip(point, 0, grid.points - 1)
         made = np.where(np.isnan(point), np.nan, number_of(grid, point))
         if (
@@ -242,11 +242,11 @@ def _gap(
 ) -> Gap:
     """Return the gap of one column of a constraint; its columns are all encoded on grids."""
     before, name = tuple(constraint.columns[:place]), constraint.columns[place]
-    columns, coders = (
+    columns, ordered = (
         cast(Mapping[str, Ordinal], schema.columns),
         cast(Mapping[str, OrderedEncoder], encoders),
     )
-    column, of = columns[name], coders[name]
+    column, of = columns[name], ordered[name]
     scales = tuple(columns[other].scale / column.scale for other in before)
     free = f"{name} - {before[-1]}"
     while free in schema.columns:
@@ -256,6 +256,6 @@ def _gap(
     most = of.grid.points - 1
     widest = GapEncoder.between(before, of, most, bins, alone=alone)
     whole = Gap(name, free, before, scales, constraint.strict, widest)
-    first = min(coders[other].grid.low * scale for other, scale in zip(before, scales, strict=True))
+    first = min(ordered[other].grid.low * scale for other, scale in zip(before, scales, strict=True))
     most = max(0, most - int(np.clip(whole.least(np.array(first)), 0, most)))
     return replace(whole, encoder=GapEncoder.between(before, of, most, bins, alone=alone))

@@ -118,20 +118,8 @@ def _read(whole: DatetimeEncoder | None, cells: pd.Series) -> Floats:
     return np.round(grid.low + points / grid.scale)
 
 
-def encoders_of_parts(
-    encoders: Mapping[str, Encoder], split: Mapping[str, tuple[str, ...]]
-) -> dict[str, Encoder]:
-    """Return the encoder of each attribute: its own for a column, or those of its parts."""
-    found: dict[str, Encoder] = {}
-    for name, encoder in encoders.items():
-        if name in split and isinstance(encoder, DatetimeEncoder):
-            found |= zip(split[name], _parts(encoder), strict=False)
-        else:
-            found[name] = encoder
-    return found
-
-
-def _parts(whole: DatetimeEncoder) -> tuple[Encoder, ...]:
+def encoders_of_parts(whole: DatetimeEncoder) -> tuple[Encoder, ...]:
+    """Return the encoders of the date, the time of day and the day of the week of a column."""
     low, high = (float(np.floor(bound / DAY)) for bound in (whole.grid.low, whole.grid.high))
     days = Grid.exact(low, high, decimals=0, bins=whole.grid.bins).fine()
     step = 1 / whole.grid.scale

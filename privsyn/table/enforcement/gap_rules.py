@@ -44,10 +44,10 @@ class GapRule(Rule):
         known = dict(numbers)
         for gap in self.chain[:-1]:
             known[gap.column] = gap.make(known)
-        coder, last, gaps = self.gap.encoder, self.gap.last(known), numbers[self.gap.name]
-        point = self.gap.least(last) + np.rint(gaps * coder.grid.scale)
-        inside = (point >= 0) & (point < coder.of.grid.points)
-        fits = np.where(np.isnan(last), gaps > coder.farthest, (gaps < coder.farthest) & inside)
+        encoder, last, gaps = self.gap.encoder, self.gap.last(known), numbers[self.gap.name]
+        point = self.gap.least(last) + np.rint(gaps * encoder.grid.scale)
+        inside = (point >= 0) & (point < encoder.of.grid.points)
+        fits = np.where(np.isnan(last), gaps > encoder.farthest, (gaps < encoder.farthest) & inside)
         return np.isnan(gaps) | fits
 
     def possible(self, cells: list[Cells]) -> Mask:

@@ -28,6 +28,7 @@ from privsyn.table.schema.validation import (
     normalise,
     normalise_shared,
     number_bounds,
+    probability,
     whole_number,
 )
 
@@ -54,6 +55,10 @@ class Categorical(Coded):
         Whether a cell may be missing. If not, a missing cell counts as the first value.
     missing : str or list of str
         Texts that mean a missing cell in a file, in addition to the empty cell.
+    keep : float, optional
+        The respondents randomised this column: each cell was kept with this probability, and else replaced by
+        any of the listed values, or by a missing cell if `nullable`, all with the same probability. See
+        `privsyn.randomize`. Default: the column was not randomised.
 
     Examples
     --------
@@ -67,9 +72,14 @@ class Categorical(Coded):
     other: Hashable = field(default=None, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
+    keep: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         normalise_shared(self)
+        if self.keep is not None:
+            normalise(self, keep=probability("keep", self.keep))
+            if self.values is None:
+                raise InputError("keep needs the list of values: randomised response draws from it")
         if self.other is not None:
             normalise(self, other=distinct_values([self.other])[0])
         if self.values is not None:

@@ -36,6 +36,11 @@ def derive_columns(
                 raise InputError(f"constraint {place}: the schema has no column {safe_repr(name)}")
             if isinstance(columns[name], Identifier | Text):
                 raise InputError(f"constraint {place}: {name!r} is never counted: leave it out")
+            if getattr(columns[name], "keep", None) is not None:
+                raise InputError(
+                    f"constraint {place}: {name!r} is randomised, so its cells keep no rule:"
+                    " leave out keep, or the constraint"
+                )
     derived: dict[str, Coded] = {name: c for name, c in columns.items() if isinstance(c, Coded)}
     computing = computed_by(constraints)
     first = [constraint for constraint in constraints if not constraint.derives_last]

@@ -88,6 +88,15 @@ class Schema:
         return {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
 
     @property
+    def randomised(self) -> dict[str, float]:
+        """The columns that the respondents randomised, and the probability that a cell was kept."""
+        return {
+            name: column.keep
+            for name, column in self.columns.items()
+            if isinstance(column, Categorical) and column.keep is not None
+        }
+
+    @property
     def dropped(self) -> tuple[str, ...]:
         """The columns that the synthetic table lacks: free text."""
         return tuple(name for name, column in self.columns.items() if isinstance(column, Text))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsyn.arguments import check_finite
 from privsyn.errors import InputError, replace_errors, safe_repr
 
 LONGEST = timedelta(days=100_000)
@@ -35,6 +36,14 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
         raise InputError(f"{name} is a whole number from {low} to {high}, not {safe_repr(value)}")
     return int(value)
+
+
+def probability(name: str, value: object) -> float:
+    """Return a number above 0 and below 1, with at most 15 decimals."""
+    number = check_finite(name, value)
+    if not 0 < number < 1 or round(number, 15) != number:
+        raise InputError(f"{name} is a probability above 0 and below 1, such as 0.75, not {safe_repr(value)}")
+    return number
 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

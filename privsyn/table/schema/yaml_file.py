@@ -37,6 +37,10 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         return from_plain(parse(text))
 
 
+SchemaOrPath = Schema | str | PathLike[str]
+"""A schema, or the path of its YAML file."""
+
+
 def as_schema(schema: object) -> Schema | None:
     """Return a schema, given as such or as the path of its YAML file."""
     if isinstance(schema, str | PathLike):

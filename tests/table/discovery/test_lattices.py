@@ -106,7 +106,7 @@ def test_the_ledger_says_what_the_grids_cost(rows):
     (spend,) = (spend for spend in model.ledger_.spends if spend.what == "grids of x, y")
     assert spend.sensitivity == pytest.approx((rows or 1) * sqrt(2))
     assert spend.rho == pytest.approx(LATTICES * model.ledger_.budget, rel=1e-6)
-    assert model.ledger_.epsilon(1e-9) <= 1.0
+    assert model.ledger_.epsilon(1e-9) <= 1 + 1e-9  # the parts of the budget are rounded; see MARGIN
     assert Ledger.from_dict(model.ledger_.to_dict()) == model.ledger_
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.methods.facts import PublicFacts
 from privsyn.table.encoding.codec import Codec
 
 ROWS = 20_000
@@ -100,6 +102,41 @@ def test_a_column_that_a_constraint_names_has_no_parts():
     schema = Schema(dict(schema_of(back=AT).columns), constraints=[Increasing(["at", "back"])])
     sample = fitted(table, schema).sample(500, seed=0).dropna()
     assert (sample["at"] <= sample["back"]).all()
+
+
+def test_a_split_column_and_a_gap_stand_side_by_side():
+    """Columns that a constraint names are never split, so no time is encoded twice."""
+    table = trips(2000).assign(begin=1.0, end=2.0)
+    numbers = {name: Numerical(0, 9) for name in ("begin", "end")}
+    schema = Schema(dict(schema_of(**numbers).columns), constraints=[Increasing(["begin", "end"])])
+    model = fitted(table, schema)
+    codec = model.release_.codec
+    parts = ("at (date)", "at (time of day)", "at (day of week)")
+    assert codec.domain.names == (*parts, "to", "begin", "end - begin")
+    assert [codec.attributes_of(name) for name in ("at", "to", "end")] == [parts, ("to",), ("end - begin",)]
+    assert [codec.column_of(name) for name in codec.domain] == ["at", "at", "at", "to", "begin", "end"]
+    sample = model.sample(100, given={"at": ("2016-01-01", "2016-01-31"), "end": 2.0}, seed=0)
+    assert sample["at"].between("2016-01-01", "2016-01-31 23:59:59").all()
+    assert (sample["begin"] <= sample["end"]).all()
+
+
+def test_a_column_that_is_all_missing_by_its_dtype_has_no_parts():
+    table = pd.DataFrame({"at": pd.array([None] * 300, pd.ArrowDtype(pa.null())), "to": "work"})
+    schema = schema_of(Datetime("2015-01-01", "2017-12-31", step="1h"))
+    assert Codec.for_table(schema, table, fine=True).domain.names == ("at", "to")
+    assert fitted(table, schema).sample(20, seed=0)["at"].isna().all()
+
+
+def test_parts_of_a_column_whose_bounds_were_found_are_doubtful(monkeypatch):
+    found = []
+
+    def facts(*args, doubtful):
+        found.append(doubtful)
+        return PublicFacts(*args, doubtful=doubtful)
+
+    monkeypatch.setattr("privsyn.synthesizer.PublicFacts", facts)
+    PrivSyn(5.0, 1e-6, schema=schema_of(Datetime(unit="s")), seed=0).fit(trips())
+    assert found[-1] == ("at (date)", "at (time of day)", "at (day of week)")
 
 
 def test_names_of_parts_are_not_taken_from_columns():

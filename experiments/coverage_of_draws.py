@@ -1,0 +1,204 @@
+"""How often intervals from draws hold: writes the table of docs/inference.md.
+
+    python experiments/coverage_of_draws.py [--runs 200] [--draws 10]
+
+Private tables are drawn from a population that is known: a Bayesian network, or a Gaussian copula. A model is
+fitted to each, and each statistic is estimated from every table of its draws and pooled. Runs that
+coverage_of_draws.csv holds already are not repeated. Seeded, and so NOT PRIVATE. It takes 10 minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from known_truth import Copula, Network, chain
+from runs import DELTA, Row, markdown, resumed
+
+from privsyn import PrivSyn, pool
+
+HERE = Path(__file__).parent
+PAGE, ROWS_FILE = HERE.parent / "docs" / "inference.md", HERE / "coverage_of_draws.csv"
+BEGIN, END = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
+ROWS = 5000
+POPULATION = 2_000_000
+HEADS = (
+    "population",
+    "statistic",
+    "pairs measured",
+    "runs",
+    "holds (population)",
+    "holds (private table)",
+    "bias / standard error",
+    "width / width from real rows",
+)
+
+Found = tuple[float, float]
+Statistic = tuple[str, Callable[..., Found]]
+
+
+def mean(x: np.ndarray) -> Found:
+    """The mean and its variance."""
+    return float(x.mean()), float(x.var(ddof=1) / len(x))
+
+
+def difference(x: np.ndarray, group: np.ndarray) -> Found:
+    """The difference of two groups' means."""
+    (one, a), (other, b) = mean(x[group]), mean(x[~group])
+    return one - other, a + b
+
+
+def correlation(x: np.ndarray, y: np.ndarray) -> Found:
+    """Fisher's z of the correlation."""
+    return float(np.arctanh(np.corrcoef(x, y)[0, 1])), 1 / (len(x) - 3)
+
+
+def odds(x: np.ndarray, y: np.ndarray) -> Found:
+    """The logarithm of the odds ratio of two conditions."""
+    cells = np.array([[np.sum(a & b) for b in (y, ~y)] for a in (x, ~x)]) + 0.5
+    logs = np.log(cells)
+    return float(logs[0, 0] + logs[1, 1] - logs[0, 1] - logs[1, 0]), float((1 / cells).sum())
+
+
+def logistic(y: np.ndarray, *columns: np.ndarray) -> Found:
+    """The first coefficient of a logistic regression of `y` on the columns."""
+    x = np.column_stack([np.ones(len(y)), *columns]).astype(float)
+    beta = np.zeros(x.shape[1])
+    for _ in range(12):
+        p = 1 / (1 + np.exp(-x @ beta))
+        information = x.T @ (x * (p * (1 - p))[:, np.newaxis])
+        beta = beta + np.linalg.solve(information, x.T @ (y - p))
+    return float(beta[1]), float(np.linalg.inv(information)[1, 1])
+
+
+NETWORK: Mapping[str, Statistic] = {
+    "mean of x1": ("x1", lambda a: mean(a)),
+    "share, x0 = 0": ("x0", lambda a: mean(a == 0)),
+    "share, x0 = 0 and x1 = 0": ("x0 x1", lambda a, b: mean((a == 0) & (b == 0))),
+    "group difference, x1 by x0": ("x0 x1", lambda a, b: difference(b, a == 0)),
+    "group difference, x3 by x0": ("x0 x3", lambda a, b: difference(b, a == 0)),
+    "correlation, x0 x1": ("x0 x1", correlation),
+    "correlation, x0 x3": ("x0 x3", correlation),
+    "log odds ratio, x1 x2": ("x1 x2", lambda a, b: odds(a >= 2, b >= 2)),
+    "log odds ratio, x0 x3": ("x0 x3", lambda a, b: odds(a >= 2, b >= 2)),
+    "logistic, x2 on x1 (and x3)": ("x1 x2 x3", lambda a, b, c: logistic(b >= 2, a >= 2, c >= 2)),
+    "logistic, x2 on x3 (and x1)": ("x1 x2 x3", lambda a, b, c: logistic(b >= 2, c >= 2, a >= 2)),
+}
+COPULA: Mapping[str, Statistic] = {
+    "mean of a": ("a", lambda a: mean(a)),
+    "share, a >= 70": ("a", lambda a: mean(a >= 70)),
+    "share, a >= 70 and c < 40": ("a c", lambda a, c: mean((a >= 70) & (c < 40))),
+    "group difference, a by b": ("a b", lambda a, b: difference(a, b >= 50)),
+    "group difference, c by a": ("a c", lambda a, c: difference(c, a >= 75)),
+    "correlation, a b (.79)": ("a b", correlation),
+    "correlation, a c (-.48)": ("a c", correlation),
+    "correlation, a d (0)": ("a d", correlation),
+    "log odds ratio, a c": ("a c", lambda a, c: odds(a >= 50, c >= 50)),
+    "logistic, c on a (and d)": ("a c d", lambda a, c, d: logistic(c >= 50, a / 30, d / 30)),
+    "logistic, c on d (and a)": ("a c d", lambda a, c, d: logistic(c >= 50, d / 30, a / 30)),
+}
+FAR: Mapping[str, Statistic] = {
+    "mean of x1": NETWORK["mean of x1"],
+    **{f"correlation, x0 x{k}": (f"x0 x{k}", correlation) for k in (1, 2, 3)},
+}
+
+
+@dataclass(frozen=True)
+class Population:
+    """A population that is known, and what is estimated of it."""
+
+    source: Network | Copula
+    statistics: Mapping[str, Statistic]
+    epsilon: float
+    share: float = 1.0  # of the runs
+
+
+MIXED = np.array([[1, 0.8, -0.5, 0], [0.8, 1, -0.4, 0], [-0.5, -0.4, 1, 0.3], [0, 0, 0.3, 1]])
+POPULATIONS = {
+    "network": Population(Network(chain(4, values=4, stay=0.6)), NETWORK, 1.0),
+    "copula": Population(Copula(("a", "b", "c", "d"), MIXED), COPULA, 1.0),
+    "network, 8 columns, epsilon 0.1": Population(Network(chain(8, values=4, stay=0.7)), FAR, 0.1, 0.3),
+}
+
+
+def estimates(table: pd.DataFrame, statistics: Mapping[str, Statistic]) -> pd.DataFrame:
+    """The estimate and the variance of each statistic."""
+    found = [f(*(table[name].to_numpy() for name in names.split())) for names, f in statistics.values()]
+    return pd.DataFrame(found, index=list(statistics), columns=["estimate", "variance"])
+
+
+def run(population: Population, truth: pd.Series, seed: int, draws: int) -> Iterator[Row]:
+    """A row for each statistic."""
+    private = population.source.draw(ROWS, np.random.default_rng(seed))
+    real = estimates(private, population.statistics)
+    model = PrivSyn(population.epsilon, DELTA, population.source.schema, seed=seed).fit(private)
+    found = [estimates(table, population.statistics) for table in model.draws(draws, seed=seed)]
+    values, variances = ([table[name] for table in found] for name in ("estimate", "variance"))
+    pooled, near = pool(values, variances), pool(values, [0 * v for v in variances])
+    measured = [set(columns) for columns in model.accuracy_.tables["columns"]]
+    for name, (columns, _) in population.statistics.items():
+        pairs = combinations(columns.split(), 2)
+        width = 2 * 1.96 * np.sqrt(real.loc[name, "variance"])
+        yield {
+            "statistic": name,
+            "measured": all(any(set(pair) <= table for table in measured) for pair in pairs),
+            "holds": pooled.loc[name, "low"] <= truth[name] <= pooled.loc[name, "high"],
+            "near": near.loc[name, "low"] <= real.loc[name, "estimate"] <= near.loc[name, "high"],
+            "error": pooled.loc[name, "estimate"] - real.loc[name, "estimate"],
+            "standard_error": pooled.loc[name, "standard_error"],
+            "width": (pooled.loc[name, "high"] - pooled.loc[name, "low"]) / width,
+        }
+
+
+def page(rows: pd.DataFrame) -> str:
+    """The means as Markdown."""
+    lines = []
+    keys = ["population", "statistic", "measured"]
+    for (population, statistic, measured), group in rows.groupby(keys, sort=False):
+        if len(group) < 10:
+            continue
+        numbers = [
+            f"{len(group)}",
+            f"{group['holds'].mean():.1%}",
+            f"{group['near'].mean():.1%}",
+            f"{group['error'].mean() / group['standard_error'].mean():+.2f}",
+            f"{group['width'].mean():.1f}",
+        ]
+        lines.append([population, statistic, "yes" if measured else "no", *numbers])
+    return markdown(HEADS, lines)
+
+
+def main() -> None:
+    """Run what has not been run, and write the table into the page."""
+    asking = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    asking.add_argument("--runs", type=int, default=200)
+    asking.add_argument("--draws", type=int, default=10)
+    settings = asking.parse_args()
+    truths = {}
+    for name, one in POPULATIONS.items():
+        table = one.source.draw(POPULATION, np.random.default_rng(12345))
+        truths[name] = estimates(table, one.statistics)["estimate"]
+    asked = (
+        {"population": name, "draws": settings.draws, "seed": seed}
+        for name, one in POPULATIONS.items()
+        for seed in range(round(settings.runs * one.share))
+    )
+    rows = resumed(
+        ROWS_FILE,
+        asked,
+        lambda one: run(POPULATIONS[one["population"]], truths[one["population"]], one["seed"], one["draws"]),
+    )
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(before + BEGIN + page(rows) + END + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Draw tables that the private one could have, given the noisy answers."""

@@ -1,0 +1,124 @@
+r"""Draw the cells of one table from their posterior, from coarse sums to single cells.
+
+A measured sum S of cells with noise variance :math:`\sigma^2` and expected count c is drawn with mean
+:math:`c + g (S - c)` and variance :math:`g \sigma^2`, where :math:`g = c^2 / (c^2 + \sigma^2)`. That is the
+posterior under a weak prior: a sum departs from the released estimate by about as much as the estimate. A
+sum far above its noise is drawn about its measurement, which is unbiased for every private table. A sum
+below its noise stays near the estimate, and above 0. The narrower prior of the estimates has less error on
+average, but its draws would lie aside of the truth wherever one table departs more than others.
+
+Sums over many cells are known far better than the cells, and decide means and correlations. So sums over 2,
+4, ... groups of the ordered codes come first, and finer sums follow within them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privsyn.inference.posterior.tilt import Trend
+from privsyn.inference.prior.smoothing import groups_of
+from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join
+from privsyn.marginals.ipf import fit_margins
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.types import Codes, Floats
+
+CENTRINGS = 10  # most rounds of removing what contradicts the margins
+ROUNDS = 5  # of proportional fitting after a level
+RAKINGS = 5  # rounds over all levels, so that coarse sums hold after finer ones were drawn
+LEAST = 1e-3  # of its expected count: least drawn count of a sum
+SAME = 1e-6  # of the total
+FLOOR = 1e-9  # records: least drawn count of a cell
+CERTAIN = 1e6  # shape of a gamma variable above which it is constant
+
+
+def draw_cells(
+    released: Marginal,
+    answers: Measurement,
+    margins: tuple[Marginal, ...],
+    rng: np.random.Generator,
+) -> Marginal:
+    """Return a table drawn from its posterior, not negative and with the given margins.
+
+    Parameters
+    ----------
+    released : Marginal
+        A cell of 0 stays 0. Within groups of codes that were counted together, counts are shared out as here.
+    answers : Measurement
+        Measured counts plus a draw of their noise.
+    margins : tuple of Marginal
+        They agree with each other. If there are none, the total is that of `released`.
+    rng : numpy.random.Generator
+    """
+    table, groups = fit_margins(released, margins), groups_of(answers)
+    coarse = coarsen(table, groups)
+    variance = answers.variance * (coarse.counts > 0)
+    residual = answers.marginal.counts - coarse.counts
+    found = coarse.counts + _centred(coarse, residual, variance, margins)
+    trend = Trend.draw(table, groups, found, variance, rng)
+    if trend is not None:
+        table = trend.impose(table, margins)
+    targets: list[tuple[tuple[Codes, ...], Floats]] = []
+    for level in _levels(coarse):
+        joint = tuple(outer[group] for outer, group in zip(level, groups, strict=True))
+        drawn = _draw_sums(join(table.counts, joint), join(found, level), join(variance, level), rng)
+        targets.append((joint, drawn))
+        table = fit_margins(_scaled(table, joint, drawn), margins, rounds=ROUNDS)
+    for _ in range(RAKINGS if len(targets) > 1 else 0):
+        for joint, drawn in reversed(targets):
+            table = _scaled(table, joint, drawn)
+    if trend is not None:
+        table = trend.impose(fit_margins(table, margins, rounds=ROUNDS), margins)
+    floor = np.where(released.counts > 0, FLOOR, 0.0)
+    table = fit_margins(Marginal(table.domain, np.maximum(table.counts, floor)), margins)
+    return table if margins else Marginal(table.domain, table.counts * (released.total / table.total))
+
+
+def _draw_sums(expected: Floats, found: Floats, variance: Floats, rng: np.random.Generator) -> Floats:
+    """Return sums drawn about what was found, and about what is expected where noise exceeds that."""
+    square = expected**2
+    share = np.divide(square, square + variance, out=np.zeros_like(square), where=square > 0)
+    mean = np.maximum(expected + share * (found - expected), LEAST * expected)
+    scatter = share * (1 - share) * variance
+    # A gamma variable is positive and has this mean and variance. A normal one clipped at 0 is larger.
+    shape = np.divide(mean**2, scatter, out=np.full_like(mean, np.inf), where=scatter > 0)
+    certain = ~(shape < CERTAIN)
+    factor = rng.gamma(np.where(certain, 1.0, np.maximum(shape, LEAST))) / np.maximum(shape, LEAST)
+    return np.asarray(np.where(certain, mean, mean * factor))
+
+
+def _levels(table: Marginal) -> list[tuple[Codes, ...]]:
+    """Return the groups of the codes of every attribute, from the coarsest level to single codes."""
+    finest = tuple(np.arange(size, dtype=np.int32) for size in table.domain.shape)
+    sides = [table.project((name,)) for name in table.attributes]
+    found = []
+    for level in LEVELS:
+        groups = tuple(groups_at(side, level) for side in sides)
+        if any(side.domain.ordered[0] > level for side in sides):
+            found.append(groups)
+    return [*found, finest]
+
+
+def _scaled(table: Marginal, groups: tuple[Codes, ...], sums: Floats) -> Marginal:
+    now = join(table.counts, groups)
+    ratio = np.divide(sums, now, out=np.ones_like(now), where=now > 0)
+    return Marginal(table.domain, table.counts * ratio[np.ix_(*groups)])
+
+
+def _centred(expected: Marginal, residual: Floats, variance: Floats, margins: tuple[Marginal, ...]) -> Floats:
+    """Return the residual less what contradicts the margins, which are known better.
+
+    Each cell is corrected in proportion to its variance.
+    """
+    names = expected.attributes
+    inside = [margin.attributes for margin in margins] or [()]
+    others = [tuple(axis for axis, name in enumerate(names) if name not in side) for side in inside]
+    for _ in range(CENTRINGS):
+        missed = 0.0
+        for axes in others:
+            excess = residual.sum(axis=axes, keepdims=True)
+            room = variance.sum(axis=axes, keepdims=True)
+            missed = max(missed, float(np.abs(excess).max()))
+            residual = residual - variance * np.divide(excess, room, out=np.zeros_like(room), where=room > 0)
+        if missed <= SAME * expected.total:
+            break
+    return residual

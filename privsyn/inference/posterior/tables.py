@@ -1,0 +1,78 @@
+"""Draws of all tables together: one-ways first, then pairs with these margins, then bigger tables.
+
+The margins of a pair are known better from all tables together than from the pair. So a pair adds only what
+its margins leave open. The noise in that part is independent of the noise in the pair's margins.
+All noise is taken as normal, also where it is discrete Laplace: sums of many cells nearly are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from privsyn.inference.fitted import Fitted
+from privsyn.inference.higher_order import margins_inside
+from privsyn.inference.posterior.cells import draw_cells
+from privsyn.inference.posterior.margins import draw_margins, noise_factor
+from privsyn.marginals.ipf import fit_margins
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.types import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The tables that the private one could have, given the noisy answers.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    possible : StructuralZeros
+    """
+
+    fitted: Fitted
+    possible: StructuralZeros = NO_ZEROS
+
+    def draw(self, rng: np.random.Generator) -> Fitted:
+        """Return the tables of one draw. They agree, are not negative, and have the released total."""
+        fitted, first = self.fitted, len(self.fitted.one_ways)
+        measured = [certainty.measured for certainty in fitted.certainties]
+        drawn = draw_margins(measured[:first], fitted.one_ways, self._factors, rng)
+        margins = self.possible.settle(drawn)
+        order = sorted(range(len(fitted.marginals)), key=lambda i: len(fitted.marginals[i].attributes))
+        tables: dict[int, Marginal] = {}
+        for i in order:
+            table = fitted.marginals[i]
+            smaller = [t for t in tables.values() if len(t.attributes) < len(table.attributes)]
+            sides = margins_inside(table.attributes, tuple(smaller), margins)
+            tables[i] = self._drawn(measured[first + i], table, sides, rng)
+        return replace(fitted, one_ways=margins, marginals=tuple(tables[i] for i in range(len(tables))))
+
+    @cached_property
+    def _factors(self) -> list[Floats]:
+        first = len(self.fitted.one_ways)
+        answers = [certainty.measured for certainty in self.fitted.certainties]
+        combined, measured = answers[:first], answers[first:]
+        domain = self.fitted.merging.merged
+        used = [m for m in measured if self.possible.of(domain.project(m.attributes)).all()]
+        about = [[m for m in used if one.attributes[0] in m.attributes] for one in combined]
+        return list(map(noise_factor, combined, about))
+
+    def _drawn(
+        self,
+        measured: Measurement,
+        released: Marginal,
+        sides: tuple[Marginal, ...],
+        rng: np.random.Generator,
+    ) -> Marginal:
+        """Return one table drawn from its posterior, with the given margins."""
+        noise = rng.standard_normal(measured.variance.shape) * np.sqrt(measured.variance)
+        answers = Measurement(
+            Marginal(measured.marginal.domain, measured.marginal.counts + noise),
+            measured.variance,
+            measured.groups,
+        )
+        drawn = draw_cells(released, answers, sides, rng)
+        return fit_margins(self.possible.fit(drawn, sides), sides) if self.possible.masks else drawn

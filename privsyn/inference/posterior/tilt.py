@@ -1,0 +1,137 @@
+"""Trends of pairs with an ordered attribute: drawn from their posterior, and imposed by an exponential tilt.
+
+The trend of two ordered attributes is the sum over records of the product of both ranks, which is Spearman's
+correlation. Of an ordered and a nominal attribute, it is the sum of ranks for each nominal value. A trend
+adds up all cells, so it is known better than any of them, and its measurement is unbiased. Cells are not:
+they cannot fall below 0, and their shape within coarse groups comes from a prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privsyn.marginals.coarse import join
+from privsyn.marginals.ipf import fit_margins
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.types import Codes, Floats
+
+STEPS = 20  # most steps towards a trend
+LARGEST = 0.5  # step
+ROUNDS = 5  # of proportional fitting after a step
+ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
+SAME = 1e-5  # of the records: the same where there is hardly any noise
+STRONGEST = 0.98  # largest correlation that is drawn
+FURTHEST = 1.5  # standard deviations: largest mean rank of a nominal value that is drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """The drawn trend of a pair.
+
+    Parameters
+    ----------
+    fine : pair of arrays of shape (codes, functions)
+        The functions of the codes of each attribute: its ranks, or one indicator for each value.
+    coarse : the same for groups of codes
+    groups : tuple of integer arrays
+    wanted : array of shape (functions, functions)
+        Sums over records of the products of both attributes' functions, in groups.
+    enough : array of the same shape
+        Gaps that do not matter.
+    """
+
+    fine: tuple[Floats, Floats]
+    coarse: tuple[Floats, Floats]
+    groups: tuple[Codes, ...]
+    wanted: Floats
+    enough: Floats
+
+    @classmethod
+    def draw(
+        cls,
+        table: Marginal,
+        groups: tuple[Codes, ...],
+        found: Floats,
+        variance: Floats,
+        rng: np.random.Generator,
+    ) -> Trend | None:
+        """Draw the trend of a pair; None if neither attribute has an order.
+
+        Parameters
+        ----------
+        table : Marginal
+            Released counts.
+        groups : tuple of integer arrays
+            The group of each code, as measured.
+        found : array of the groups' shape
+            Measured counts plus a draw of their noise.
+        variance : array of the same shape
+        rng : numpy.random.Generator
+        """
+        if len(table.domain) != 2 or max(table.domain.ordered) < 2:
+            return None
+        sides = [table.project((name,)) for name in table.attributes]
+        fine = [_functions(side) for side in sides]
+        coarse = [_means(f, side.counts, group) for f, side, group in zip(fine, sides, groups, strict=True)]
+        a, b = coarse
+        now = a.T @ join(table.counts, groups) @ b
+        noise = (a**2).T @ variance @ (b**2)
+        rows = [_records(side) for side in sides]
+        if all(f.shape[1] == 1 for f in fine):
+            most = np.full((1, 1), STRONGEST * table.total)
+            wide = table.total * (1 - np.minimum(np.abs(now) / max(table.total, 1.0), STRONGEST) ** 2)
+        else:
+            wide = np.minimum.outer(*rows)
+            most = FURTHEST * wide
+        share = np.divide(wide**2, wide**2 + noise, out=np.zeros_like(noise), where=wide > 0)
+        scatter = np.sqrt(share * (1 - share) * noise) * rng.standard_normal(noise.shape)
+        wanted = np.clip(now + share * (a.T @ found @ b - now) + scatter, -most, most)
+        enough = ENOUGH * np.sqrt(noise) + SAME * table.total
+        return cls((fine[0], fine[1]), (a, b), groups, wanted, enough)
+
+    def impose(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
+        """Return the table, tilted until its groups have the trend, with the given margins."""
+        (a, b), (u, v) = self.coarse, self.fine
+        for _ in range(STEPS):
+            sums = join(table.counts, self.groups)
+            gap = self.wanted - a.T @ sums @ b
+            if (np.abs(gap) <= self.enough).all():
+                break
+            room = (a**2).T @ sums @ (b**2)
+            step = np.divide(gap, room, out=np.zeros_like(gap), where=room > 0)
+            tilt = np.exp(u @ np.clip(step, -LARGEST, LARGEST) @ v.T)
+            table = fit_margins(Marginal(table.domain, table.counts * tilt), margins, rounds=ROUNDS)
+        return fit_margins(table, margins)
+
+
+def _functions(side: Marginal) -> Floats:
+    """Return mid-ranks with mean 0 and variance 1 over the records, 0 for codes without order.
+
+    An attribute without any order has an indicator for each code.
+    """
+    ordered = side.domain.ordered[0]
+    if ordered < 2:
+        return np.eye(len(side.counts))
+    counts = side.counts[:ordered]
+    share = counts / max(float(counts.sum()), 1.0)
+    ranks = np.cumsum(share) - share / 2
+    ranks = ranks - ranks @ share
+    scale = float(np.sqrt(ranks**2 @ share))
+    scores = np.zeros((len(side.counts), 1))
+    scores[:ordered, 0] = ranks / scale if scale > 0 else 0.0
+    return scores
+
+
+def _means(functions: Floats, counts: Floats, group: Codes) -> Floats:
+    """Return the mean of each function over the records of each group."""
+    weight = np.maximum(counts, 1e-9)
+    sums = np.stack([np.bincount(group, weight * column) for column in functions.T], axis=1)
+    return np.asarray(sums / np.bincount(group, weight)[:, np.newaxis])
+
+
+def _records(side: Marginal) -> Floats:
+    """Return the number of records of each function: all ordered ones, or those of one value."""
+    ordered = side.domain.ordered[0]
+    return np.asarray([side.counts[:ordered].sum()]) if ordered > 1 else side.counts

@@ -1,0 +1,126 @@
+"""Learn from a table that the respondents randomised: its counts cost nothing, so all pairs are counted."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsyn.errors import InputError
+from privsyn.inference.consistency import combine_one_ways, estimate_total
+from privsyn.inference.error_bars import one_way_certainty, table_certainty
+from privsyn.inference.fitted import Fitted
+from privsyn.inference.pairs import estimate_pairs
+from privsyn.inference.prior.dispersion import DISPERSIONS
+from privsyn.inference.rare_values import merge_rare
+from privsyn.marginals.channel import Channels
+from privsyn.methods.columns import MANY_VALUES
+from privsyn.methods.facts import PublicFacts
+from privsyn.methods.methods import Method
+from privsyn.private.local.counts import RandomisedTable
+from privsyn.private.local.response import LocalPromise
+from privsyn.progress import Progress
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def check_budget(epsilon: object, schema: Schema | None, method: Method, unit: str | None) -> None:
+    """Refuse a run without epsilon of columns that are not randomised, and one with epsilon if all are.
+
+    >>> from privsyn import Categorical
+    >>> from privsyn.methods.methods import DEFAULT
+    >>> check_budget(None, Schema({"sex": Categorical(["F", "M"])}), DEFAULT, None)
+    Traceback (most recent call last):
+    privsyn.errors.InputError: give epsilon (--epsilon 1), the privacy budget: column 'sex' is not randomised
+    """
+    if schema is None:
+        if epsilon is None:
+            raise InputError("give epsilon (--epsilon 1), the privacy budget")
+        return
+    if schema.randomised and not method.takes_randomised:
+        raise InputError(f"method {method.name!r} takes no randomised columns: leave out keep, or the method")
+    others = [name for name in schema.coded if name not in schema.randomised]
+    if epsilon is None and others:
+        raise InputError(
+            f"give epsilon (--epsilon 1), the privacy budget: column {others[0]!r} is not randomised"
+        )
+    if others or not schema.coded:
+        return
+    if epsilon is not None:
+        raise InputError(
+            "leave out epsilon: the respondents randomised all columns, so their counts need no further noise"
+        )
+    if unit is not None:
+        raise InputError("leave out unit: randomised response protects each record on its own")
+
+
+def codec_of_randomised(schema: Schema, table: pd.DataFrame) -> Codec:
+    """Return the codec of the randomised columns alone, from their dtypes.
+
+    Raises
+    ------
+    InputError
+        If the dtype of a column cannot hold all its values, or missing cells. The number of values, and with
+        it epsilon and the unbiased counts, follow from the schema alone: all respondents have the same.
+    """
+    names = [name for name in table.columns if name in schema.randomised]
+    part = Schema({name: schema.columns[name] for name in names}, missing=schema.missing, csv=schema.csv)
+    codec = Codec.for_table(part, table[names])
+    for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
+        column: Any = part.columns[name]
+        if size != len(column.values) + column.nullable:
+            raise InputError(
+                f"column {name!r}: its dtype cannot hold all that randomised response draws from: change the"
+                " dtype, or say nullable: false"
+            )
+    return codec
+
+
+def check_dtypes(schema: Schema, table: pd.DataFrame) -> None:
+    """Refuse a randomised column whose dtype cannot hold all its values, before any question is asked."""
+    if schema.randomised:
+        codec_of_randomised(schema, table)
+
+
+def local_promises(codec: Codec) -> tuple[LocalPromise, ...]:
+    """Return what randomised response promises about each randomised column."""
+    sizes = dict(zip(codec.domain.names, codec.domain.sizes, strict=True))
+    return tuple(LocalPromise(name, kept, sizes[name]) for name, kept in codec.schema.randomised.items())
+
+
+def learn_randomised(
+    table: RandomisedTable, rng: np.random.Generator, report: Progress, facts: PublicFacts
+) -> Fitted:
+    """Count all columns and pairs, make them unbiased, and shrink the pairs as noisy ones are shrunk.
+
+    Parameters
+    ----------
+    table : RandomisedTable
+    rng : numpy.random.Generator
+        For computations on counts.
+    report : callable
+    facts : PublicFacts
+    """
+    report("counting", 0, 2)
+    channels = Channels.for_domain(facts.kept, table.domain)
+    first = table.count(tuple((name,) for name in table.domain))
+    merging = merge_rare(tuple(map(channels.unbiased, first)), estimate_total(first), spared=MANY_VALUES)
+    table, channels = table.merge(merging), channels.merge(merging)
+    one_ways = tuple(map(merging.merge_counts, first))
+    measured = table.count(tuple(combinations(table.domain.names, 2)))
+    report("counting", 1, 2)
+    unknown = [np.zeros(DISPERSIONS.shape)] * len(measured)
+    pairs = estimate_pairs(table.domain, one_ways, measured, unknown, rng, channels=channels)
+    combined = tuple(map(channels.unbiased, combine_one_ways(table.domain, one_ways)))
+    unbiased = map(channels.unbiased, measured)
+    certain = (
+        table_certainty(m, left, estimate, combined)
+        for m, left, estimate in zip(unbiased, pairs.left, pairs.tables, strict=True)
+    )
+    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
+    report("counting", 2, 2)
+    return Fitted(merging, pairs.one_ways, pairs.tables, pairs.total, certainties)

@@ -1,0 +1,116 @@
+"""Randomised response, drawn exactly, given random bits.
+
+A cell is kept with probability p = a / b. Otherwise it becomes one of the k values, each with probability
+1/k. Both draws are whole numbers below b and below k, uniform by rejection. No floating-point number decides.
+
+For two cells c and c', and any value v, P(v | c) is p + (1 - p)/k if v = c, and (1 - p)/k if not. So
+P(v | c) / P(v | c') is at most 1 + p k / (1 - p), the exponential of epsilon (Warner, JASA 1965; Kairouz, Oh
+and Viswanath, JMLR 2016). The cells of a respondent are randomised independently. The ratios multiply, and
+so the epsilons of columns add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import fsum, inf, nextafter
+
+import numpy as np
+from mpmath import libmp
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.types import Integers, Ints
+from privsyn.private.sampler import Bits, os_entropy
+
+LARGEST = 2**62
+"""Largest denominator of a keep-probability: draws below it reject less than every fourth word."""
+
+DIGITS = 120
+"""Binary digits of a logarithm before it is rounded up to a double."""
+
+
+def keep_probability(keep: float) -> Fraction:
+    """Return the decimal number that `keep` is written as: 0.9 is nine tenths, and not the nearest double.
+
+    >>> keep_probability(0.9)
+    Fraction(9, 10)
+    """
+    exact = Fraction(repr(float(keep)))
+    if not 0 < exact < 1 or exact.denominator > LARGEST:
+        raise InputError(
+            f"keep must be a probability above 0 and below 1, such as 0.75; got {safe_repr(keep)}"
+        )
+    return exact
+
+
+@dataclass(frozen=True)
+class LocalPromise:
+    """What randomised response promises about one column of a respondent.
+
+    Parameters
+    ----------
+    column : str
+    keep : float
+        Probability that a cell is kept.
+    values : int
+        Number of values, counting missing if cells may be missing.
+
+    Examples
+    --------
+    >>> f"{LocalPromise('smokes', keep=0.5, values=2).epsilon:.4f}"  # ln 3
+    '1.0986'
+    """
+
+    column: str
+    keep: float
+    values: int
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest ratio of the probabilities of a value, given two cells."""
+        keep = keep_probability(self.keep)
+        return 1 + keep * self.values / (1 - keep)
+
+    @property
+    def epsilon(self) -> float:
+        """The logarithm of the ratio, rounded up."""
+        ratio = libmp.from_rational(self.ratio.numerator, self.ratio.denominator, DIGITS, "u")
+        return nextafter(float(libmp.to_float(libmp.mpf_log(ratio, DIGITS, "u"))), inf)
+
+
+def local_epsilon(promises: Iterable[LocalPromise]) -> float:
+    """Return the epsilon of all columns of a respondent together, rounded up."""
+    return nextafter(fsum(promise.epsilon for promise in promises), inf)
+
+
+def randomised(codes: Integers, size: int, keep: float, bits: Bits = os_entropy) -> Ints:
+    """Return the codes after randomised response over `size` codes.
+
+    How many words are drawn does not depend on the codes.
+
+    Examples
+    --------
+    Words 2 and 3 keep the first cell with probability 3/4 and not the second; the others replace:
+
+    >>> words = iter([np.array([2, 3], np.uint64), np.array([4, 1], np.uint64)])
+    >>> randomised(np.array([0, 0]), 3, 0.75, lambda size: next(words))
+    array([0, 1])
+    """
+    probability = keep_probability(keep)
+    kept = uniform_below(probability.denominator, len(codes), bits) < probability.numerator
+    return np.where(kept, codes, uniform_below(size, len(codes), bits))
+
+
+def uniform_below(bound: int, size: int, bits: Bits) -> Ints:
+    """Return whole numbers from 0 to below `bound`, each with the same probability.
+
+    A word at or above the largest multiple of `bound` below 2^64 is drawn again.
+    """
+    words = np.array(bits(size))
+    last = np.uint64(2**64 // bound * bound - 1)
+    rejected = np.flatnonzero(words > last)
+    while rejected.size:
+        words[rejected] = bits(rejected.size)
+        rejected = rejected[words[rejected] > last]
+    return (words % np.uint64(bound)).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Several tables that carry the noise, and how to pool what is estimated from them."""

@@ -1,0 +1,99 @@
+"""Shares and means of the rows that meet a condition, with intervals, from the draws of a release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.release.draws.pooling import pool
+
+DRAWS = 20
+MOST_ROWS = 200_000  # of a draw; all draws are kept in memory
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+NAMES = re.compile(r"`([^`]*)`|([^\W\d]\w*)")
+
+
+class Conditions:
+    """Estimates for the private table from the draws of a release.
+
+    Parameters
+    ----------
+    make : function that yields the draws
+        Called once, when the first estimate is asked for.
+    measured : collection of sets of columns
+        The tables of counts that were measured.
+    """
+
+    def __init__(
+        self, make: Callable[[], Iterable[pd.DataFrame]], measured: Collection[frozenset[str]]
+    ) -> None:
+        self._make, self._measured = make, measured
+        self._frames: list[pd.DataFrame] | None = None
+
+    @property
+    def frames(self) -> list[pd.DataFrame]:
+        """The draws, kept for the next estimate."""
+        if self._frames is None:
+            self._frames = list(self._make())
+        return self._frames
+
+    def share(self, where: str) -> pd.Series:
+        """Return the share of the rows that meet a condition; see `Accuracy.share`."""
+        found = [float(self._rows(frame, where).mean()) for frame in self.frames]
+        return self._pooled(found, [where], lowest=0.0, highest=1.0)
+
+    def mean(self, column: str, where: str | None = None) -> pd.Series:
+        """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
+        if column not in self.frames[0].columns:
+            raise InputError(f"there is no column {safe_repr(column)} in the synthetic table")
+        found = []
+        for frame in self.frames:
+            kept = frame if where is None else frame[self._rows(frame, where)]
+            cells = pd.to_numeric(kept[column], errors="coerce").dropna().to_numpy(np.float64)
+            if not len(cells):
+                raise InputError(
+                    "some draw has no number in such rows: choose a condition that more rows meet"
+                )
+            found.append(float(cells.mean()))
+        quoted = f"`{column}`"
+        return self._pooled(found, [quoted] if where is None else [quoted, where])
+
+    def _rows(self, frame: pd.DataFrame, where: str) -> Any:
+        """Return which rows of a draw meet the condition."""
+        try:
+            found = frame.eval(where, local_dict={}, global_dict={})
+            rows = np.asarray(found, dtype=object)
+            kinds = {type(row) for row in set(rows.tolist())}
+            if rows.shape != (len(frame),) or not kinds <= {bool, _NA}:
+                raise TypeError
+        except Exception:  # pandas raises many kinds; the condition is the caller's own
+            raise InputError(
+                f"{safe_repr(where)} is no condition in the query syntax of pandas,"
+                " such as \"age >= 65 and sex == 'Female'\""
+            ) from None
+        return np.array([row is True for row in rows.tolist()])
+
+    def _pooled(
+        self, found: list[float], texts: list[str], lowest: float = -np.inf, highest: float = np.inf
+    ) -> pd.Series:
+        """Return the estimate, its interval for the private table, and whether it is covered."""
+        pooled = pool(found, [0.0] * len(found)).iloc[0]
+        columns = frozenset().union(*(self._columns(text) for text in texts))
+        covered = any(columns <= table for table in self._measured)
+        low, high = (
+            (max(pooled["low"], lowest), min(pooled["high"], highest)) if covered else (np.nan, np.nan)
+        )
+        cells = {"estimate": pooled["estimate"], "low": low, "high": high, "covered": covered}
+        return pd.Series(cells, dtype=object)
+
+    def _columns(self, text: str) -> frozenset[str]:
+        names = (quoted or plain for quoted, plain in NAMES.findall(QUOTED.sub("''", text)))
+        return frozenset(name for name in names if name in self.frames[0].columns)
+
+
+_NA = type(pd.NA)

@@ -1,0 +1,105 @@
+"""Draws: several synthetic tables, each from its own draw of the private table's counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pandas as pd
+
+from privsyn.arguments import check_whole
+from privsyn.errors import InputError
+from privsyn.inference.posterior.tables import Posterior
+from privsyn.progress import Progress, no_progress
+from privsyn.table.io.write import stacked, write_blocks
+
+if TYPE_CHECKING:
+    from privsyn.release.release import Release
+
+NUMBER = "draw"
+"""The column of a file that says to which draw a row belongs, from 1 up."""
+
+
+class Draws(Sequence[Any]):
+    """Synthetic tables that differ as much as the noise leaves the private table open.
+
+    A sequence of tables of the same type as the private one. Each is made when it is asked for, and is the
+    same each time.
+
+    Parameters
+    ----------
+    release : Release
+    m : int
+        Number of tables, at least 2.
+    n : int, optional
+        Rows of each, at least 1. Default: the private estimate of the table's row count.
+    seed : int, optional
+    progress : callable, optional
+    """
+
+    def __init__(
+        self,
+        release: Release,
+        m: int,
+        n: int | None = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._release, self._m = release, check_whole("m", m, least=2)
+        self._n = round(release.fitted.total) if n is None else check_whole("n", n, least=1)
+        self._entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed)).entropy
+        self._report = progress or no_progress
+        self._posterior = Posterior(release.fitted, release.zeros)
+
+    def __len__(self) -> int:
+        return self._m
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return [self[k] for k in range(self._m)[place]]
+        return self._release.form.cast(self._frame(range(self._m)[place]), self._release.codec.schema)
+
+    def __repr__(self) -> str:
+        return f"<Draws: {self._m} tables of {self._n} rows from {self._release!r}>"
+
+    def frames(self) -> Iterator[pd.DataFrame]:
+        """Yield all tables as pandas data frames."""
+        for k in range(self._m):
+            self._report("drawing tables", k, self._m)
+            yield self._frame(k)
+        self._report("drawing tables", self._m, self._m)
+
+    def to_file(self, path: str | PathLike[str], *, excel_safe: bool = False) -> tuple[int, int]:
+        """Write all tables to one file, one below the other, with the number of the draw in column "draw".
+
+        Returns
+        -------
+        rows, columns : int
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written, or the table has a column of that name.
+        """
+        codec, form = self._release.codec, self._release.form
+        if NUMBER in codec.names:
+            raise InputError(f"a column is called {NUMBER!r}, as is that of the draws: save them one by one")
+        blocks = (
+            pd.concat([pd.Series(k, frame.index, name=NUMBER), frame], axis=1)
+            for k, frame in enumerate(self.frames(), start=1)
+        )
+        return write_blocks(blocks, path, codec.schema, form, excel_safe=excel_safe)
+
+    def _frame(self, k: int) -> pd.DataFrame:
+        posterior, synthesis = np.random.SeedSequence(self._entropy, spawn_key=(k,)).spawn(2)
+        drawn = self._posterior.draw(np.random.default_rng(posterior))
+        # With this total, exactly n records are made. More records, thinned to n, would add sampling noise.
+        release = replace(self._release, fitted=replace(drawn, total=float(self._n)))
+        return stacked(release.blocks(None, int(synthesis.generate_state(1)[0]), None))

@@ -1,0 +1,118 @@
+"""Draws of a release: repeatable, made from the release alone; and what is estimated from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
+
+ROWS = 2000
+SCHEMA = Schema(
+    {
+        "age": Numerical(16, 100, integer=True, nullable=False),
+        "sex": Categorical(["Female", "Male"], nullable=False),
+        "my pay": Numerical(0, 20_000, nullable=False),
+    }
+)
+
+
+def people():
+    rng = np.random.default_rng(0)
+    age, male = rng.integers(16, 90, ROWS), rng.random(ROWS) < 0.4
+    pay = age * 100 * rng.uniform(0.5, 1.5, ROWS) + 2000 * male
+    return pd.DataFrame({"age": age, "sex": np.where(male, "Male", "Female"), "my pay": pay})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PrivSyn(2.0, 1e-9, SCHEMA, seed=1).fit(people())
+
+
+def test_a_loaded_model_draws_the_same_tables(model, tmp_path):
+    model.save(tmp_path / "m.privsyn")
+    one, other = model.draws(3, 300, seed=5), load(tmp_path / "m.privsyn").draws(3, 300, seed=5)
+    for table, same in zip(one, other, strict=True):
+        pd.testing.assert_frame_equal(table, same)
+
+
+def test_a_draw_does_not_depend_on_when_it_is_made(model):
+    draws = model.release_.draws(4, 200)
+    last = draws[-1]
+    assert len(draws) == 4
+    assert [len(table) for table in draws[1:3]] == [200, 200]
+    pd.testing.assert_frame_equal(last, list(draws)[3])
+    assert not draws[0].equals(draws[1])
+
+
+def test_draws_spend_nothing(model):
+    before = model.ledger_.to_json()
+    next(iter(model.draws(2, 100)))
+    assert model.ledger_.to_json() == before
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, None), (0, None), (2.5, None), (2, 0), (2, -1)])
+def test_too_few_tables_or_rows_are_refused(model, m, n):
+    with pytest.raises(InputError):
+        model.draws(m, n)
+
+
+def test_a_share_has_an_interval_that_is_as_wide_as_the_noise(model):
+    """Of one column, where `counts` has an interval from known noise. 20 draws: 16 % in the width."""
+    counts = model.accuracy_.counts("sex").set_index("sex")
+    known = (counts["high"] - counts["low"])["Female"] / ROWS
+    found = model.accuracy_.share("sex == 'Female'")
+    assert found["covered"]
+    assert 0.3 < (found["high"] - found["low"]) / known < 2.0
+    assert abs(found["estimate"] - 0.6) < 0.05
+
+
+def test_conditions_may_join_columns_and_quote_names(model):
+    table = people()
+    found = model.accuracy_.share("age >= 60 and sex == 'Male'")
+    assert abs(found["estimate"] - ((table["age"] >= 60) & (table["sex"] == "Male")).mean()) < 0.05
+    three = model.accuracy_.share("age >= 60 and sex == 'Male' and `my pay` > 5000")
+    assert not three["covered"]
+    assert 0 < three["estimate"] < 1
+    assert np.isnan([three["low"], three["high"]]).all()
+    male = model.accuracy_.mean("my pay", "sex == 'Male'")
+    assert male["low"] < male["estimate"] < male["high"]
+    assert abs(male["estimate"] - table.loc[table["sex"] == "Male", "my pay"].mean()) < 600
+    assert model.accuracy_.share("age > 89")["low"] >= 0
+
+
+@pytest.mark.parametrize("where", ["age +", "age", "height > 3", "@people > 1", "__import__('os')", ""])
+def test_what_is_no_condition_is_refused_in_one_line(model, where):
+    with pytest.raises(InputError, match="no condition") as error:
+        model.accuracy_.share(where)
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_line_writes_all_draws_to_one_file(model, tmp_path, capsys):
+    model.save(tmp_path / "m.privsyn")
+    out = tmp_path / "out.parquet"
+    done = run(capsys, "sample", tmp_path / "m.privsyn", out, "--draws", 3, "--rows", 100, "--seed", 1)
+    assert done.code == 0, done.err
+    written = pd.read_parquet(out)
+    assert list(written.columns) == ["draw", "age", "sex", "my pay"]
+    assert written["draw"].value_counts().to_dict() == {1: 100, 2: 100, 3: 100}
+    pd.testing.assert_frame_equal(
+        written[written["draw"] == 2].drop(columns="draw").reset_index(drop=True),
+        model.release_.draws(3, 100, seed=1)[1],
+        check_dtype=False,
+    )
+    refused = run(
+        capsys, "sample", tmp_path / "m.privsyn", tmp_path / "x.csv", "--draws", 3, "--given", "sex=Male"
+    )
+    assert refused.code == 2
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_a_column_called_draw_is_refused(tmp_path):
+    schema = Schema({"draw": Categorical([0, 1], nullable=False)})
+    model = PrivSyn(1.0, 1e-9, schema, seed=0).fit(pd.DataFrame({"draw": [0, 1] * 50}))
+    with pytest.raises(InputError, match="'draw'"):
+        model.draws(2).to_file(tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir())
