@@ -158,19 +158,18 @@ class PrivSyn(ReleasedModel, Estimator):
         return cls(epsilon, delta, schema, method=PUBLISHED.name, **settings)
 
     def fit(self, table: Any, y: Any = None) -> PrivSyn:
-        """Learn from a private table.
+        """Learn from a private table, or from those of several owners.
 
         Parameters
         ----------
         table : pandas, polars or pyarrow table, path, data set, Dask or Spark data frame, or iterator
             A path leads to a .csv, .csv.gz or .parquet file, or to a folder of Parquet files. A data set is
             one of pyarrow. An iterator yields batches and is read once. Any table that exports an Arrow
-            stream is taken too, and a NumPy matrix, whose columns are called x0, x1, ...
+            stream is taken too, and a NumPy matrix, whose columns are called x0, x1, ... With an `Owners`,
+            the rows of several owners are counted together, and each gets the same model.
         y : sequence, optional
             The column to be predicted, if the table does not contain it, as scikit-learn passes it. It
             becomes a column of the synthetic table under its own name, else "target".
-
-        With an `Owners`, the rows of several owners are counted together, and each gets the same model.
 
         Returns
         -------
@@ -288,7 +287,7 @@ class PrivSyn(ReleasedModel, Estimator):
         seeds = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(stream,))
         return np.random.default_rng(seeds)
 
-    def _bounded(self, rows: RawTable, run: Run | None) -> RawTable:
+    def _bounded(self, rows: RawTable, run: Run | None = None) -> RawTable:
         """Return the rows to learn from: at most `rows_per_unit` of each person, without the identifiers.
 
         No row was counted before this, and the other rows are never looked at again.

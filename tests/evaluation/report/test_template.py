@@ -62,6 +62,10 @@ def folder(tmp_path, monkeypatch):
     visits = {"person_id": np.arange(ROWS) // 4, "ward": rng.choice(["a", "b"], ROWS)}
     pd.DataFrame(visits).to_csv(tmp_path / "visits.csv", index=False)
     (tmp_path / "visits.yaml").write_text("columns:\n  ward: {kind: categorical, values: [a, b]}\n")
+    answers = pd.DataFrame({"smokes": ["yes", "no"] * 50, "coughs": ["no"] * 50 + ["yes"] * 50})
+    answers.to_csv(tmp_path / "answers.csv", index=False)
+    listed = "{kind: categorical, values: ['no', 'yes'], nullable: false}"
+    (tmp_path / "answers.yaml").write_text(f"columns:\n  smokes: {listed}\n  coughs: {listed}\n")
     (tmp_path / "schema.yaml").write_text((ROOT / "datasets" / "adult" / "schema.yaml").read_text())
     survey()[:ROWS].to_csv(tmp_path / "survey.csv", index=False)
     (tmp_path / "survey.yaml").write_text(SCHEMA.read_text())

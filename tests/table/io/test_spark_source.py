@@ -93,6 +93,7 @@ def test_what_spark_reads_from_files_gives_what_arrow_reads_from_them(spark, tmp
 
 
 @pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # lists and bytes are objects
+@pytest.mark.filterwarnings("ignore::privsyn.errors.DroppedWarning")  # of the bytes
 def test_types_are_those_of_the_same_table_in_arrow(spark, tmp_path):
     day = datetime(2020, 1, 1, 12)
     row = {
