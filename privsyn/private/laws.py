@@ -147,10 +147,8 @@ class _Laplace:
         return float(tables)
 
     def scale(self, cost: float, sensitivity: float) -> float:
-        scale = sensitivity / cost * (1 + HEADROOM)
-        while epsilon_of(scale, sensitivity) > Fraction(cost):
-            scale = nextafter(scale, inf)
-        return scale
+        # Two roundings, each of at most 2^-53, are far less than the headroom: the cost stays below `cost`.
+        return sensitivity / cost * (1 + HEADROOM)
 
     def cost(self, scale: float, sensitivity: float) -> float:
         exact = epsilon_of(scale, sensitivity)

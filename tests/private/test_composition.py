@@ -147,3 +147,7 @@ def test_the_table_shows_every_theorem_and_marks_the_best():
 def test_what_has_no_joint_promise_is_refused(releases, delta, why):
     with pytest.raises(InputError, match=why):
         Ledger.compose(releases, delta)
+
+
+def test_a_large_delta_needs_no_epsilon():
+    assert by_theorem(Ledger.compose([release(0.01)], 0.1))["optimal"] == 0

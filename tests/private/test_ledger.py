@@ -317,3 +317,11 @@ def test_a_long_ledger_is_read_as_easily() -> None:
     assert f"and {500 - LINES} more" in text
     assert f"{(500 - LINES) / 500:.1%}" in text
     assert len(text.splitlines()) < 20
+
+
+def test_a_promise_made_elsewhere_stands_alone() -> None:
+    one = Spend("a count", 1, 1.0, 10.0)
+    fields = ("gaussian", "a test", True, (), "1.0")
+    for spends, epsilon, delta in (((one,), 0.0, 0.0), ((), 1.0, 0.0), ((), 0.0, 1e-9)):
+        with pytest.raises(ValueError, match="elsewhere"):
+            Ledger(spends, epsilon, delta, *fields, elsewhere="a census office promises it")
