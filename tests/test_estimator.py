@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_get_params_invariance, check_pa
 from sklearn.utils.validation import check_is_fitted
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
+from privsyn.table.io.target_column import as_frame
 from privsyn.table.schema.yaml_file import to_yaml
 
 SCHEMA = Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["f", "m"])})
@@ -82,7 +83,7 @@ def test_a_target_beside_the_table_is_the_same_as_a_column_and_its_name(kind):
 
 
 def test_a_target_without_a_name_is_called_target():
-    model = PrivSyn(1.0, 1e-6, seed=3).fit(np.eye(2)[[0, 1] * 20].astype(int), [0, 1] * 20)
+    model = PrivSyn(1.0, 1e-6, seed=3).fit(np.eye(2)[[0, 1] * 20].astype(int), np.array([0, 1] * 20))
     assert model.sample(3).columns.tolist() == ["x0", "x1", "target"]
 
 
@@ -92,7 +93,9 @@ SECRET = 8731
 @pytest.mark.parametrize(
     ("table", "y"),
     [
-        (PEOPLE, [SECRET]),
+        (PEOPLE, [0, 1] * 100),
+        (PEOPLE, np.array([SECRET, "x"] * 100, dtype=object)),
+        (PEOPLE, np.array([SECRET])),
         (PEOPLE, SECRET),
         (PEOPLE, PEOPLE),
         (PEOPLE, pd.Series(PEOPLE["age"])),
@@ -102,7 +105,7 @@ SECRET = 8731
         ("people.csv", SICK),
         (np.zeros((2, 2, 2)), None),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_a_target_that_does_not_fit_is_refused_without_a_value(table, y):
     with pytest.raises(InputError) as refused:
@@ -129,3 +132,16 @@ def test_scikit_learns_check_of_init_holds():
             super().__init__(epsilon)
 
     check_parameters_default_constructible("PrivSyn", OfOne())
+
+
+@pytest.mark.parametrize("odd", [None, "x", 2.5, 2**70])
+def test_no_cell_decides_the_dtype_of_a_target_or_a_matrix(odd):
+    """A list, or an array of objects, has no type of its values: one row would decide it."""
+    for kind in (pd.DataFrame, pa.Table.from_pandas, pl.DataFrame):
+        for target in ([0, 1] * 100, [0, odd] * 100):
+            for form in (list, lambda cells: np.array(cells, dtype=object)):
+                with pytest.raises(InputError, match="no public type"):
+                    PrivSyn(1.0, 1e-6, WITH_TARGET).fit(kind(PEOPLE), form(target))
+    matrix = np.array([["a", "b"]] * 9, dtype=object)
+    matrix[0, 0] = odd
+    assert {str(dtype) for dtype in as_frame(matrix).dtypes} == {"object"}

@@ -248,8 +248,8 @@ def _least(beyond: Callable[[float], float], delta: float, most: float) -> float
 
     `beyond` falls with epsilon. It is increased by its rounding errors.
     """
-    if delta < 0:
-        return inf
+    if delta <= 0:  # at 0, the chance of the largest loss counts, even if no double can hold it
+        return inf if delta < 0 else most
     low, high = 0.0, most
     if beyond(0.0) * (1 + ROUNDING) <= delta:
         return 0.0

@@ -151,3 +151,10 @@ def test_what_has_no_joint_promise_is_refused(releases, delta, why):
 
 def test_a_large_delta_needs_no_epsilon():
     assert by_theorem(Ledger.compose([release(0.01)], 0.1))["optimal"] == 0
+
+
+@pytest.mark.parametrize("runs", [2, 1100, 3000])
+def test_at_a_delta_of_zero_pure_promises_add_up_however_many_they_are(runs):
+    joint = Ledger.compose([release(0.01)] * runs, 0)
+    assert joint.epsilon == pytest.approx(0.01 * runs, rel=1e-9)
+    assert joint.epsilon >= 0.01 * runs * (1 - 1e-12)

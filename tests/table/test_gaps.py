@@ -373,3 +373,14 @@ def test_a_release_without_gaps_is_read_as_it_was_saved():
     codes = np.stack([RNG(0).integers(0, size, 2000) for size in old.domain.sizes], axis=1).astype(np.int32)
     rows = old.decode(Records(old.domain, codes), RNG(1))
     assert (rows["arrival"] <= rows["departure"]).all()
+
+
+@pytest.mark.parametrize("end", [1e308, -1e308, np.inf, -np.inf])
+def test_no_number_is_so_large_that_a_warning_reveals_it(end):
+    """Warnings are errors in the tests: one cell would decide whether `fit` fails."""
+    columns = {"a": Numerical(0.0, 1e-3), "b": Numerical(0.0, 1e-3)}
+    codec = codec_of(columns, Increasing(["a", "b"]), ("float64", "float64"))
+    for a, b in ((end, 0.0), (0.0, end), (end, end), (end, -end)):
+        table = pd.DataFrame({"a": [0.0, a], "b": [1e-3, b]})
+        alone = codec.encode(table[:1]).codes
+        assert (codec.encode(table).codes[:1] == alone).all()

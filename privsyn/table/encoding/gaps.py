@@ -133,20 +133,23 @@ class Gap(Computation):
     def last(self, numbers: Numbers) -> Floats:
         """Return the number of the last column before that is not missing, in units of the column."""
         found = np.full(np.shape(numbers[self.before[0]]), np.nan)
-        for name, scale in zip(self.before, self.scales, strict=True):
-            found = np.where(np.isnan(numbers[name]), found, numbers[name] * scale)
+        with np.errstate(over="ignore"):  # a warning would reveal a cell
+            for name, scale in zip(self.before, self.scales, strict=True):
+                found = np.where(np.isnan(numbers[name]), found, numbers[name] * scale)
         return found
 
     def least(self, last: Floats) -> Floats:
         """Return the first point of the column's grid that keeps the constraint; NaN where `last` is NaN."""
         grid = self.encoder.of.grid
         slack = ROUNDING if grid.decimals is not None else REAL_ROUNDING
-        place = (last - grid.low) * grid.scale
+        with np.errstate(over="ignore"):  # a warning would reveal a cell
+            place = (last - grid.low) * grid.scale
         return np.floor(place + slack) + 1 if self.strict else np.ceil(place - slack)
 
     def distance(self, numbers: Numbers) -> Floats:
         """Return the steps from the least number that keeps the constraint; below 0 if a row breaks it."""
-        return point_of(self.encoder.of.grid, numbers[self.column]) - self.least(self.last(numbers))
+        with np.errstate(invalid="ignore"):  # of two infinite numbers, which have no distance
+            return point_of(self.encoder.of.grid, numbers[self.column]) - self.least(self.last(numbers))
 
     def gap_of(self, numbers: Numbers) -> Floats:
         """Return the number of the gap of each row, NaN where the column is missing. Private: row by row."""

@@ -17,6 +17,8 @@ NAMELESS = "target"
 def as_frame(table: Any) -> Any:
     """Return a matrix of NumPy as a data frame with the columns x0, x1, ...; any other table unchanged.
 
+    The dtype of the matrix is that of the columns: no cell decides it.
+
     >>> as_frame(np.eye(2)).columns.tolist()
     ['x0', 'x1']
     """
@@ -24,7 +26,8 @@ def as_frame(table: Any) -> Any:
         return table
     if table.ndim != 2:
         raise InputError(f"an array must have rows and columns; this one has {table.ndim} dimensions")
-    return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])])
+    # Without a dtype, pandas would take one from the cells.
+    return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])], dtype=table.dtype)
 
 
 def with_target(features: Any, target: Any) -> tuple[Any, str]:
@@ -33,18 +36,20 @@ def with_target(features: Any, target: Any) -> tuple[Any, str]:
     Parameters
     ----------
     features : pandas or polars DataFrame, pyarrow Table, or NumPy matrix
-    target : sequence of as many values
+    target : pandas or polars Series, NumPy or Arrow array, with as many values
         Rows are matched by their place; a pandas index is not used. A target without a name is called
-        "target".
+        "target". It must have a type of its own, because a type that is taken from the cells would reveal
+        one of them. A list has none.
 
     Raises
     ------
     InputError
-        If the lengths differ, the name is already a column, or the table is of another kind.
+        If the lengths differ, the name is already a column, the target has no type, or the table is of
+        another kind.
 
     Examples
     --------
-    >>> with_target(pd.DataFrame({"age": [20, 30]}), [0, 1])[0].columns.tolist()
+    >>> with_target(pd.DataFrame({"age": [20, 30]}), np.array([0, 1]))[0].columns.tolist()
     ['age', 'target']
     """
     features = as_frame(features)
@@ -64,18 +69,35 @@ def with_target(features: Any, target: Any) -> tuple[Any, str]:
             f"a target cannot be joined to a {type(features).__name__}: pass one table that contains it,"
             " and target=... with its name"
         )
-    with replace_errors("the target must have one value for each row of the table, all of one type"):
+    if not _has_type(target):
+        raise InputError(
+            f"a target of type {type(target).__name__} has no public type of its values: give a pandas"
+            " Series or a NumPy array whose dtype is not object"
+        )
+    with replace_errors("the target must have one value for each row of the table"):
         if getattr(target, "ndim", 1) != 1:
             raise ValueError
         return _joined(features, name, target), name
 
 
+def _has_type(target: Any) -> bool:
+    """Return whether the type of the values is known without looking at them."""
+    if isinstance(target, pa.Array | pa.ChunkedArray):
+        return True
+    dtype = getattr(target, "dtype", None)
+    return dtype is not None and str(dtype).lower() != "object"
+
+
 def _joined(features: Any, name: str, target: Any) -> Any:
     if isinstance(features, pd.DataFrame):
-        values = target.array if isinstance(target, pd.Series) else list(target)
-        return features.assign(**{name: values})
+        if isinstance(target, pa.Array | pa.ChunkedArray):
+            target = pd.Series(target, dtype=pd.ArrowDtype(target.type))
+        elif hasattr(target, "to_arrow"):  # of polars
+            target = pd.Series(target.to_arrow(), dtype=pd.ArrowDtype(target.to_arrow().type))
+        return features.assign(**{name: getattr(target, "array", target)})
     if isinstance(features, pa.Table):
-        return features.append_column(name, pa.array(target))
+        typed = isinstance(target, pa.Array | pa.ChunkedArray)
+        return features.append_column(name, target if typed else pa.array(target))
     import polars as pl
 
     return features.hstack([pl.Series(name, target)])

@@ -116,3 +116,32 @@ def test_a_column_called_draw_is_refused(tmp_path):
     with pytest.raises(InputError, match="'draw'"):
         model.draws(2).to_file(tmp_path / "out.csv")
     assert not list(tmp_path.iterdir())
+
+
+CODE = [
+    "sex.to_csv('was run')",
+    "sex.__class__.__name__ == 'Series'",
+    "age[0] > 1",
+    "sex == '`' or sex.to_csv('was run') or '`' == sex",
+    "''' ' ''' + sex.to_csv('was run') == ' '",
+    "f\"{sex.to_csv('was run')}\" == sex",
+    "sex == 'it\\'s' or sex.to_csv('was run') == 'x'",
+    "(lambda: True)()",
+    "age > 1\nsex.to_csv('was run')",
+]
+
+
+@pytest.mark.parametrize("where", CODE)
+def test_a_condition_is_never_run_as_code(model, where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="no condition"):
+        model.accuracy_.share(where)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["age in [30, 40]", "not (age > 30)", 'sex == "it\'s # Female" or -age < 3', "20 <= age < 2 * 30"],
+)
+def test_a_condition_compares_columns_with_values(model, where):
+    assert 0 <= model.accuracy_.share(where)["estimate"] <= 1
