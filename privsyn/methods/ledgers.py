@@ -27,7 +27,9 @@ OF_PERSONS = (
     "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
 )
 
-BEFORE = "randomised response on the respondents' side; no further noise"
+BEFORE = (
+    "randomised response on the respondents' side; exact counts of the randomised table, no further noise"
+)
 NOW = "randomised response, exact draws from operating system entropy"
 
 RANDOMISED = "that the respondents randomised {} as the schema says, each cell on its own"
@@ -63,19 +65,26 @@ def ledger_of_run(
 
 
 def ledger_of_randomised(
-    local: tuple[LocalPromise, ...], inputs: tuple[str, ...], randomness: str = BEFORE
+    local: tuple[LocalPromise, ...],
+    inputs: tuple[str, ...],
+    randomness: str = BEFORE,
+    unchanged: tuple[str, ...] = (),
 ) -> Ledger:
-    """Return the ledger of randomised columns without any question to a private table."""
+    """Return the ledger of randomised columns without any question to a private table.
+
+    It is not private if columns leave `unchanged`.
+    """
     return Ledger(
         (),
         promised_epsilon=local_epsilon(local),
         promised_delta=0.0,
         accounting="pure",
         randomness=randomness,
-        private=True,
+        private=not unchanged,
         public_inputs=(*PUBLIC, "the number of records, and whose they are", *inputs),
         version=version("privsyn"),
         local=local,
+        unchanged=unchanged,
     )
 
 

@@ -57,7 +57,7 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     table : pandas, polars or pyarrow table, or path
     schema : Schema or path of a YAML file
         Lists the values of the columns. Without `keep`, the columns with a ``keep`` are randomised. All
-        others stay unchanged: the ledger names them.
+        others stay unchanged: the ledger names them, and says that the table is not private.
     keep : float, optional
         Randomise all columns, with this probability where the schema gives none.
 
@@ -96,9 +96,8 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     drawn = codec.decode(Records(codec.domain, np.stack(columns, axis=1)), np.random.default_rng())
     drawn.index = source.frame.index
     frame = source.frame.assign(**{name: drawn[name] for name in names})
-    others = [repr(name) for name in frame.columns if name not in names]
-    unchanged = (f"all cells of {', '.join(others)}: NOT RANDOMISED",) if others else ()
-    ledger = ledger_of_randomised(local_promises(codec), (*unchanged, *source.public_inputs), NOW)
+    unchanged = tuple(name for name in frame.columns if name not in names)
+    ledger = ledger_of_randomised(local_promises(codec), source.public_inputs, NOW, unchanged)
     return Randomised(source.form.cast(frame, settled), settled, ledger, source.form)
 
 

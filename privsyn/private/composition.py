@@ -14,6 +14,9 @@ Every theorem turns the ledgers into an epsilon at one common delta:
 - *parallel*: the largest epsilon and the largest delta. It holds only if no person's row is in two of the
   tables, which the caller states.
 
+If a run has columns that the respondents randomised beside others, their epsilons are added, and no theorem
+on noise is used. A randomised table itself has other neighbours (one record is changed) and is refused.
+
 All hold if later releases were chosen after seeing earlier ones, because each budget was fixed in advance.
 """
 
@@ -114,18 +117,23 @@ def compose(ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: 
     target = fsum(run.promised_delta for run in runs) if delta is None else delta
     if not 0 <= target < 1:
         raise InputError(f"delta must be from 0 to below 1; got {target:g}")
-    epsilon, most = fsum(run.promised_epsilon for run in runs), fsum(run.promised_delta for run in runs)
-    bounds = [
-        _promised("sequential", epsilon, most, target, "the promises: epsilons and deltas add up"),
-        Bound("advanced", _advanced(runs, target), target, "the promises"),
-        Bound("optimal", _optimal(runs, target), target, "the promises: no less follows from them"),
-        Bound("zCDP", _zcdp(runs, target), target, "the noise: rhos add up"),
-        Bound("exact", _exact(runs, target), target, "the noise: squares of mu add up"),
-    ]
+    most = fsum(run.promised_delta for run in runs)
+    local = len(runs) > 1 and any(run.local for run in runs)
+    # Local epsilons are added whether or not the runs read the same randomised cells: this is safe.
+    epsilons = [run.promised_epsilon + local * run.local_epsilon for run in runs]
+    needs = f"the promises{', and those of randomised cells' * local}: epsilons and deltas add up"
+    bounds = [_promised("sequential", fsum(epsilons), most, target, needs)]
+    if not local:  # the other theorems are about the noise of questions alone
+        bounds += [
+            Bound("advanced", _advanced(runs, target), target, "the promises"),
+            Bound("optimal", _optimal(runs, target), target, "the promises: no less follows from them"),
+            Bound("zCDP", _zcdp(runs, target), target, "the noise: rhos add up"),
+            Bound("exact", _exact(runs, target), target, "the noise: squares of mu add up"),
+        ]
     if disjoint:
-        epsilon, most = max(run.promised_epsilon for run in runs), max(run.promised_delta for run in runs)
+        most = max(run.promised_delta for run in runs)
         needs = "the caller's statement that no person is in two of the tables"
-        bounds.append(_promised("parallel", epsilon, most, target, needs))
+        bounds.append(_promised("parallel", max(epsilons), most, target, needs))
     return Composition(tuple(bounds), len(runs), runs[0].neighbours)
 
 
@@ -136,12 +144,15 @@ def _check(runs: Sequence[Ledger]) -> None:
     for number, run in enumerate(runs, start=1):
         if run.elsewhere is not None:
             raise InputError("counts measured elsewhere have no promise of ours to add up")
+        if run.unchanged:
+            raise InputError(f"ledger {number} is NOT PRIVATE: it is of a table with unchanged columns")
         if not run.private:
             raise InputError(f"ledger {number} is NOT PRIVATE: the noise can be repeated")
         if run.all_local:
             raise InputError(
-                f"ledger {number} is of a randomised table: its promise holds for any number of releases;"
-                " leave it out"
+                f"ledger {number} is of a randomised table: leave it out only if all other releases are made"
+                " from that randomised table; otherwise epsilons add, also those of two randomisations of"
+                " the same answers"
             )
         if run.unit != runs[0].unit:
             raise InputError(

@@ -21,13 +21,22 @@ from privsyn.errors import printable, replace_errors
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.composition import Composition, compose
 from privsyn.private.laws import epsilon_of
-from privsyn.private.ledger_text import from_plain, to_lines, to_plain
+from privsyn.private.ledger_text import (
+    from_plain,
+    names_of,
+    not_randomised,
+    randomised_cells,
+    to_lines,
+    to_plain,
+)
 from privsyn.private.local.response import LocalPromise, local_epsilon
 from privsyn.private.spend import Spend
 
 NOT_PRIVATE = (
     "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND SUBTRACTED. DO NOT PUBLISH."
 )
+
+UNCHANGED = "NOT PRIVATE: NOT RANDOMISED, EXACT IN THE TABLE: {}. DO NOT PUBLISH."
 
 NO_LEDGER = "not a ledger that privsyn wrote, or changed since then: save it again"
 
@@ -51,7 +60,8 @@ class Ledger:
     randomness : str
         Distribution and source of the noise.
     private : bool
-        False if the noise can be repeated. Then the promise does not hold.
+        False if the noise can be repeated: then the promise does not hold. Also false if columns are
+        `unchanged`: then it holds for the randomised cells alone.
     public_inputs : tuple of str
         What is assumed to be public, in plain sentences.
     version : str
@@ -67,6 +77,8 @@ class Ledger:
     local : tuple of LocalPromise, optional
         The columns that the respondents randomised. If there are no spends, all columns are, and the promise
         is that of randomised response.
+    unchanged : tuple of str, optional
+        Columns of a randomised table that nobody randomised. Their cells are in it, exact.
 
     Raises
     ------
@@ -108,9 +120,13 @@ class Ledger:
     rows_per_unit: int | None = None
     elsewhere: str | None = None
     local: tuple[LocalPromise, ...] = ()
+    unchanged: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "local", tuple(self.local))
+        object.__setattr__(self, "unchanged", tuple(self.unchanged))
+        if self.unchanged and (self.private or not self.all_local):
+            raise ValueError("only a randomised table has unchanged columns, and it is not private")
         if (self.unit is None) != (self.rows_per_unit is None):
             raise ValueError(
                 f"unit {self.unit!r} with rows_per_unit {self.rows_per_unit!r}: give both or neither"
@@ -143,11 +159,19 @@ class Ledger:
     def neighbours(self) -> str:
         """How two tables differ that the promise makes hard to tell apart."""
         if self.all_local:
-            return "change the cells of one record, before randomisation"
+            exact = f"; {not_randomised(self)}" if self.unchanged else ""
+            return f"change {randomised_cells(self)}, before randomisation{exact}"
         if self.rows_per_unit is None:
             return "add or remove one record"
         rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
         return f"add or remove all rows of one person (at most {rows} each kept)"
+
+    @property
+    def warning(self) -> str | None:
+        """Why the run is not private; None if it is."""
+        if self.private:
+            return None
+        return UNCHANGED.format(names_of(self.unchanged)) if self.unchanged else NOT_PRIVATE
 
     @property
     def cost(self) -> float:
@@ -226,7 +250,7 @@ class Ledger:
         Raises
         ------
         InputError
-            If a ledger is not private, or ledgers protect different units.
+            If a ledger is not private or is of a randomised table, or ledgers protect different units.
 
         Examples
         --------
@@ -240,7 +264,7 @@ class Ledger:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain data for JSON. If the run is not private, the first entry says so."""
-        return ({} if self.private else {"warning": NOT_PRIVATE}) | to_plain(self)
+        return ({} if self.warning is None else {"warning": self.warning}) | to_plain(self)
 
     def to_json(self) -> str:
         """Return the ledger as JSON, for people and programs."""
@@ -266,4 +290,4 @@ class Ledger:
 
     def __str__(self) -> str:
         lines = to_lines(self)
-        return "\n".join(map(printable, lines if self.private else [NOT_PRIVATE, *lines]))
+        return "\n".join(map(printable, lines if self.warning is None else [self.warning, *lines]))

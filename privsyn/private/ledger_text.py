@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import fsum
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -83,7 +83,8 @@ def _local(ledger: Ledger) -> dict[str, Any]:
         {"column": each.column, "keep": each.keep, "values": each.values, "epsilon": each.epsilon}
         for each in ledger.local
     ]
-    return {"epsilon": ledger.local_epsilon, "columns": columns}
+    unchanged = {"unchanged": list(ledger.unchanged)} if ledger.unchanged else {}
+    return {"epsilon": ledger.local_epsilon, "columns": columns, **unchanged}
 
 
 def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,6 +123,7 @@ def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
             LocalPromise(str(line["column"]), float(line["keep"]), int(line["values"]))
             for line in fields.get("local", {}).get("columns", ())
         ),
+        "unchanged": tuple(map(str, fields.get("local", {}).get("unchanged", ()))),
     }
 
 
@@ -156,7 +158,7 @@ def to_lines(ledger: Ledger) -> list[str]:
             *(f"public: {sentence}" for sentence in ledger.public_inputs),
         ]
     rows = _table(ledger)
-    width = max(len(what) for what, *_ in rows)
+    width = max((len(what) for what, *_ in rows), default=0)
     return [
         f"epsilon {ledger.promised_epsilon!r}, delta {ledger.promised_delta!r};"
         f" neighbours: {ledger.neighbours}",
@@ -181,10 +183,25 @@ def _local_lines(ledger: Ledger) -> list[str]:
     return [*lines, f"all randomised cells of a record together: epsilon {ledger.local_epsilon:.4f}, delta 0"]
 
 
+def names_of(columns: Iterable[str]) -> str:
+    """Return column names, quoted, as a list in a sentence."""
+    return ", ".join(map(repr, columns))
+
+
+def randomised_cells(ledger: Ledger) -> str:
+    """Say which cells of a record randomised response protects."""
+    return f"the randomised cells of one record ({names_of(each.column for each in ledger.local)})"
+
+
+def not_randomised(ledger: Ledger) -> str:
+    """Say which columns of a randomised table it does not protect."""
+    return f"NOT RANDOMISED, exact: {names_of(ledger.unchanged)}"
+
+
 def _table(ledger: Ledger) -> list[tuple[str, ...]]:
     """Return the cells to print: a header, the first spends, one row for the others, and the total."""
     if ledger.all_local:
-        return [("exact counts of the randomised table",)]
+        return []
     total = ledger.cost
     rows: list[tuple[str, ...]] = [("what", "sensitivity", *TERMS[_law(ledger)], "share")]
     spends = sorted(ledger.spends, key=_place)

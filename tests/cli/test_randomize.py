@@ -32,7 +32,10 @@ def test_the_randomised_table_its_ledger_and_its_schema_are_written(folder, caps
     done = run(capsys, "randomize", "data.csv", "sent.csv", "--schema", "schema.yaml", "--keep", ".75")
     assert (done.code, done.err) == (0, "")
     assert "job: keep 0.75 of 3 values: epsilon 2.3026" in done.out
-    assert "privacy: epsilon 4.2485 at delta 0 for the cells of one record" in done.out
+    assert (
+        "privacy: epsilon 4.2485 at delta 0 for the randomised cells of one record ('smokes', 'job')"
+        in done.out
+    )
     ledger = Ledger.from_json((folder / "sent.csv.ledger.json").read_text())
     assert [promise.column for promise in ledger.local] == ["smokes", "job"]
     before, after = pd.read_csv("data.csv"), pd.read_csv("sent.csv")
@@ -56,6 +59,12 @@ def test_columns_without_keep_stay_unchanged_and_are_named(folder, capsys):
     done = run(capsys, "randomize", "data.csv", "sent.parquet", "--schema", "schema.yaml")
     assert done.code == 0
     assert "NOT RANDOMISED, in sent.parquet unchanged: job" in done.out
+    assert (
+        "privacy: epsilon 1.09861 at delta 0 for the randomised cells of one record ('smokes'),"
+        " by the respondents' randomised response; NOT PRIVATE: NOT RANDOMISED, exact: 'job'\n" in done.out
+    )
+    ledger = json.loads((folder / "sent.parquet.ledger.json").read_text())
+    assert (ledger["private"], ledger["local"]["unchanged"]) == (False, ["job"])
     assert pd.read_parquet("sent.parquet")["job"].tolist() == pd.read_csv("data.csv")["job"].tolist()
     done = run(capsys, "synth", "sent.parquet", "out.csv", "--schema", "sent.parquet.schema.yaml")
     assert (done.code, done.err) == (

@@ -154,7 +154,7 @@ def test_beside_other_columns_every_count_gets_noise_and_the_promise_is_the_usua
     assert (ledger.promised_epsilon, ledger.promised_delta, ledger.accounting) == (1.0, 1e-9, "gaussian")
     assert 0.999 < ledger.rho / ledger.budget <= 1
     assert [promise.column for promise in ledger.local] == ["a"]
-    assert "all cells of 'b', 'n': NOT RANDOMISED" in hidden.ledger.public_inputs
+    assert (hidden.ledger.unchanged, hidden.ledger.private) == (("b", "n"), False)
     assert hidden.table[["b", "n"]].equals(mixed[0][["b", "n"]])
 
 

@@ -866,6 +866,21 @@ LOCAL = (
         "tests/private/test_local.py::test_a_ledger_that_promises_less_than_its_channels_keep_cannot_exist",
     ),
     bug(
+        "a randomised table with exact columns called private",
+        "privsyn/private/ledger.py",
+        "if self.unchanged and (self.private or not self.all_local):",
+        "if self.unchanged and not self.all_local:",
+        "tests/private/test_local.py::test_a_ledger_of_exact_columns_cannot_claim_to_be_private",
+    ),
+    bug(
+        "the epsilon of randomised cells left out of a composition",
+        "privsyn/private/composition.py",
+        "run.promised_epsilon + local * run.local_epsilon for",
+        "run.promised_epsilon for",
+        "tests/private/test_composition.py"
+        "::test_the_local_epsilon_is_added_if_a_run_has_randomised_columns_beside_others",
+    ),
+    bug(
         "the last column sent as it is",
         "privsyn/methods/randomise.py",
         "source.frame.assign(**{name: drawn[name] for name in names})",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
-from math import exp, inf, prod, sqrt
+from math import exp, inf, log, prod, sqrt
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from privsyn.errors import InputError
 from privsyn.private.accounting import rho_for
 from privsyn.private.composition import responses
 from privsyn.private.ledger import Ledger
+from privsyn.private.local.response import LocalPromise
+from privsyn.private.spend import Spend
 
 SETS = 1000
 CLOSE = 1e-3
@@ -111,6 +114,29 @@ def test_disjoint_tables_cost_as_the_largest_and_only_if_that_is_stated():
     joint = Ledger.compose(releases, disjoint=True)
     assert by_theorem(joint)["parallel"] == 1.0
     assert next(b.delta for b in joint.bounds if b.theorem == "parallel") == 1e-8
+
+
+def beside_randomised(epsilon, delta=0.0):
+    """The ledger of a run that read a randomised column beside others."""
+    spend = Spend("one-way counts", 3, 1.0, 1e3, law="gaussian" if delta else "laplace")
+    return replace(release(epsilon, delta), spends=(spend,), local=(LocalPromise("a", 0.5, 2),))
+
+
+def test_the_local_epsilon_is_added_if_a_run_has_randomised_columns_beside_others():
+    for order in ([0, 1], [1, 0]):
+        runs = [beside_randomised(1.0, 1e-9), release(0.5, 1e-8)]
+        joint = Ledger.compose([runs[place] for place in order])
+        assert list(by_theorem(joint)) == ["sequential"]
+        assert joint.epsilon == pytest.approx(1.5 + log(3), rel=1e-12)
+        assert joint.epsilon >= 1.5 + log(3)
+        assert joint.delta == pytest.approx(1.1e-8)
+    both = Ledger.compose([beside_randomised(1.0)] * 2, disjoint=True)
+    assert by_theorem(both) == pytest.approx({"sequential": 2 + 2 * log(3), "parallel": 1 + log(3)})
+
+
+def test_one_release_keeps_its_own_promise():
+    for run in (release(1.0, 1e-9), beside_randomised(1.0, 1e-9), beside_randomised(1.0)):
+        assert by_theorem(Ledger.compose([run]))["sequential"] == run.promised_epsilon
 
 
 def test_no_bound_is_given_at_a_delta_below_its_own():

@@ -171,7 +171,33 @@ def test_a_ledger_of_randomised_columns_states_each_epsilon_and_their_sum():
     assert plain["local"]["epsilon"] == plain["promise"]["epsilon"] == ledger().cost == ledger().epsilon(0)
     assert "randomised by the respondents: 'b', keep 0.75, 3 values: epsilon 2.3026" in str(ledger())
     assert "all randomised cells of a record together: epsilon 3.4012" in str(ledger())
-    assert ledger().neighbours == "change the cells of one record, before randomisation"
+    assert ledger().neighbours == "change the randomised cells of one record ('a', 'b'), before randomisation"
+    assert "counts" not in str(ledger())
+
+
+def test_a_randomised_table_with_exact_columns_is_not_private_and_its_first_lines_name_them():
+    partial = ledger(private=False, unchanged=("n", "id"))
+    plain = json.loads(partial.to_json())
+    Draft202012Validator(LEDGER_SCHEMA).validate(plain)
+    assert Ledger.from_json(partial.to_json()) == partial
+    assert next(iter(plain)) == "warning"
+    assert plain["warning"] == "NOT PRIVATE: NOT RANDOMISED, EXACT IN THE TABLE: 'n', 'id'. DO NOT PUBLISH."
+    assert plain["private"] is False
+    assert plain["local"]["unchanged"] == ["n", "id"]
+    assert plain["neighbours"] == partial.neighbours
+    cells = "change the randomised cells of one record ('a', 'b'), before randomisation"
+    assert partial.neighbours == f"{cells}; NOT RANDOMISED, exact: 'n', 'id'"
+    assert str(partial).splitlines()[0] == partial.warning
+    assert partial.neighbours in str(partial).splitlines()[1]
+
+
+def test_a_ledger_of_exact_columns_cannot_claim_to_be_private():
+    for changed in ({"private": True}, {"private": False, "local": ()}):
+        with pytest.raises(ValueError, match="it is not private"):
+            ledger(unchanged=("n",), **changed)
+    plain = ledger(private=False, unchanged=("n",)).to_dict()
+    with pytest.raises(InputError):
+        Ledger.from_dict(plain | {"private": True})
 
 
 def test_a_ledger_that_promises_less_than_its_channels_keep_cannot_exist():
@@ -190,9 +216,13 @@ def test_randomised_columns_beside_questions_change_neither_cost_nor_neighbours(
     assert with_local.cost == without.cost
     assert with_local.neighbours == without.neighbours == "add or remove one record"
     assert Ledger.from_json(with_local.to_json()) == with_local
-    assert Ledger.compose([with_local, without]).epsilon == Ledger.compose([without, without]).epsilon
 
 
-def test_ledgers_of_randomised_tables_are_not_composed():
-    with pytest.raises(InputError, match="ledger 1 is of a randomised table"):
-        Ledger.compose([ledger()])
+def test_ledgers_of_randomised_tables_are_left_out_only_beside_releases_from_that_table():
+    with pytest.raises(InputError, match="ledger 1 is of a randomised table") as refused:
+        Ledger.compose([ledger(), ledger()])
+    assert "only if all other releases are made from that randomised table" in str(refused.value)
+    assert "two randomisations of the same answers" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match="ledger 1 is NOT PRIVATE: it is of a table with unchanged columns"):
+        Ledger.compose([ledger(private=False, unchanged=("n",))])

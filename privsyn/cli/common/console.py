@@ -15,7 +15,8 @@ from privsyn.cli.common.terminal import say
 from privsyn.errors import plural, printable
 from privsyn.methods.ledgers import PUBLIC
 from privsyn.private.discovery import summary
-from privsyn.private.ledger import NOT_PRIVATE, Ledger
+from privsyn.private.ledger import Ledger
+from privsyn.private.ledger_text import not_randomised, randomised_cells
 from privsyn.progress import Progress
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
@@ -150,10 +151,12 @@ def show_privacy(ledger: Ledger) -> None:
         return
     promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.all_local:
-        promise += " for the cells of one record, by the respondents' randomised response"
+        promise += f" for {randomised_cells(ledger)}, by the respondents' randomised response"
+    if ledger.unchanged:
+        promise += f"; NOT PRIVATE: {not_randomised(ledger)}"
     if ledger.unit is not None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
-    say(promise if ledger.private else NOT_PRIVATE)
+    say(promise if ledger.unchanged else ledger.warning or promise)
     if ledger.promised_epsilon > MUCH_EPSILON or ledger.promised_delta > MUCH_DELTA:
         say(
             "THIS PROMISES NEXT TO NOTHING: take an epsilon of 10 at most,"
