@@ -55,6 +55,8 @@ class Journal:
             f"{folder}: cannot be created or read: check the path and its permissions", OSError
         ):
             folder.mkdir(mode=0o700, exist_ok=True)
+            _sync(folder.parent)
+            _sync(folder)  # a process may have ended before it did
             if not (folder / KEY).exists():
                 if any(not path.name.startswith(".") for path in folder.iterdir()):
                     raise InputError(f"{folder}: holds other files: give a folder that does not exist yet")
@@ -96,8 +98,19 @@ class Journal:
         return content[:PART], _unpacked(content[PART:])
 
     def keep_total(self, number: int, total: Ints) -> None:
-        """Keep the released sum of all owners' noisy answers."""
-        _write_once(self._place(number, "total"), _packed(total))
+        """Keep the released sum of all owners' noisy answers.
+
+        Raises
+        ------
+        InputError
+            If another sum is there: some owner sent two different answers to one question.
+        """
+        if not self.bind(self._place(number, "total").name, _packed(total)):
+            raise InputError(
+                f"{self.folder}: the sum for question {number + 1} differs from the one before: another owner"
+                " answered twice, perhaps from an older copy of its folder. Begin a new run with new folders,"
+                " which spends epsilon again"
+            )
 
     def total(self, number: int) -> Ints | None:
         """Return the released sum, or None if it is not known yet."""
@@ -106,8 +119,15 @@ class Journal:
 
     def known(self) -> int:
         """Return how many sums are known."""
+        return self._count("total")
+
+    def answers(self) -> int:
+        """Return how many questions this owner has answered."""
+        return self._count("noisy")
+
+    def _count(self, kind: str) -> int:
         number = 0
-        while self._place(number, "total").exists():
+        while self._place(number, kind).exists():
             number += 1
         return number
 
@@ -138,5 +158,18 @@ def _write_once(place: Path, content: bytes) -> None:
             os.link(part, place)  # unlike a rename, it fails if the file is there
         except FileExistsError:
             return
+        finally:
+            _sync(place.parent)  # without it, the name of the file can be lost although its content is not
     finally:
         part.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Write the names in a folder to the disk."""
+    if os.name == "nt":  # Windows cannot open a folder
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,7 +1,7 @@
 """Secure sums over a network, by MPyC: Shamir's secret sharing over a prime field, with an honest majority.
 
 MPyC sends Python objects with `pickle` in some of its functions, which lets a peer run code here. None of
-them is used: everything that is sent is a vector of field elements.
+them is used, and they fail here: everything that is sent is a vector of field elements.
 """
 
 from __future__ import annotations
@@ -241,6 +241,7 @@ def _imported() -> Any:
         raise InputError("several owners need MPyC: pip install 'privsyn[owners]'") from None
     finally:
         sys.argv = before
+    mpyc.runtime.pickle = None  # a version that ignores `mix32_64bit` fails, and runs no code of a peer
     return mpyc
 
 

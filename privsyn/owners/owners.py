@@ -170,7 +170,8 @@ class Run:
         owners = self._owners
         packages = [(name, version(name)) for name in PACKAGES]
         machine = (platform.machine(), platform.python_version_tuple()[:2])
-        agreed = digest(repr((public, owners.trusted, len(owners.peers), packages, machine)).encode())
+        several = (owners.trusted, len(owners.peers), owners.tls is None)
+        agreed = digest(repr((public, several, packages, machine)).encode())
         own = digest(agreed + repr((owners.party, stamps)).encode())
         if not self._journal.bind("settings", own):
             raise InputError(
@@ -200,14 +201,16 @@ class Run:
     def public_inputs(self, unit: str | None) -> tuple[str, ...]:
         """Return sentences for the ledger."""
         owners, trusted = len(self._owners.peers), self._owners.trusted
-        facts = (
+        facts = [
             f"that at least {trusted} of the {owners} owners follow the protocol and keep their noise secret",
             "when the owners sent messages to each other, and how long these were",
-        )
-        if unit is None:
-            return facts
-        bound = f"that all rows with one identifier in {unit!r} are with one owner: each owner bounds its own"
-        return (*facts, bound)
+        ]
+        if self._owners.tls is None:
+            facts.append("that nobody read or changed what the owners sent, which was not encrypted")
+        if unit is not None:
+            rows = f"that all rows with one identifier in {unit!r} are with one owner"
+            facts.append(f"{rows}: each owner bounds its own")
+        return tuple(facts)
 
     def part(self, model: bytes) -> None:
         """Compare the model with those of the others, and close the connections."""

@@ -54,6 +54,7 @@ class Sums:
         self._settings, self._patience, self._report = settings, patience, report
         self._connection: Connection | None = None
         self._next = 0  # number of the next question
+        self._earlier = b""  # digest of all sums before it
         self._round = 0  # number of the next round on this connection
         self._took_part = False
         self._sent = 0
@@ -68,11 +69,14 @@ class Sums:
     def total(self, size: int, scale: float, noisy: Callable[[], Ints]) -> Ints:
         """Return the sum over all owners for the next question; see `privsyn.private.noise.Total`."""
         number, self._next = self._next, self._next + 1
-        self._journal.noisy(number, digest(f"{size} {scale!r}".encode()), noisy)
+        if number >= self._journal.answers():
+            self._need(lambda: None)  # `_meet` first: an older copy of the folder must not draw again
+        self._journal.noisy(number, digest(self._earlier + f"{size} {scale!r}".encode()), noisy)
         if self._journal.total(number) is None:
             self._need(lambda: self._up_to(self._next))
         total = self._journal.total(number)
         assert total is not None  # noqa: S101
+        self._earlier = digest(self._earlier + total.tobytes())
         return total
 
     def end(self, model: bytes) -> None:
@@ -142,21 +146,26 @@ class Sums:
                 "another owner has begun a new run, or lost the folder of this one: all owners resume with"
                 " their folders, or all begin with new ones, which spends epsilon again"
             )
+        if self._journal.answers() < rows[:, -1].max():  # of each known sum, this owner sent its part
+            raise InputError(
+                f"{self._journal.folder}: is an older copy, without answers that this owner has sent: never"
+                " restore a copy. Begin a new run with new folders at all owners, which spends epsilon again"
+            )
         self._round = int(rows[:, -1].min())
 
     def _up_to(self, end: int) -> None:
         """Do all rounds before `end` that somebody does not know."""
         while self._round < end:
             question, noisy = self._journal.question(self._round)
-            self._agree("question: are the versions of all packages the same?", self._round, question)
+            self._agree("question or earlier sum: are all packages the same?", self._round, question)
             self._journal.keep_total(self._round, self._connected.sum(noisy))
             self._round += 1
             self._took_part = True
 
     def _agree(self, what: str, number: int, value: bytes) -> None:
         """Refuse to continue if another owner has something else."""
-        rows = self._exchange([number, *_words(value)])
-        others = np.flatnonzero((rows != rows[self._party]).any(axis=1)).tolist()
+        own = [number, *_words(value)]
+        others = np.flatnonzero((self._exchange(own) != np.array(own)).any(axis=1)).tolist()
         if others:
             raise InputError(f"owner {', '.join(map(str, others))} has another {what}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections import Counter
 from functools import partial
@@ -9,7 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from owners.meeting import Meeting, met, together
+from owners.meeting import Meeting, Wire, met, together
 
 from privsyn import Categorical, InputError, Numerical, Owners, PrivSyn, Schema
 from privsyn.owners.journal import Journal
@@ -18,6 +19,7 @@ from privsyn.private import noise
 
 PEERS = [f"localhost:{port}" for port in (7000, 7001, 7002)]
 ROUNDS = 3
+SHIFTED = 4  # the first sum of answers: after settings, the name of the run, and the digest of the question
 
 
 def answers(drawn, folder, party, settings=b"same"):
@@ -114,6 +116,82 @@ def test_an_owner_who_lost_the_folder_ends_the_run(tmp_path):
     assert not list(tmp_path.glob("*/000002.total"))
 
 
+@pytest.mark.parametrize("kept", [0, 2])
+def test_an_older_copy_of_the_folder_is_refused_before_anything_is_drawn(kept, tmp_path):
+    drawn = Counter()
+    before = together(Meeting(3), partial(answers, drawn, tmp_path))
+    for number in range(kept, ROUNDS):
+        for kind in ("noisy", "total"):
+            (tmp_path / "1" / f"{number:06d}.{kind}").unlink()
+    (tmp_path / "2" / "000002.total").unlink()  # one owner knows it: enough
+    found = together(Meeting(3), partial(answers, drawn, tmp_path))
+    assert isinstance(found[1], InputError)
+    assert "older copy" in str(found[1])
+    assert found[0] == before[0]
+    assert set(drawn.values()) == {1}
+    assert not (tmp_path / "1" / f"{kept:06d}.noisy").exists()
+    assert not (tmp_path / "2" / "000002.total").exists()
+
+
+def test_a_sum_that_differs_from_the_one_before_is_refused(tmp_path):
+    journal = Journal.open(tmp_path / "run")
+    for _ in range(2):
+        journal.keep_total(0, np.arange(3))
+    with pytest.raises(InputError, match="answered twice"):
+        journal.keep_total(0, np.arange(3) + 1)
+    assert journal.total(0).tolist() == [0, 1, 2]
+
+
+def test_names_of_files_are_on_the_disk_before_anything_is_sent(tmp_path, monkeypatch):
+    """The folder is written to the disk after each new name, and so is the folder that holds it."""
+    synced, fsync = {}, os.fsync
+
+    def names_now(inode):
+        (folder,) = (place for place in (tmp_path, tmp_path / "run") if place.stat().st_ino == inode)
+        return {place.name for place in folder.iterdir()}
+
+    def recorded(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            synced.setdefault(os.fstat(handle).st_ino, set()).update(names_now(os.fstat(handle).st_ino))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    journal = Journal.open(tmp_path / "run")
+    assert "run" in synced[tmp_path.stat().st_ino]
+    for name, keep in (
+        ("run", lambda: journal.bind("run", b"name")),
+        ("000000.noisy", lambda: journal.noisy(0, digest(b"a"), lambda: np.arange(3))),
+        ("000000.total", lambda: journal.keep_total(0, np.arange(3))),
+    ):
+        assert name not in synced[journal.folder.stat().st_ino]
+        keep()
+        assert name in synced[journal.folder.stat().st_ino]
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_owners_who_got_different_sums_ask_no_further_question(wrong, tmp_path, monkeypatch):
+    add = Wire.sum
+
+    def shifted(self, numbers):
+        total = add(self, numbers)
+        if self.party == wrong and self.step == SHIFTED:
+            total[-1] += 1  # does not change the next scale
+        return total
+
+    monkeypatch.setattr(Wire, "sum", shifted)
+    drawn = Counter()
+    found = together(Meeting(3), partial(answers, drawn, tmp_path))
+    assert all(isinstance(error, InputError) and "earlier sum" in str(error) for error in found)
+    assert not list(tmp_path.glob("*/000001.total"))
+
+
+def test_the_digest_of_the_others_is_compared_with_ones_own(tmp_path, monkeypatch):
+    """Not with what comes back from the network in its place."""
+    monkeypatch.setattr(Wire, "sum", lambda self, numbers: np.tile([0, 1, 2, 3], 3))
+    found = together(Meeting(3), partial(answers, Counter(), tmp_path))
+    assert all("owner 0, 1, 2 has another settings" in str(error) for error in found)
+
+
 def test_another_question_under_the_same_number_is_refused(tmp_path):
     journal = Journal.open(tmp_path / "run")
     first = journal.noisy(0, digest(b"a"), lambda: np.arange(3))
@@ -167,6 +245,7 @@ def test_all_owners_have_the_same_bytes(unit, crash, tmp_path):
     assert "any 2 of them add the sigma" in ledger.randomness
     assert "1.225 times" in ledger.randomness
     assert any("at least 2 of the 3 owners" in fact for fact in ledger.public_inputs)
+    assert any("which was not encrypted" in fact for fact in ledger.public_inputs)
     assert any("are with one owner" in fact for fact in ledger.public_inputs) is bool(unit)
     again = together_one(Meeting(3), lambda party: fitted(tmp_path, party, **unit))
     assert again.release_.packed() == models[1].release_.packed()
@@ -211,6 +290,11 @@ def test_what_several_owners_cannot_do_is_refused_in_one_line(settings, message,
     )
     with pytest.raises(InputError, match=message):
         model.fit(Owners(own, party=0, peers=PEERS, folder=tmp_path / "run", patience=1))
+
+
+def test_with_certificates_the_ledger_assumes_nothing_about_the_network(tmp_path):
+    owners = Owners(table(0, 9), party=0, peers=PEERS, folder=tmp_path / "run", tls=tmp_path)
+    assert not any("encrypted" in fact for fact in owners.run().public_inputs(None))
 
 
 @pytest.mark.parametrize(
