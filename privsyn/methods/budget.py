@@ -17,6 +17,8 @@ LEAST = 0.1  # share of the one-ways
 USUAL_NOISE = 0.002  # at which they get the least
 GROWTH = 0.3  # exponent of their share in the noise
 HOPELESS = 0.5  # noise at which they get all
+MOST_BESIDE_PAIRS = 0.6  # share of the one-ways, as long as pairs in few groups would show more than noise
+COARSE = 8  # groups of an ordered attribute in which a pair shows its trend
 MOST_BESIDE_TARGET = 0.5  # share of the one-ways if a column is to be predicted
 
 # Shares of what the one-ways leave; the pairs get the rest.
@@ -81,7 +83,8 @@ class Split:
     ) -> Split:
         """Return the split for about `total` records over `domain`, by the noise of its one-ways."""
         of_gaussian = len(domain) * law.rho(rho / len(domain))  # the one-ways share the cost
-        share = one_way_share(one_way_noise(domain, of_gaussian, total), predict=predict)
+        noise, coarse = one_way_noise(domain, of_gaussian, total)
+        share = one_way_share(noise, coarse, predict=predict)
         one_ways = share if len(domain) > 1 else 1.0
         return cls.of(rho, one_ways=one_ways, attributes=len(domain), pure=law.name == "laplace")
 
@@ -108,26 +111,34 @@ class Split:
         return fsum(astuple(self))
 
 
-def one_way_noise(domain: Domain, rho: float, total: float) -> float:
+def one_way_noise(domain: Domain, rho: float, total: float) -> tuple[float, float]:
     """Return the standard deviation of a one-way count over the mean count, at the whole budget.
 
-    >>> one_way_noise(Domain(("a", "b"), (4, 6)), 0.01, 500.0)
-    0.1
+    The second is the same with ordered attributes in at most `COARSE` groups.
+
+    >>> one_way_noise(Domain(("a", "b"), (4, 16), (0, 16)), 0.01, 500.0)
+    (0.2, 0.12)
     """
-    return sqrt(len(domain) / (2 * rho)) * float(np.mean(domain.sizes)) / total
+    sizes = np.array(domain.sizes)
+    few = sizes - np.maximum(np.array(domain.ordered) - COARSE, 0)
+    noise = sqrt(len(domain) / (2 * rho)) / total
+    return noise * float(np.mean(sizes)), noise * float(np.mean(few))
 
 
-def one_way_share(noise: float, *, predict: bool = False) -> float:
+def one_way_share(noise: float, coarse: float | None = None, *, predict: bool = False) -> float:
     """Return the share of the budget for the one-ways.
 
     The noisier the counts, the more of the learnable information is in the one-ways. The share first grows as
     a power of the noise, chosen for the errors of pairs and models over five tables, epsilon 0.2 to 5. Then
-    it grows in proportion, up to the noise at which pairs would only show noise.
+    it grows in proportion, up to the noise at which pairs would only show noise. Pairs of ordered attributes
+    show their trend in few groups, which have less noise.
 
     Parameters
     ----------
     noise : float
         Standard deviation of a one-way count over the mean count, if the one-ways had the whole budget.
+    coarse : float, optional
+        The same with ordered attributes in few groups; see `one_way_noise`. Default: as `noise`.
     predict : bool
         Whether one column is to be predicted from the others. If so, pairs get at least half of the budget.
 
@@ -136,7 +147,9 @@ def one_way_share(noise: float, *, predict: bool = False) -> float:
     >>> [round(one_way_share(noise), 2) for noise in (0.001, 0.01, 0.05, 0.4, 0.5)]
     [0.1, 0.16, 0.26, 0.8, 1.0]
     """
-    if noise >= HOPELESS:
+    coarse = noise if coarse is None else coarse
+    if coarse >= HOPELESS:
         return 1.0
     share = max(LEAST, LEAST * (noise / USUAL_NOISE) ** GROWTH, noise / HOPELESS)
+    share = max(min(share, MOST_BESIDE_PAIRS), coarse / HOPELESS)
     return min(share, MOST_BESIDE_TARGET) if predict else share

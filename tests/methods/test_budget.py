@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privsyn.marginals.domain import Domain
 from privsyn.methods.budget import HOPELESS, LEAST, MOST_BESIDE_TARGET, Split, one_way_share
 
 shares = st.floats(LEAST, 0.9)
@@ -44,3 +45,11 @@ def test_noisier_counts_want_no_smaller_share(one, other):
 @given(st.floats(0, HOPELESS, exclude_max=True))
 def test_a_target_keeps_half_for_the_pairs(noise):
     assert one_way_share(noise, predict=True) == min(one_way_share(noise), MOST_BESIDE_TARGET)
+
+
+def test_numbers_leave_budget_for_pairs_where_as_many_values_would_not():
+    names = tuple("abcdefghi")
+    numbers, values = Domain(names, (30,) * 9, (30,) * 9), Domain(names, (30,) * 9)
+    rho = 0.0007  # about epsilon 0.2 at delta 1e-9
+    assert Split.for_domain(rho, values, 2672).pairs == 0
+    assert Split.for_domain(rho, numbers, 2672).pairs > 0.2 * rho
