@@ -78,7 +78,7 @@ class LatticeQuestion:
             dtype = dtypes.get(name, OBJECT)
             if not isinstance(column, Ordinal) or name in schema.computed or family(dtype) == "nothing":
                 continue
-            if name in dates and tick(dtype) != "D":
+            if name in dates and (family(dtype) != "datetime" or tick(dtype) != "D"):
                 column = _with_times(cast(Datetime, column))
             low, high = column.bounds
             listed = tuple(x for x in _lattices(column, dtype) if x.step <= high - low)

@@ -217,3 +217,12 @@ def test_every_point_of_a_heaped_grid_is_drawn_in_its_own_bin(low):
     numbers = coder.draw(codes, rng)
     assert np.array_equal(coder.grid.encode(numbers), codes)
     assert np.allclose(numbers * 10, np.rint(numbers * 10))
+
+
+@pytest.mark.parametrize("dtype", ["str", "object", "string"])
+def test_times_as_text_without_bounds_keep_their_time_of_day(dtype):
+    start = pd.Timestamp("2020-01-01")
+    times = pd.Series(start + pd.to_timedelta(np.random.default_rng(0).integers(0, 10**5, 2000), unit="min"))
+    table = pd.DataFrame({"at": times.dt.strftime("%Y-%m-%d %H:%M").astype(dtype)})
+    made = PrivSyn(5.0, 1e-6, Schema({"at": Datetime()}), seed=0).fit(table).sample(300)
+    assert pd.to_datetime(made["at"]).dt.hour.nunique() > 12
