@@ -215,7 +215,18 @@ def test_a_disk_without_room_for_a_block_is_one_line(folder):
     ],
 )
 def test_a_disk_that_fills_while_synth_writes_names_the_file_and_what_is_left(size, full, left, folder):
-    options = ("--model", "n.privsyn", "--ledger", "n.json", "--public-report", "n.html", "--rows", 20, "--seed", 3)
+    options = (
+        "--model",
+        "n.privsyn",
+        "--ledger",
+        "n.json",
+        "--public-report",
+        "n.html",
+        "--rows",
+        20,
+        "--seed",
+        3,
+    )
     Path(full).write_text("old")
     before = files(folder)
     code, err = disk_of(size, "synth", "data.csv", "out.csv", *SETTINGS, *options, "--force")
