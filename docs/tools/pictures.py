@@ -84,7 +84,7 @@ def stages(table: pd.DataFrame) -> Figure:
 
 
 def column(table: pd.DataFrame) -> Figure:
-    """One question: the counts of a column, and what is heard of them at two epsilons."""
+    """One question: the counts of a column, and the noisy answer at two epsilons."""
     figure = Figure(figsize=(8.2, 2.7), layout="constrained")
     for axes, epsilon in zip(figure.subplots(1, 2, sharey=True), (0.1, 1.0), strict=True):
         release = PrivSyn(epsilon, DELTA, read_schema(SCHEMA), seed=0).fit(table).release_

@@ -49,48 +49,48 @@ class Tails:
     merging: Merging
     axes: Mapping[str, Axis]
 
-    def settle(self, heard: Measurement, total: float) -> Marginal:
+    def settle(self, measured: Measurement, total: float) -> Marginal:
         """Return the counts of one attribute, non-negative and with the total; tails by posterior means."""
-        found, tail = np.array(heard.marginal.counts), np.zeros(len(heard.marginal.counts), np.bool_)
-        for groups, cells in self._of(heard):
-            merged = self._groups(heard)[groups]
+        found, tail = np.array(measured.marginal.counts), np.zeros(len(measured.marginal.counts), np.bool_)
+        for groups, cells in self._of(measured):
+            merged = self._groups(measured)[groups]
             found[np.unique(merged)] = np.bincount(merged, cells)[np.unique(merged)]
             tail[merged] = True
-        axis, ordered = self.axes.get(heard.attributes[0]), heard.marginal.domain.ordered[0]
+        axis, ordered = self.axes.get(measured.attributes[0]), measured.marginal.domain.ordered[0]
         core = np.flatnonzero(~tail[:ordered])
         if axis is not None and len(core) > 1:
-            every = np.bincount(self._groups(heard)[: len(axis.widths)], axis.widths)
+            every = np.bincount(self._groups(measured)[: len(axis.widths)], axis.widths)
             widths = every.astype(np.float64)[core]
-            variances = heard.variance[core]
+            variances = measured.variance[core]
             steps = fit_steps(found[core], float(np.sqrt(variances.mean())), widths)
             found[core] = steps + _kept(found[core] - steps, variances)
         found[~tail] = norm_sub(found[~tail], max(total - found[tail].sum(), 0.0))
-        return Marginal(heard.marginal.domain, found * (total / max(found.sum(), 1e-9)))
+        return Marginal(measured.marginal.domain, found * (total / max(found.sum(), 1e-9)))
 
-    def share(self, heard: tuple[Measurement, ...]) -> Merging:
+    def share(self, measured: tuple[Measurement, ...]) -> Merging:
         """Return the merging in which cells of tails are drawn in proportion to their posterior means."""
         shares = [np.array(share) for share in self.merging.shares]
-        for one_way, share in zip(heard, shares, strict=True):
+        for one_way, share in zip(measured, shares, strict=True):
             group = self._groups(one_way)
             for places, cells in self._of(one_way):
                 weights = np.maximum(cells, np.finfo(float).tiny)
                 share[places] = weights / np.bincount(group[places], weights)[group[places]]
         return replace(self.merging, shares=tuple(shares))
 
-    def _groups(self, heard: Measurement) -> Integers:
-        return self.merging.groups_of(heard.attributes)[0]
+    def _groups(self, measured: Measurement) -> Integers:
+        return self.merging.groups_of(measured.attributes)[0]
 
-    def _of(self, heard: Measurement) -> list[tuple[Mask, Floats]]:
+    def _of(self, measured: Measurement) -> list[tuple[Mask, Floats]]:
         """Return for each tail its original codes, and the expected number of records of each."""
-        axis = self.axes.get(heard.attributes[0])
-        ordered = heard.marginal.domain.ordered[0]
+        axis = self.axes.get(measured.attributes[0])
+        ordered = measured.marginal.domain.ordered[0]
         if axis is None or ordered < 2:
             return []
-        group = self._groups(heard)[: len(axis.widths)]
-        counts, variances = heard.marginal.counts[:ordered], heard.variance[:ordered]
+        group = self._groups(measured)[: len(axis.widths)]
+        counts, variances = measured.marginal.counts[:ordered], measured.variance[:ordered]
         widths, codes = (
             np.bincount(group, axis.widths).astype(np.float64),
-            np.arange(len(self._groups(heard))),
+            np.arange(len(self._groups(measured))),
         )
         found = []
         for step in (1, -1):

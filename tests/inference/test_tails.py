@@ -39,9 +39,9 @@ def test_noise_beyond_the_bulk_makes_few_records():
     """Over 40 noises: the error of the standard deviation, in logarithms, beside that of noise as it is."""
     with_tails, without = [], []
     for seed in range(40):
-        heard = noisy(BULK, 20.0, seed)
-        with_tails.append(np.log(deviation(TAILS.settle(heard, 1050.0).counts) / deviation(BULK)))
-        without.append(np.log(deviation(norm_sub(heard.marginal.counts, 1050.0)) / deviation(BULK)))
+        measured = noisy(BULK, 20.0, seed)
+        with_tails.append(np.log(deviation(TAILS.settle(measured, 1050.0).counts) / deviation(BULK)))
+        without.append(np.log(deviation(norm_sub(measured.marginal.counts, 1050.0)) / deviation(BULK)))
     assert np.mean(with_tails) < 0.5 < 1.5 < np.mean(without)
 
 
@@ -57,20 +57,20 @@ def test_without_noise_the_counts_stand():
 
 
 def test_columns_without_an_order_are_made_non_negative_as_before():
-    heard = noisy(BULK, 30.0, 0)
-    found = Tails(MERGING, {}).settle(heard, 1050.0).counts
-    np.testing.assert_allclose(found, norm_sub(heard.marginal.counts, 1050.0))
+    measured = noisy(BULK, 30.0, 0)
+    found = Tails(MERGING, {}).settle(measured, 1050.0).counts
+    np.testing.assert_allclose(found, norm_sub(measured.marginal.counts, 1050.0))
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 1e3))
 def test_counts_are_non_negative_and_have_the_total(seed, sigma):
     rng = np.random.default_rng(seed)
     true = rng.exponential(50, GROUPS + 1) * (rng.random(GROUPS + 1) < 0.5)
-    heard = noisy(true, sigma, seed)
-    found = TAILS.settle(heard, 1000.0).counts
+    measured = noisy(true, sigma, seed)
+    found = TAILS.settle(measured, 1000.0).counts
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1000.0)
-    shared = TAILS.share((heard,))  # a merging is refused whose shares do not sum to 1
+    shared = TAILS.share((measured,))  # a merging is refused whose shares do not sum to 1
     assert shared.merged == MERGED
 
 
