@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_get_params_invariance, check_pa
 from sklearn.utils.validation import check_is_fitted
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
-from privsyn.table.io.target_column import as_frame
+from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.yaml_file import to_yaml
 
 SCHEMA = Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["f", "m"])})
@@ -142,6 +142,31 @@ def test_no_cell_decides_the_dtype_of_a_target_or_a_matrix(odd):
             for form in (list, lambda cells: np.array(cells, dtype=object)):
                 with pytest.raises(InputError, match="no public type"):
                     PrivSyn(1.0, 1e-6, WITH_TARGET).fit(kind(PEOPLE), form(target))
+    for cells in (["a", "b"] * 100, ["a", odd] * 100):  # a Series of objects stays one
+        joined, name = with_target(PEOPLE, pd.Series(cells, dtype=object))
+        assert joined[name].dtype == object
     matrix = np.array([["a", "b"]] * 9, dtype=object)
     matrix[0, 0] = odd
     assert {str(dtype) for dtype in as_frame(matrix).dtypes} == {"object"}
+
+
+TABLES = (PEOPLE[:2], pa.Table.from_pandas(PEOPLE[:2]), pl.DataFrame(PEOPLE[:2]))
+
+
+def test_the_longest_text_of_an_array_decides_no_dtype():
+    short, long = (np.array([["a"], [text]]) for text in ("b", "a longer text"))
+    assert as_frame(short).dtypes.tolist() == as_frame(long).dtypes.tolist()
+    for table in TABLES:
+        one, other = (pa.table(with_target(table, cells[:, 0])[0]).schema for cells in (short, long))
+        assert one.types == other.types
+
+
+@pytest.mark.parametrize(
+    "target",
+    [pa.array([1, 0]), pa.chunked_array([[1], [0]]), pl.Series([1, 0]), pd.Index([1, 0]), pd.Series([1, 0])],
+    ids=lambda target: type(target).__module__ + type(target).__name__,
+)
+def test_a_target_with_a_type_of_its_own_joins_any_table(target):
+    for table in TABLES:
+        joined, name = with_target(table, target)
+        assert pa.table(joined)[name].to_pylist() == [1, 0]

@@ -105,16 +105,16 @@ def column(table: pd.DataFrame) -> Figure:
 
 
 def pair(table: pd.DataFrame) -> Figure:
-    """A table of two columns on its way: real, as heard, made consistent, and in the synthetic rows."""
+    """A table of two columns on its way: real, as answered, made consistent, and in the synthetic rows."""
     schema = Schema({"educ": Numerical(0, 20, integer=True), "prestige": Numerical(17, 86, integer=True)})
     table = table[["educ", "prestige"]].dropna()
     release = PrivSyn(0.2, DELTA, schema, seed=0).fit(table).release_
-    (heard,) = (
+    (noisy,) = (
         one.measured.marginal.counts for one in release.fitted.certainties if len(one.attributes) == 2
     )
     panels = {
         "real": plural(release, table),
-        "as heard, with noise": heard,
+        "as answered, with noise": noisy,
         "estimate": release.fitted.marginals[0].counts,
         "synthetic rows": plural(release, release.sample(seed=0)),
     }

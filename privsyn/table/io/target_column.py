@@ -69,10 +69,10 @@ def with_target(features: Any, target: Any) -> tuple[Any, str]:
             f"a target cannot be joined to a {type(features).__name__}: pass one table that contains it,"
             " and target=... with its name"
         )
-    if not _has_type(target):
+    if not _has_type(target, features):
         raise InputError(
-            f"a target of type {type(target).__name__} has no public type of its values: give a pandas"
-            " Series or a NumPy array whose dtype is not object"
+            f"a target of type {type(target).__name__} has no public type of its values: give a Series with a"
+            " dtype, or a NumPy array whose dtype is not object"
         )
     with replace_errors("the target must have one value for each row of the table"):
         if getattr(target, "ndim", 1) != 1:
@@ -80,21 +80,26 @@ def with_target(features: Any, target: Any) -> tuple[Any, str]:
         return _joined(features, name, target), name
 
 
-def _has_type(target: Any) -> bool:
-    """Return whether the type of the values is known without looking at them."""
+def _has_type(target: Any, features: Any) -> bool:
+    """Return whether the type of the values is known without looking at them.
+
+    A pandas Series of objects stays one in a pandas table. Arrow and polars would choose a type by its cells.
+    """
     if isinstance(target, pa.Array | pa.ChunkedArray):
         return True
-    dtype = getattr(target, "dtype", None)
-    return dtype is not None and str(dtype).lower() != "object"
+    if isinstance(target, pd.Series) and isinstance(features, pd.DataFrame):
+        return True
+    return str(getattr(target, "dtype", "object")).lower() != "object"
 
 
 def _joined(features: Any, name: str, target: Any) -> Any:
     if isinstance(features, pd.DataFrame):
+        if hasattr(target, "to_arrow"):  # of polars
+            target = target.to_arrow()
         if isinstance(target, pa.Array | pa.ChunkedArray):
             target = pd.Series(target, dtype=pd.ArrowDtype(target.type))
-        elif hasattr(target, "to_arrow"):  # of polars
-            target = pd.Series(target.to_arrow(), dtype=pd.ArrowDtype(target.to_arrow().type))
-        return features.assign(**{name: getattr(target, "array", target)})
+        # With the index of the table, pandas neither aligns the rows nor chooses another dtype.
+        return features.assign(**{name: pd.Series(target).set_axis(features.index)})
     if isinstance(features, pa.Table):
         typed = isinstance(target, pa.Array | pa.ChunkedArray)
         return features.append_column(name, target if typed else pa.array(target))
