@@ -14,13 +14,14 @@ method, by rejection. The tests compare the distribution with OpenDP, which uses
 
 from __future__ import annotations
 
+from functools import partial
 from math import exp
 
 import numpy as np
 from mpmath import libmp
 
 from privsyn.marginals.types import Ints
-from privsyn.private.sampler import BLOCK, FEWEST, GUARD, Bits, Tail, Words, check_scale
+from privsyn.private.sampler import FEWEST, GUARD, Bits, Tail, Words, check_scale, in_blocks
 
 TOLERANCE = 1e-10
 """Bound on the error of |x| / scale in double precision, for every k of at least `FEWEST`.
@@ -50,14 +51,10 @@ def discrete_laplace(scale: float, size: int, bits: Bits) -> Ints:
     array([ 7, -7])
     """
     check_scale(scale)
-    draws = np.empty(size, dtype=np.int64)
-    for start in range(0, size, BLOCK):
-        words = bits(min(BLOCK, size - start))
-        draws[start : start + BLOCK] = _block(scale, words, bits)
-    return draws
+    return in_blocks(partial(_block, scale, bits), size, bits)
 
 
-def _block(scale: float, words: Words, bits: Bits) -> Ints:
+def _block(scale: float, bits: Bits, words: Words) -> Ints:
     """Draw once for each word: the lowest bit is the sign, the other 63 are k."""
     k = (words >> np.uint64(1)).view(np.int64)
     place = (k.astype(np.float64) + 0.5) * 2.0**-64 * (1 + _ratio(scale))  # U (1 + p) / 2

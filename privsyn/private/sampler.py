@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from math import isfinite, sqrt
 
 import numpy as np
@@ -80,14 +81,18 @@ def rounded_gaussian(sigma: float, size: int, bits: Bits) -> Ints:
     array([ 7, -7])
     """
     check_scale(sigma, "sigma")
+    return in_blocks(partial(_rounded_block, sigma, bits), size, bits)
+
+
+def in_blocks(draw: Callable[[Words], Ints], size: int, bits: Bits) -> Ints:
+    """Return `size` draws, one for each word, made by `draw` in blocks that fit the cache."""
     draws = np.empty(size, dtype=np.int64)
     for start in range(0, size, BLOCK):
-        words = bits(min(BLOCK, size - start))
-        draws[start : start + BLOCK] = _rounded_block(sigma, words, bits)
+        draws[start : start + BLOCK] = draw(bits(min(BLOCK, size - start)))
     return draws
 
 
-def _rounded_block(sigma: float, words: Words, bits: Bits) -> Ints:
+def _rounded_block(sigma: float, bits: Bits, words: Words) -> Ints:
     """Draw once for each word: the lowest bit is the sign, the other 63 are k."""
     k = (words >> np.uint64(1)).view(np.int64)
     deviation = k.astype(np.float64)  # in place: the middle of the interval of U / 2, then x, then |Z|
