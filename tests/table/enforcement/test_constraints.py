@@ -77,7 +77,7 @@ def table(n=2000, seed=0):
             "trip": pd.to_timedelta(rng.integers(-60, 180, n), "min"),
         }
     )
-    for name in ("city", "start", "end", "gross", "floor", "trip"):  # country stays: the input breaks the rule
+    for name in ("city", "start", "end", "gross", "floor", "trip"):  # not country, which breaks its rule
         frame.loc[rng.random(n) < 0.05, name] = None
     return frame
 
