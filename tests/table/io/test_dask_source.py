@@ -10,6 +10,7 @@ import warnings
 
 import pandas as pd
 import pytest
+from command import forkserver
 from table.io.test_open_table import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, PrivSyn, Schema
@@ -25,8 +26,8 @@ FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}
 def cluster():
     """Two processes on this machine, forked from one that has imported what they need."""
     with warnings.catch_warnings(action="ignore"), dask.config.set(FORKED):
-        context = distributed.utils.get_mp_context()
-        context.set_forkserver_preload(["distributed", "dask.dataframe", "privsyn.table.encoding.codec"])
+        distributed.utils.get_mp_context()  # else it would change what is imported first
+        forkserver("distributed", "dask.dataframe")
         with (
             distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as workers,
             distributed.Client(workers) as client,
