@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Column, Text
@@ -25,8 +26,9 @@ class Schema:
         Texts that mean a missing cell in a file, in every column, in addition to the empty cell.
     csv : CsvFormat, optional
         How a CSV file is written.
-    constraints : list of Forbidden, Allowed, Determined, Increasing, Total, Equal or MissingWhen
-        What holds in every row, and is public; see `privsyn.table.schema.constraint`.
+    constraints : list of str, Forbidden, Allowed, Determined, Increasing, Total, Equal or MissingWhen
+        What holds in every row, and is public; see `privsyn.table.schema.constraint`. Text is an expression
+        such as ``"end >= start"``. The schema keeps the constraints that it means.
 
     Examples
     --------
@@ -39,7 +41,7 @@ class Schema:
     columns: Mapping[str, Column]
     missing: str | Sequence[str] = field(default=(), kw_only=True)
     csv: CsvFormat = field(default=CsvFormat(), kw_only=True)
-    constraints: Sequence[Constraint] = field(default=(), kw_only=True)
+    constraints: Sequence[Any] = field(default=(), kw_only=True)  # Constraint; text is replaced
 
     def __post_init__(self) -> None:
         if not isinstance(self.csv, CsvFormat):

@@ -110,8 +110,11 @@ def from_plain(plain: object) -> Schema:
     columns = {name: _column(name, said) for name, said in plain["columns"].items()}
     said = plain.get("constraints") or ()
     if isinstance(said, str | Mapping):
-        raise InputError("'constraints:' is a list, each such as {kind: increasing, columns: [start, end]}")
-    constraints = [constraint_from_plain(place, each) for place, each in enumerate(said, 1)]
+        raise InputError("'constraints:' is a list, each such as start <= end")
+    constraints: list[Any] = [
+        each if isinstance(each, str) else constraint_from_plain(place, each)
+        for place, each in enumerate(said, 1)
+    ]
     csv = _csv(plain.get("csv", {}))
     return Schema(columns, missing=plain.get("missing", ()), csv=csv, constraints=constraints)
 
