@@ -73,6 +73,10 @@ class Allowed(Constraint):
         """Fill in the lists and bounds that the combinations make public."""
         return derive_listed(columns, self.columns, self.rows)  # type: ignore[arg-type]
 
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        return f"{' and '.join(self.columns)} have one of {len(self.rows)} listed combinations."
+
     def rules(self, columns: Columns) -> list[Rule]:
         """Return the one rule that allows these combinations only."""
         return [AllowedRule(tuple(self.columns), numbers_of(columns, self.columns, self.rows))]  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from privsyn.table.schema.columns import Categorical, Coded, Column, Text
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.derived import computed_by, derive_columns
+from privsyn.table.schema.explain import explain
 from privsyn.table.schema.validation import marks
 
 
@@ -83,6 +84,21 @@ class Schema:
         listed = column.values if isinstance(column, Categorical) else None
         empty = () if "" in (listed or ()) else ("",)
         return (*empty, *self.missing, *getattr(column, "missing", ()))
+
+    def explain(self) -> str:
+        """Return in plain English what each column and each constraint does.
+
+        Examples
+        --------
+        >>> from privsyn import Identifier, Numerical
+        >>> columns = {"id": Identifier(), "low": Numerical(0, 9), "high": Numerical(0, 9)}
+        >>> print(Schema(columns, constraints=["low <= high"]).explain())
+        id: names the row. Its cells are never read; synthetic rows get generated ones.
+        low: whole numbers from 0 to 9; others are clipped. A cell may be missing.
+        high: whole numbers from 0 to 9; others are clipped. A cell may be missing.
+        Constraint 1: low <= high. The first column and the gaps are counted, the others computed.
+        """
+        return explain(self)
 
     @property
     def coded(self) -> dict[str, Coded]:

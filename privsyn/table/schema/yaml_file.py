@@ -67,12 +67,21 @@ def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
     lines = [*(_dump(plain).splitlines() if plain else ()), "columns:"]
     for name, column in columns.items():
         if name in notes:
-            lines.append(f"  # {notes[name]}")
+            lines += [f"  # {line}" for line in notes[name].split("\n")]
         lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
     if constraints:
         lines += _dump({"constraints": constraints}).splitlines()
     # What is escaped stands in double quotes, where YAML has the same escapes.
     return "\n".join(map(printable, lines)) + "\n"
+
+
+def constraint_lines(constraints: list[Any]) -> list[str]:
+    """Return the lines of YAML that list constraints, each an expression or as plain data.
+
+    >>> constraint_lines(["a <= b", {"kind": "missing", "column": "c", "when": {"d": "no"}}])
+    ['- a <= b', '- kind: missing', '  column: c', "  when: {d: 'no'}"]
+    """
+    return [printable(line) for line in _dump(constraints).splitlines()] if constraints else []
 
 
 def _dump(plain: object) -> str:
