@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from privsyn.notebook import html, html_table
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
@@ -22,14 +23,33 @@ def explain(schema: Schema) -> str:
     return "\n".join(_lines(schema))
 
 
+def to_html(schema: Schema) -> str:
+    """Return the same as tables, for a notebook."""
+    columns = [(name, sentence_on(schema, name)) for name in schema.columns]
+    constraints = [(place, each.explain()) for place, each in enumerate(schema.constraints, 1)]
+    tables = [html_table(("column", "what is public about it"), columns)]
+    tables += [html_table(("constraint", "what holds in every row"), constraints)] if constraints else []
+    return html("Schema", _marks(schema), *tables)
+
+
 def _lines(schema: Schema) -> Iterator[str]:
-    if schema.missing:
-        yield f"In every column of a file, the empty cell and {listed(schema.missing)} mean a missing cell."
-    for name, column in schema.columns.items():
-        computed = " Not counted: it is computed, at no cost." if name in schema.computed else ""
-        yield f"{name}: {_column(column)}{computed}"
+    yield from _marks(schema)
+    for name in schema.columns:
+        yield f"{name}: {sentence_on(schema, name)}"
     for place, constraint in enumerate(schema.constraints, 1):
         yield f"Constraint {place}: {constraint.explain()}"
+
+
+def _marks(schema: Schema) -> list[str]:
+    if not schema.missing:
+        return []
+    return [f"In every column of a file, the empty cell and {listed(schema.missing)} mean a missing cell."]
+
+
+def sentence_on(schema: Schema, name: str) -> str:
+    """Return what one column does."""
+    computed = " Not counted: it is computed, at no cost." if name in schema.computed else ""
+    return f"{_column(schema.columns[name])}{computed}"
 
 
 def _column(column: Column) -> str:

@@ -12,7 +12,7 @@ from privsyn.table.schema.columns import Categorical, Coded, Column, Text
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.derived import computed_by, derive_columns
-from privsyn.table.schema.explain import explain
+from privsyn.table.schema.explain import explain, to_html
 from privsyn.table.schema.validation import marks
 
 
@@ -99,6 +99,9 @@ class Schema:
         Constraint 1: low <= high. The first column and the gaps are counted, the others computed.
         """
         return explain(self)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
 
     @property
     def coded(self) -> dict[str, Coded]:
