@@ -26,6 +26,7 @@ from privsyn.private.ledger_text import (
     names_of,
     not_randomised,
     randomised_cells,
+    to_html,
     to_lines,
     to_plain,
 )
@@ -287,6 +288,9 @@ class Ledger:
         """Read what `to_json` wrote; an `InputError` as for `from_dict`."""
         with replace_errors(NO_LEDGER, (RecursionError, ValueError)):
             return cls.from_dict(json.loads(text))
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
 
     def __str__(self) -> str:
         lines = to_lines(self)
