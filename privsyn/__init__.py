@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
     from privsyn.methods.randomise import randomize
+    from privsyn.notebook import progress_bar
     from privsyn.owners.owners import Owners
     from privsyn.release.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
@@ -68,6 +69,7 @@ __all__ = [
     "plan",
     "pool",
     "pooled",
+    "progress_bar",
     "randomize",
     "read_schema",
     "report",
@@ -86,6 +88,7 @@ _HOMES = {
     "privsyn.release.draws.pooling": ("pool", "pooled"),
     "privsyn.release.elsewhere.from_marginals": ("from_marginals",),
     "privsyn.methods.randomise": ("randomize",),
+    "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),

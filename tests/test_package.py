@@ -25,11 +25,13 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 IMPORTED_AS = {
     "dp-accounting": "dp_accounting",
+    "ipython": "IPython",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
 }
 NEVER_IMPORTED = {  # tools, beside the stubs
     "import-linter",
+    "ipykernel",
     "mkdocs-material",
     "mkdocstrings",
     "mypy",

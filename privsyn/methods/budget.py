@@ -7,8 +7,11 @@ from math import fsum, sqrt
 
 import numpy as np
 
+from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Domain
 from privsyn.private.laws import GAUSSIAN, Law
+
+LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
 # Shares of the whole. experiments/ablations.py shows the effect of each on the benchmark tables, epsilon 0.2
 # to 5. experiments/robustness.py shows what the one-ways need if the table carries little information.
@@ -153,3 +156,12 @@ def one_way_share(noise: float, coarse: float | None = None, *, predict: bool = 
     share = max(LEAST, LEAST * (noise / USUAL_NOISE) ** GROWTH, noise / HOPELESS)
     share = max(min(share, MOST_BESIDE_PAIRS), coarse / HOPELESS)
     return min(share, MOST_BESIDE_TARGET) if predict else share
+
+
+def check_enough(cost: float, law: Law, epsilon: float, rows_per_unit: int | None) -> None:
+    """Refuse a budget with which the noise would exceed every count; `cost` is that of a person."""
+    if law.rho(law.of_row(cost, rows_per_unit or 1)) < LEAST_BUDGET:
+        lower = "" if rows_per_unit is None else ", or lower rows_per_unit"
+        raise InputError(
+            f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
+        )

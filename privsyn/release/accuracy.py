@@ -14,10 +14,14 @@ from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.coarse import join
 from privsyn.marginals.types import Codes
+from privsyn.notebook import html, html_table
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.draws.conditions import Conditions
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels
+
+MOST_SHOWN = 20
+"""Tables in a notebook."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,6 +207,16 @@ class Accuracy:
         means = self.tables.groupby("order")["expected_error"].agg(["size", "mean"])
         parts = (f"{row['size']:.0f} of {order} columns {row['mean']:.2%}" for order, row in means.iterrows())
         return f"<Accuracy: expected error of tables: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        most = self.tables.nlargest(MOST_SHOWN, "expected_error")
+        rows = zip(
+            most["columns"].map(" x ".join), most["cells"], most["sigma"], most["expected_error"], strict=True
+        )
+        cells = [(name, n, f"{sigma:.2f}", f"{error:.2%}") for name, n, sigma, error in rows]
+        head = ("columns", "cells", "noise, rows", "expected error")
+        lines = [repr(self).strip("<>"), f"The {len(cells)} tables with the largest expected error:"]
+        return html("Accuracy", lines, html_table(head, cells))
 
     def __str__(self) -> str:
         names = self.tables["columns"].map(lambda names: printable(" x ".join(names)))

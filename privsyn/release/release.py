@@ -20,6 +20,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Ints
 from privsyn.methods.methods import Method
+from privsyn.notebook import html
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
@@ -73,6 +74,9 @@ class Release:
         kept = kept if self.ledger.elsewhere is None else "measured elsewhere"
         shape = f"{plural(len(self.codec.domain), 'column')}, about {plural(self.fitted.total, 'row')}"
         return f"<Release: {shape}, {kept}>"
+
+    def _repr_html_(self) -> str:
+        return html("Release", [repr(self).strip("<>")], self.ledger._repr_html_())
 
     def sample(
         self,

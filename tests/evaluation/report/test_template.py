@@ -67,6 +67,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "schema.yaml").write_text((ROOT / "datasets" / "adult" / "schema.yaml").read_text())
     survey()[:ROWS].to_csv(tmp_path / "survey.csv", index=False)
     (tmp_path / "survey.yaml").write_text(SCHEMA.read_text())
+    (tmp_path / "criteria.yaml").write_text("criteria: [{margin: [female], error: 0.9}]\n")  # few rows pass
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
