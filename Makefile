@@ -72,7 +72,7 @@ $(READY): pyproject.toml
 
 # With what only tests and experiments need: Spark alone is half a gigabyte.
 $(INSTALLED): $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[dask,demo,notebook,owners,plot,polars,spark]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[dask,demo,faker,notebook,owners,plot,polars,spark]' --group dev
 	touch $@
 
 clean:
