@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.increasing import Increasing
     from privsyn.table.enforcement.missing_when import MissingWhen
     from privsyn.table.enforcement.total import Total
-    from privsyn.table.schema.columns import Categorical, Identifier, Numerical, Text
+    from privsyn.table.schema.columns import Categorical, Faker, Identifier, Numerical, Text
     from privsyn.table.schema.csv_dialect import CsvFormat
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.time_columns import Datetime, Duration, Time
@@ -46,6 +46,7 @@ __all__ = [
     "Draws",
     "Duration",
     "Equal",
+    "Faker",
     "Forbidden",
     "Identifier",
     "Increasing",
@@ -96,7 +97,7 @@ _HOMES = {
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),
     "privsyn.table.schema.csv_dialect": ("CsvFormat",),
-    "privsyn.table.schema.columns": ("Categorical", "Identifier", "Numerical", "Text"),
+    "privsyn.table.schema.columns": ("Categorical", "Faker", "Identifier", "Numerical", "Text"),
     "privsyn.table.enforcement.allowed": ("Allowed",),
     "privsyn.table.enforcement.determined": ("Determined",),
     "privsyn.table.enforcement.equal": ("Equal",),

@@ -16,7 +16,7 @@ from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.types import Floats
 from privsyn.release.release import Release
 from privsyn.table.encoding.labels import members
-from privsyn.table.schema.columns import Identifier, Text
+from privsyn.table.schema.columns import Generated, Text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ def _drawn(release: Release) -> dict[str, Floats]:
 def _uncovered(release: Release) -> dict[str, list[str]]:
     """Return the columns without a count, by reason."""
     codec = release.codec
-    made = [name for name in codec.names if isinstance(codec.schema.columns[name], Identifier)]
+    made = [name for name in codec.names if isinstance(codec.schema.columns[name], Generated)]
     dropped = [name for name in codec.names if isinstance(codec.schema.columns[name], Text)]
     return {
         "computed from other columns": [
