@@ -24,6 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 IMPORTED_AS = {
+    "axe-playwright-python": "axe_playwright_python",
     "dp-accounting": "dp_accounting",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
