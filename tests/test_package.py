@@ -24,6 +24,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 IMPORTED_AS = {
+    "axe-playwright-python": "axe_playwright_python",
+    "check-wheel-contents": "check_wheel_contents",
     "dp-accounting": "dp_accounting",
     "ipython": "IPython",
     "pyyaml": "yaml",

@@ -53,6 +53,10 @@ def synth(
             help="Write a web page with released counts, error bars and privacy cost: may be published."
         ),
     ] = None,
+    sheet: Annotated[
+        Path | None,
+        typer.Option(help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published."),
+    ] = None,
     accept: Annotated[
         Path | None,
         typer.Option(
@@ -79,6 +83,7 @@ def synth(
     from privsyn.table.schema.yaml_file import read_schema
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
+    outputs["--sheet"] = sheet
     check_excel_safe(out, excel_safe=excel_safe)
     _check_files(outputs | {"--report": report}, (data, schema, accept), force=force)
     if report is not None and rows == 0:
@@ -127,7 +132,13 @@ def synth(
 def _check_files(outputs: Outputs, inputs: tuple[Path | None, ...], *, force: bool) -> None:
     """Refuse files that cannot be read or written; the first input is the private table."""
     from privsyn.cli.common.keeping import check_rescue
-    from privsyn.cli.common.outputs import check_new, check_outputs, check_page, check_table
+    from privsyn.cli.common.outputs import (
+        check_markdown,
+        check_new,
+        check_outputs,
+        check_page,
+        check_table,
+    )
     from privsyn.table.io.read_table import ending_of
 
     check_table(cast(Path, inputs[0]))
@@ -135,6 +146,7 @@ def _check_files(outputs: Outputs, inputs: tuple[Path | None, ...], *, force: bo
     check_outputs(outputs, inputs=inputs)
     for name in ("--report", "--public-report"):
         check_page(name, outputs[name])
+    check_markdown("--sheet", outputs["--sheet"])
     check_new("--model", outputs["--model"], force=force)
     if outputs["--model"] is None:
         check_rescue(out, (*inputs, *outputs.values()), force=force)
@@ -150,12 +162,12 @@ def _write(
     whole: bool,
     excel_safe: bool,
 ) -> tuple[tuple[int, int], Any]:
-    """Write the synthetic table and the public page. Return the table's shape, and the `whole` table."""
+    """Write the table, the public page and the sheet. Return the shape, and the `whole` table."""
     import privsyn
     from privsyn.cli.common.console import progress
     from privsyn.table.io.write import write_blocks
 
-    out, page = cast(Path, outputs["OUT"]), outputs["--public-report"]
+    out, page, sheet = cast(Path, outputs["OUT"]), outputs["--public-report"], outputs["--sheet"]
     with progress() as bars:
         synthetic = fitted.sample(rows, seed=seed, progress=bars) if whole else None
         blocks = iter([synthetic]) if whole else fitted.sample_blocks(rows, seed=seed, progress=bars)
@@ -165,6 +177,9 @@ def _write(
         if page is not None:
             privsyn.report(fitted.release_, page)
             written.append(page)
+        if sheet is not None:
+            privsyn.sheet(fitted.release_, sheet, data=out)
+            written.append(sheet)
     return shape, synthetic
 
 
@@ -185,6 +200,7 @@ def _show(
         show_privacy,
         show_public_inputs,
         show_public_report,
+        show_sheet,
     )
     from privsyn.table.encoding.identifiers import called_identifiers
 
@@ -198,6 +214,7 @@ def _show(
         ledger=written["--ledger"],
     )
     show_public_report(written["--public-report"])
+    show_sheet(written["--sheet"])
     show_dropped(fitted.release_.codec.dropped)
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_nothing_found(public, schema)

@@ -237,8 +237,12 @@ ABOUT_WORST = "Where it is worst: the columns whose tables have the largest erro
 HEADLINES = {
     "boosting_auc": ("gradient boosting", "an AUC of"),
     "linear_auc": ("a linear model", "an AUC of"),
+    "forest_auc": ("a random forest", "an AUC of"),
+    "mlp_auc": ("a neural network", "an AUC of"),
     "boosting_r2": ("gradient boosting", "an R2 of"),
     "linear_r2": ("a linear model", "an R2 of"),
+    "forest_r2": ("a random forest", "an R2 of"),
+    "mlp_r2": ("a neural network", "an R2 of"),
 }
 """The scores of models that a verdict may mention, in words."""
 

@@ -25,7 +25,9 @@ COARSE = 8  # groups of an ordered attribute in which a pair shows its trend
 MOST_BESIDE_TARGET = 0.5  # share of the one-ways if a column is to be predicted
 
 # Shares of what the one-ways leave; the pairs get the rest.
-DEPARTURES = 0.025  # of pairs from independence
+DEPARTURES = 0.025  # of pairs from independence, at least
+MOST_DEPARTURES = 0.2  # at most: few records, many columns
+CLEAR = 0.1  # standard deviation of a departure, over the number of records, that suffices for the choice
 SCORES = 0.02  # of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
 
@@ -55,7 +57,15 @@ class Split:
     second_look: float
 
     @classmethod
-    def of(cls, rho: float, *, one_ways: float, attributes: int = 3, pure: bool = False) -> Split:
+    def of(
+        cls,
+        rho: float,
+        *,
+        one_ways: float,
+        attributes: int = 3,
+        departures: float = DEPARTURES,
+        pure: bool = False,
+    ) -> Split:
         """Return the split of `rho`.
 
         Parameters
@@ -65,6 +75,8 @@ class Split:
             Share of the one-ways, including the first look; 1 if no pairs are measured.
         attributes : int
             Number of attributes. With one there is nothing else to measure: the first look gets all.
+        departures : float
+            Share of the pairs' departures in what the one-ways leave.
         pure : bool
             Whether the noise is Laplace.
         """
@@ -72,13 +84,11 @@ class Split:
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho
-        shares = (DEPARTURES, SCORES, SECOND_LOOK)
+        shares = (departures, SCORES, SECOND_LOOK)
         if pure:
             shares = (PURE_DEPARTURES, PURE_SCORES, PURE_SECOND_LOOK)
-        departures, scores, second = (share * left for share in shares)
-        return cls(
-            first, rest, departures, rho - fsum((first, rest, departures, scores, second)), scores, second
-        )
+        scored, scores, second = (share * left for share in shares)
+        return cls(first, rest, scored, rho - fsum((first, rest, scored, scores, second)), scores, second)
 
     @classmethod
     def for_domain(
@@ -89,7 +99,9 @@ class Split:
         noise, coarse = one_way_noise(domain, of_gaussian, total)
         share = one_way_share(noise, coarse, predict=predict)
         one_ways = share if len(domain) > 1 else 1.0
-        return cls.of(rho, one_ways=one_ways, attributes=len(domain), pure=law.name == "laplace")
+        departures = departures_share((1 - one_ways) * rho, len(domain), total)
+        pure = law.name == "laplace"
+        return cls.of(rho, one_ways=one_ways, attributes=len(domain), departures=departures, pure=pure)
 
     def without_scores(self) -> Split:
         """Return the split without sets to score: the pairs get their share.
@@ -165,3 +177,17 @@ def check_enough(cost: float, law: Law, epsilon: float, rows_per_unit: int | Non
         raise InputError(
             f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
         )
+
+
+def departures_share(rho: float, attributes: int, total: float) -> float:
+    """Return the share of `rho` for the departures of all pairs: enough to tell strong pairs from weak ones.
+
+    A pair that is worth measuring departs by more than a tenth of the records. If the noise is larger, the
+    budget of the pairs is spread over all of them.
+
+    >>> [departures_share(0.005, 7, total) for total in (400.0, 1000.0, 10_000.0)]
+    [0.2, 0.2, 0.025]
+    """
+    pairs = attributes * (attributes - 1) / 2
+    needed = pairs / (2 * (CLEAR * total) ** 2)  # the cost of sensitivity sqrt(pairs) with this noise
+    return float(np.clip(needed / max(rho, np.finfo(float).tiny), DEPARTURES, MOST_DEPARTURES))

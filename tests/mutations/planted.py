@@ -295,8 +295,8 @@ METHODS = (
     bug(
         "the scores paid for by nobody",
         "privsyn/methods/budget.py",
-        "departures, scores, second)), scores, second",
-        "departures, second)), scores, second",
+        "scored, scores, second)), scores, second",
+        "scored, second)), scores, second",
         "tests/methods/test_budget.py::test_the_parts_sum_to_the_whole_and_none_is_negative",
     ),
     bug(

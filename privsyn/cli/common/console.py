@@ -106,6 +106,12 @@ def show_public_report(path: Path | None) -> None:
         say(f"{path}: the released counts, with error bars")
 
 
+def show_sheet(path: Path | None) -> None:
+    """Print where the data sheet is, if there is one."""
+    if path is not None:
+        say(f"{path}: the data sheet; complete the lines that begin with TODO")
+
+
 def show_report(path: Path) -> None:
     """Print where the comparison is."""
     say(f"{path}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")

@@ -25,7 +25,7 @@ from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 from privsyn.table.enforcement.rules import Computation
-from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Generated, Numerical, Text
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import SECONDS
@@ -281,7 +281,7 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
 
 def _is_any(column: Column, dtype: Dtype) -> bool:
     """Return whether the dtype does not matter: no cell is read, and a synthetic one, if any, is text."""
-    return isinstance(column, Text) or (isinstance(column, Identifier) and family(dtype) == "binary")
+    return isinstance(column, Text) or (isinstance(column, Generated) and family(dtype) == "binary")
 
 
 def match_names(names: tuple[object, ...], schema: Schema) -> None:

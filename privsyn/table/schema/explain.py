@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from privsyn.notebook import html, html_table
-from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Ordinal, Text
+from privsyn.table.schema.columns import (
+    Categorical,
+    Coded,
+    Column,
+    Faker,
+    Identifier,
+    Numerical,
+    Ordinal,
+    Text,
+)
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 if TYPE_CHECKING:
@@ -54,6 +63,10 @@ def sentence_on(schema: Schema, name: str) -> str:
 
 def _column(column: Column) -> str:
     match column:
+        case Faker(provider=provider, locale=locale):
+            return f"never read; synthetic rows get stand-ins of Faker: {provider} ({locale})."
+        case Identifier(pattern=pattern) if pattern is not None:
+            return f"names the row. Its cells are never read; synthetic rows get texts like {pattern}."
         case Identifier(format=None):
             return "names the row. Its cells are never read; synthetic rows get generated ones."
         case Identifier(format=form):
