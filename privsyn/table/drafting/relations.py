@@ -81,6 +81,14 @@ class Cells:
         return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
 
 
+def _can_be_compared(cells: pd.Series) -> bool:
+    """Return whether equal cells can be found: not if they are lists."""
+    with suppress(TypeError, NotImplementedError):
+        pd.factorize(cells)
+        return True
+    return False
+
+
 def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     """Return constraints that all rows keep and that do not contradict each other.
 
@@ -97,7 +105,7 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     cells = [
         Cells(name, column, frame[name])
         for name, column in schema.coded.items()
-        if "`" not in name and frame[name].notna().any()
+        if "`" not in name and frame[name].notna().any() and _can_be_compared(frame[name])
     ]
     copies: dict[str, Any] = dict(_copies(cells))
     rest = [each for each in cells if each.name not in copies]
