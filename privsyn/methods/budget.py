@@ -160,7 +160,7 @@ def one_way_share(noise: float, coarse: float | None = None, *, predict: bool = 
 
 def check_enough(cost: float, law: Law, epsilon: float, rows_per_unit: int | None) -> None:
     """Refuse a budget with which the noise would exceed every count; `cost` is that of a person."""
-    if law.rho(law.of_row(cost, rows_per_unit or 1)) < LEAST_BUDGET:
+    if law.rho(law.of_row(cost, int(rows_per_unit or 1))) < LEAST_BUDGET:
         lower = "" if rows_per_unit is None else ", or lower rows_per_unit"
         raise InputError(
             f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
