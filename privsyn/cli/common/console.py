@@ -180,6 +180,12 @@ def show_acceptance(ledger: Ledger) -> None:
         say(line)
 
 
+def show_not_accepted(ledger: Ledger) -> None:
+    """Print the verdict if a criterion was not met: the owner decided not to publish such a release."""
+    if ledger.acceptance is not None and not ledger.acceptance.met:
+        show_acceptance(ledger)
+
+
 def show_refused(ledger: Ledger, out: Path, model: Path | None) -> None:
     """Print that no table was written, and where the model is."""
     say(f"{out}: not written: a criterion is not met")
