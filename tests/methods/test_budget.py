@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import astuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain
-from privsyn.methods.budget import HOPELESS, LEAST, MOST_BESIDE_TARGET, Split, one_way_share
+from privsyn.methods.budget import HOPELESS, LEAST, MOST_BESIDE_PAIRS, Split, one_way_share
 
 shares = st.floats(LEAST, 0.9)
 
@@ -37,19 +38,23 @@ def test_the_one_ways_get_their_share_and_the_pairs_the_most(share):
     assert split.pairs > max(split.departures, split.scores, split.second_look)
 
 
-@given(st.floats(0, 1e6), st.floats(0, 1e6))
-def test_noisier_counts_want_no_smaller_share(one, other):
-    assert LEAST <= one_way_share(min(one, other)) <= one_way_share(max(one, other)) <= 1
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1))
+def test_noisier_counts_want_no_smaller_share(one, other, informative):
+    low, high = (one_way_share(noise, informative * noise) for noise in sorted((one, other)))
+    assert LEAST <= low <= high <= 1
 
 
-@given(st.floats(0, HOPELESS, exclude_max=True))
-def test_a_target_keeps_half_for_the_pairs(noise):
-    assert one_way_share(noise, predict=True) == min(one_way_share(noise), MOST_BESIDE_TARGET)
+@given(st.floats(0, 1e3), st.floats(0, HOPELESS))
+def test_pairs_keep_their_part_unless_informative_cells_drown(noise, informative):
+    assert one_way_share(noise, informative) <= max(MOST_BESIDE_PAIRS, informative / HOPELESS)
+    assert one_way_share(noise, HOPELESS) == 1
 
 
-def test_numbers_leave_budget_for_pairs_where_as_many_values_would_not():
+def test_values_that_hardly_occur_take_no_budget_from_pairs():
     names = tuple("abcdefghi")
-    numbers, values = Domain(names, (30,) * 9, (30,) * 9), Domain(names, (30,) * 9)
     rho = 0.0007  # about epsilon 0.2 at delta 1e-9
-    assert Split.for_domain(rho, values, 2672).pairs == 0
-    assert Split.for_domain(rho, numbers, 2672).pairs > 0.2 * rho
+    few, all_values = (
+        Split.for_domain(rho, Domain(names, (30,) * 9), 2672, np.full(9, k)) for k in (8.0, 30.0)
+    )
+    assert few.pairs > 0.2 * rho
+    assert all_values.pairs == 0
