@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations ordered error-bars robustness constraints clean
+.PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations ordered error-bars robustness constraints package clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -72,8 +72,17 @@ $(READY): pyproject.toml
 
 # With what only tests and experiments need: Spark alone is half a gigabyte.
 $(INSTALLED): $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[dask,demo,owners,plot,polars,spark]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[dask,demo,faker,notebook,owners,plot,polars,spark]' --group dev
 	touch $@
 
+# The files for the index, the same bytes for the same commit: its time stands for that of the build.
+package: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+package: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/python -c 'from hatchling.build import build_sdist, build_wheel; build_sdist("dist"), build_wheel("dist")'
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	ls -l dist
+
 clean:
-	rm -rf .venv demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist .venv demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

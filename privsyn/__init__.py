@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from privsyn.evaluation.evaluate import evaluate
     from privsyn.evaluation.scores import Scores
     from privsyn.methods.randomise import randomize
+    from privsyn.notebook import progress_bar
     from privsyn.owners.owners import Owners
     from privsyn.release.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
+    from privsyn.studies.sheet import sheet
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.enforcement.allowed import Allowed
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.increasing import Increasing
     from privsyn.table.enforcement.missing_when import MissingWhen
     from privsyn.table.enforcement.total import Total
-    from privsyn.table.schema.columns import Categorical, Identifier, Numerical, Text
+    from privsyn.table.schema.columns import Categorical, Faker, Identifier, Numerical, Text
     from privsyn.table.schema.csv_dialect import CsvFormat
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.time_columns import Datetime, Duration, Time
@@ -45,6 +47,7 @@ __all__ = [
     "Draws",
     "Duration",
     "Equal",
+    "Faker",
     "Forbidden",
     "Identifier",
     "Increasing",
@@ -68,9 +71,11 @@ __all__ = [
     "plan",
     "pool",
     "pooled",
+    "progress_bar",
     "randomize",
     "read_schema",
     "report",
+    "sheet",
     "sweep",
 ]
 
@@ -86,14 +91,16 @@ _HOMES = {
     "privsyn.release.draws.pooling": ("pool", "pooled"),
     "privsyn.release.elsewhere.from_marginals": ("from_marginals",),
     "privsyn.methods.randomise": ("randomize",),
+    "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
+    "privsyn.studies.sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),
     "privsyn.table.schema.csv_dialect": ("CsvFormat",),
-    "privsyn.table.schema.columns": ("Categorical", "Identifier", "Numerical", "Text"),
+    "privsyn.table.schema.columns": ("Categorical", "Faker", "Identifier", "Numerical", "Text"),
     "privsyn.table.enforcement.allowed": ("Allowed",),
     "privsyn.table.enforcement.determined": ("Determined",),
     "privsyn.table.enforcement.equal": ("Equal",),

@@ -6,6 +6,7 @@ from inspect import signature
 from typing import Any, Self
 
 from privsyn.errors import InputError, safe_repr
+from privsyn.notebook import html
 
 LONGEST = 60
 """Characters of a parameter in the text of an estimator."""
@@ -28,6 +29,11 @@ class Estimator:
             if value is not defaults[name].default
         )
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        """Return the call, and what `fit` left, for a notebook."""
+        release = getattr(self, "release_", None)
+        return html(repr(self), (), *([] if release is None else [release._repr_html_()]))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name. `deep` changes nothing: no parameter is an estimator."""

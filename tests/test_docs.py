@@ -31,6 +31,7 @@ def test_a_proof_names_tests_that_are_there():
     ("page", "least"),
     [
         ("constraints", 20),
+        ("coming-from", 15),
         ("pure", 8),
         ("composition", 5),
         ("inference", 20),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Target
+from privsyn.cli.common.options import Metrics, Models, Target, own_metrics
 from privsyn.cli.common.terminal import say_text
 
 
@@ -20,6 +20,8 @@ def evaluate(
         Path | None, typer.Option(help="The schema of the synthetic table. Default: bins from both tables.")
     ] = None,
     target: Target = None,
+    model: Models = None,
+    metric: Metrics = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a web page to this file.")] = None,
 ) -> None:
@@ -36,7 +38,15 @@ def evaluate(
     check_page("--report", report)
     public = None if schema is None else read_schema(schema)
     with staged(outputs) as places:
-        scores = privsyn.evaluate(real, synthetic, public, target=target, report=places.get("--report"))
+        scores = privsyn.evaluate(
+            real,
+            synthetic,
+            public,
+            target=target,
+            models=model.split(",") if model else True,
+            metrics=own_metrics(metric),
+            report=places.get("--report"),
+        )
         if json_file is not None:
             write_text(places["--json"], scores.to_json())
     say_text(str(scores))

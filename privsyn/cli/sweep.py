@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, Target
+from privsyn.cli.common.options import Data, Delta, Metrics, Models, Target, own_metrics
 from privsyn.cli.common.terminal import say
 
 
@@ -29,8 +29,24 @@ def sweep(
         str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
     ] = "default",
     models: Annotated[bool, typer.Option(help="Train models; they take most of the time.")] = True,
+    model: Models = None,
+    metric: Metrics = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the table in the results. Default: that of DATA.")
+    ] = None,
+    long: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Write one row for each score of each run, too.")
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot errors against epsilon to this file: .png, .svg or .pdf.")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="The scores in the plot, such as pair_mean,boosting_auc."),
+    ] = None,
+    peers: Annotated[
+        Path | None,
+        typer.Option(metavar="CSV", help="Results of other programs for the plot: method, epsilon, scores."),
     ] = None,
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
@@ -38,13 +54,19 @@ def sweep(
 
     import privsyn
     from privsyn.cli.common.console import countdown
-    from privsyn.cli.common.outputs import check_outputs, check_table
-    from privsyn.errors import plural
-    from privsyn.studies.sweep_plot import check_plot, draw
+    from privsyn.cli.common.outputs import check_outputs, check_table, staged
+    from privsyn.errors import InputError, plural
+    from privsyn.studies.results import long_form, read_peers
+    from privsyn.studies.sweep_plot import check_plot, check_scores, draw
     from privsyn.table.schema.yaml_file import read_schema
 
     check_table(data)
-    check_outputs({"--out": out, "--plot": plot}, inputs=(data, schema))
+    check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, schema, peers))
+    if plot is None and (score or peers):
+        raise InputError("--score and --peers are about the plot: add --plot FILE")
+    metrics, scores = own_metrics(metric), score.split(",") if score else []
+    check_scores(scores)
+    others_results = None if peers is None else read_peers(peers)
     if plot is not None:
         check_plot(plot)
     with countdown() as report:
@@ -56,7 +78,9 @@ def sweep(
             delta=delta,
             schema=None if schema is None else read_schema(schema),
             target=target,
-            models=models,
+            models=model.split(",") if models and model else models,
+            metrics=metrics,
+            name=name,
             out=out,
             progress=report,
         )
@@ -64,8 +88,12 @@ def sweep(
     say(f"{out}: {done}, one row each. They READ THE REAL TABLE and are seeded: not private")
     if others:
         say(f"{out}: also keeps {plural(others, 'run')} of other settings or another version")
+    if long is not None:
+        with staged({"--long": long}) as places:
+            long_form(rows).to_csv(places["--long"], index=False)
+        say(f"{long}: one row for each score; not private either")
     if plot is not None:
-        draw(rows, plot)
+        draw(rows, plot, scores, others_results)
         say(f"{plot}: errors against epsilon; not private either")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
 from privsyn.table.io.read_table import read_table
 from privsyn.table.schema.schema import Schema
@@ -39,8 +40,8 @@ class Comparison:
         independently.
     target : str or None
         The column that models predict.
-    models : bool
-        Whether models are trained.
+    models : tuple of str
+        The models that are trained.
     """
 
     view: View
@@ -51,7 +52,7 @@ class Comparison:
     resampled: Coded
     independent: Coded
     target: str | None = None
-    models: bool = False
+    models: tuple[str, ...] = ()
     _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -63,7 +64,7 @@ class Comparison:
         *,
         test: Any = None,
         target: str | None = None,
-        models: bool = False,
+        models: bool | Sequence[str] = False,
     ) -> Comparison:
         """Read and encode the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
@@ -83,7 +84,7 @@ class Comparison:
             whole.resample(rows, rng),
             whole.unlink(rows, rng),
             target,
-            models,
+            chosen_learners(models),
         )
 
     def compare(self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Found]]) -> dict[str, Found]:

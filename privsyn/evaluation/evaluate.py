@@ -13,7 +13,7 @@ from privsyn.evaluation.columns import SHARES, shapes_of
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.correlations import correlations_of
 from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
-from privsyn.evaluation.registry import METRICS
+from privsyn.evaluation.registry import METRICS, add_metric
 from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes
@@ -31,7 +31,8 @@ def evaluate(
     *,
     target: str | None = None,
     test: Any = None,
-    models: bool = True,
+    models: bool | Sequence[str] = True,
+    metrics: Sequence[str] = (),
     report: str | PathLike[str] | None = None,
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
@@ -50,8 +51,11 @@ def evaluate(
         Real rows that the synthetic table was not made from. Default: a fixed fifth of `real` is held out
         when models are trained on real rows. The synthetic table then depends, under its noise, on the test
         rows.
-    models : bool
-        Whether to train models: they take most of the time.
+    models : bool or list of str
+        Whether to train models, or which: "boosting", "linear", "forest", "mlp". They take most of the time.
+        Default: the first two.
+    metrics : list of str
+        Further metrics, as for `privsyn.evaluation.registry.add_metric`.
     report : path, optional
         Write the comparison to this path as a web page, in one file.
     ledger : mapping, optional
@@ -72,6 +76,8 @@ def evaluate(
     >>> evaluate(real, synthetic, models=False).pair_mean.synthetic
     0.25
     """
+    for metric in metrics:
+        add_metric(metric)
     comparison = Comparison.of(real, synthetic, schema, test=test, target=target, models=models)
     scores = score(comparison)
     if report is not None:

@@ -6,23 +6,31 @@ Imported only when models are trained: scikit-learn takes a second to load.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error, r2_score, roc_auc_score
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from privsyn.evaluation.chance import influence_on_auc, influence_on_r2
 from privsyn.evaluation.encoding import Coded, View
+from privsyn.evaluation.predictions import DEFAULT
 from privsyn.marginals.types import Codes, Floats, Ints
 
 MOST_ROWS = 100_000
@@ -99,8 +107,10 @@ class ModelScore(NamedTuple):
     influence: Floats = np.empty(0)
 
 
-def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, ModelScore]:
-    """Return the scores on `test` of two models trained on `train`, by ``model_score``.
+def learning(
+    view: View, task: Task, train: Coded, test: Coded, names: Sequence[str] = DEFAULT
+) -> dict[str, ModelScore]:
+    """Return the scores on `test` of models trained on `train`, by ``model_score``.
 
     A classifier has accuracy, AUC and macro-F1. With more than two classes the AUC is the mean over classes,
     each against the rest. AUC and F1 are over the classes of at least `FEW_ROWS` test rows. A regression has
@@ -112,14 +122,14 @@ def learning(view: View, task: Task, train: Coded, test: Coded) -> dict[str, Mod
         return {}
     evaluate = _score_regression if task.classes is None else _score_classes
     scores: dict[str, ModelScore] = {}
-    for name, model in _models(view, task, targets).items():
+    for name, model in _models(view, task, targets, names).items():
         with _quiet():
             model.fit(features, targets)
             scores |= {f"{name}_{key}": score for key, score in evaluate(model, test_features, truth).items()}
     return scores
 
 
-def guessing(task: Task, train: Coded, test: Coded) -> dict[str, ModelScore]:
+def guessing(task: Task, train: Coded, test: Coded, names: Sequence[str] = DEFAULT) -> dict[str, ModelScore]:
     """Return the scores of a prediction that uses no other column, under the names of `learning`."""
     features, targets = task.split(train)
     test_features, truth = task.split(test)
@@ -129,7 +139,7 @@ def guessing(task: Task, train: Coded, test: Coded) -> dict[str, ModelScore]:
         scores = _score_regression(DummyRegressor().fit(features, targets), test_features, truth)
     else:
         scores = _score_classes(DummyClassifier().fit(features, targets), test_features, truth)
-    return {f"{model}_{score}": value for model in ("boosting", "linear") for score, value in scores.items()}
+    return {f"{model}_{score}": value for model in names for score, value in scores.items()}
 
 
 @contextmanager
@@ -143,7 +153,10 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _models(view: View, task: Task, targets: npt.NDArray) -> dict[str, Any]:
+def _models(view: View, task: Task, targets: npt.NDArray, names: Sequence[str]) -> dict[str, Any]:
+    """Return the named models, not fitted; one that guesses if there is but one class to learn from."""
+    if task.classes is not None and len(np.unique(targets)) < 2:
+        return {name: DummyClassifier() for name in names}
     (axis,) = view.domain.axes((task.target,))
     sizes = np.delete(view.domain.sizes, axis)
     ordered = np.delete(view.domain.ordered, axis)
@@ -155,15 +168,22 @@ def _models(view: View, task: Task, targets: npt.NDArray) -> dict[str, Any]:
         "categorical_features": nominal,
         "l2_regularization": L2,
     }
+    models: dict[str, Any] = {}
+    trees: dict[str, Any] = {"min_samples_leaf": 5, "random_state": SEED}
+    layer: dict[str, Any] = {"hidden_layer_sizes": (64,), "max_iter": 60, "random_state": SEED}
     if task.classes is None:
-        boosting: Any = HistGradientBoostingRegressor(**options)
-        return {"boosting": boosting, "linear": make_pipeline(one_hot, Ridge())}
-    if len(np.unique(targets)) < 2:
-        return {"boosting": DummyClassifier(), "linear": DummyClassifier()}
-    return {
-        "boosting": HistGradientBoostingClassifier(**options),
-        "linear": make_pipeline(one_hot, LogisticRegression(max_iter=300, C=1.0, random_state=SEED)),
-    }
+        scaled = TransformedTargetRegressor(MLPRegressor(**layer), transformer=StandardScaler())
+        models["boosting"] = HistGradientBoostingRegressor(**options)
+        models["linear"] = make_pipeline(one_hot, Ridge())
+        models["forest"] = RandomForestRegressor(**trees)
+        models["mlp"] = make_pipeline(one_hot, scaled)
+    else:
+        logistic = LogisticRegression(max_iter=300, C=1.0, random_state=SEED)
+        models["boosting"] = HistGradientBoostingClassifier(**options)
+        models["linear"] = make_pipeline(one_hot, logistic)
+        models["forest"] = RandomForestClassifier(**trees)
+        models["mlp"] = make_pipeline(one_hot, MLPClassifier(**layer))
+    return {name: models[name] for name in names}
 
 
 def _score_classes(model: Any, features: npt.NDArray, truth: npt.NDArray) -> dict[str, ModelScore]:

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import nan
 from typing import TYPE_CHECKING
 
+from privsyn.errors import InputError
 from privsyn.evaluation.chance import standard_error
 from privsyn.evaluation.metric import Metric, Score
 
 if TYPE_CHECKING:
     from privsyn.evaluation.comparison import Comparison
 
+LEARNERS = {
+    "boosting": "gradient boosting",
+    "linear": "linear model",
+    "forest": "random forest",
+    "mlp": "neural network",
+}
+"""The models that can be trained, and their labels."""
+
+DEFAULT = ("boosting", "linear")
+
 GROUP = "Models trained on synthetic rows, tested on real ones"
+
+
+def chosen_learners(models: bool | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the models to train.
+
+    >>> chosen_learners(True), chosen_learners(["forest"]), chosen_learners(False)
+    (('boosting', 'linear'), ('forest',), ())
+    """
+    if isinstance(models, bool):
+        return DEFAULT if models else ()
+    if isinstance(models, str) or not set(models) <= set(LEARNERS):
+        raise InputError(f"models are True, False or a list of {', '.join(LEARNERS)}")
+    return tuple(dict.fromkeys(models))
 
 
 def _propensity(comparison: Comparison, *, in_bins: bool) -> Score:
@@ -46,8 +70,9 @@ def _learning(comparison: Comparison) -> dict[str, Score]:
 
     view, train, test = comparison.view, comparison.train, comparison.test
     task = Task.of(view, train, comparison.target)
-    synthetic = learning(view, task, comparison.synthetic, test)
-    real, guess = learning(view, task, train, test), guessing(task, train, test)
+    names = comparison.models
+    synthetic = learning(view, task, comparison.synthetic, test, names)
+    real, guess = learning(view, task, train, test, names), guessing(task, train, test, names)
     unknown = ModelScore(nan)
     return {
         name: Score(
@@ -74,7 +99,7 @@ MODELS = {
         origin=0.5 if score == "auc" else 0.0,
         headline=name in ("boosting_auc", "boosting_r2"),
     )
-    for model, model_label in (("boosting", "gradient boosting"), ("linear", "linear model"))
+    for model, model_label in LEARNERS.items()
     for score, label in (
         ("accuracy", "accuracy"),
         ("auc", "AUC"),

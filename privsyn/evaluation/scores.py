@@ -17,6 +17,7 @@ from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score
 from privsyn.evaluation.predictions import MODELS
 from privsyn.evaluation.registry import METRICS
 from privsyn.marginals.domain import Attributes
+from privsyn.notebook import html, html_table
 
 NOT_PRIVATE = "THIS COMPARISON READS THE REAL TABLE. IT IS NOT PRIVATE: KEEP IT WITH THE REAL TABLE."
 
@@ -169,6 +170,28 @@ class Scores:
         """Return `to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
+    def _repr_html_(self) -> str:
+        rows = [(label, *shown(score).values()) for label, score in self.table().values()]
+        lines = [NOT_PRIVATE, self.verdict, *left_out_line(self.left_out)]
+        return html("Scores", lines, html_table(("", *TABLES.values()), rows))
+
+    def plot(self, names: Sequence[str] = ()) -> Any:
+        """Return a plot of scores beside those of the reference tables, as a matplotlib figure: NOT PRIVATE.
+
+        Parameters
+        ----------
+        names : list of str, optional
+            Metrics, as in `METRICS`. Default: the headline metrics, and all scores of models.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed, or there is no such score.
+        """
+        from privsyn.evaluation.report.plot import plot_scores
+
+        return plot_scores(self, names)
+
     def __str__(self) -> str:
         rows = [(label, *shown(score).values()) for label, score in self.table().values()]
         head = ("", *TABLES.values())
@@ -214,8 +237,12 @@ ABOUT_WORST = "Where it is worst: the columns whose tables have the largest erro
 HEADLINES = {
     "boosting_auc": ("gradient boosting", "an AUC of"),
     "linear_auc": ("a linear model", "an AUC of"),
+    "forest_auc": ("a random forest", "an AUC of"),
+    "mlp_auc": ("a neural network", "an AUC of"),
     "boosting_r2": ("gradient boosting", "an R2 of"),
     "linear_r2": ("a linear model", "an R2 of"),
+    "forest_r2": ("a random forest", "an R2 of"),
+    "mlp_r2": ("a neural network", "an R2 of"),
 }
 """The scores of models that a verdict may mention, in words."""
 

@@ -7,6 +7,8 @@ from math import fsum
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from privsyn.notebook import html, html_table
+from privsyn.private.acceptance.verdict import Acceptance
 from privsyn.private.laws import LawName
 from privsyn.private.local.response import LocalPromise
 from privsyn.private.spend import ONE_WAYS, Spend
@@ -74,6 +76,7 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
         ],
         "version": ledger.version,
         **({"local": _local(ledger)} if ledger.local else {}),
+        **({} if ledger.acceptance is None else {"acceptance": ledger.acceptance.to_plain()}),
     }
 
 
@@ -124,6 +127,7 @@ def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
             for line in fields.get("local", {}).get("columns", ())
         ),
         "unchanged": tuple(map(str, fields.get("local", {}).get("unchanged", ()))),
+        "acceptance": Acceptance.from_plain(fields["acceptance"]) if "acceptance" in fields else None,
     }
 
 
@@ -151,21 +155,38 @@ def _optional(kind: type[T], value: object) -> T | None:
 
 def to_lines(ledger: Ledger) -> list[str]:
     """Return the lines of a printed ledger."""
+    rows = _table(ledger)
+    width = max((len(what) for what, *_ in rows), default=0)
+    table = [f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows]
+    return [*_promise(ledger), *table, *_public(ledger)]
+
+
+def to_html(ledger: Ledger) -> str:
+    """Return the same for a notebook."""
+    warning = [] if ledger.warning is None else [ledger.warning]
+    rows = _table(ledger)
+    table = [html_table(rows[0], rows[1:])] if rows else []
+    return html("Privacy ledger", [*warning, *_promise(ledger), *_public(ledger)], *table)
+
+
+def _promise(ledger: Ledger) -> list[str]:
     if ledger.elsewhere is not None:
         return [
             f"the counts were measured elsewhere: {ledger.elsewhere}",
             f"privsyn {ledger.version} read no private row",
-            *(f"public: {sentence}" for sentence in ledger.public_inputs),
         ]
-    rows = _table(ledger)
-    width = max((len(what) for what, *_ in rows), default=0)
     return [
         f"epsilon {ledger.promised_epsilon!r}, delta {ledger.promised_delta!r};"
         f" neighbours: {ledger.neighbours}",
         *([] if ledger.unit is None else [f"a person: all rows with one {ledger.unit!r}"]),
         f"{ledger.randomness}; {ledger.accounting} accounting; privsyn {ledger.version}",
         *_local_lines(ledger),
-        *(f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows),
+    ]
+
+
+def _public(ledger: Ledger) -> list[str]:
+    return [
+        *acceptance_lines(ledger),
         *([f"reserved for thresholds: delta {ledger.reserved:.4g}"] if ledger.reserved else []),
         *(f"public: {sentence}" for sentence in ledger.public_inputs),
     ]
@@ -181,6 +202,12 @@ def _local_lines(ledger: Ledger) -> list[str]:
         for each in ledger.local
     ]
     return [*lines, f"all randomised cells of a record together: epsilon {ledger.local_epsilon:.4f}, delta 0"]
+
+
+def acceptance_lines(ledger: Ledger) -> list[str]:
+    """Return the verdict on all criteria, and on each; no line if there are none."""
+    acceptance = ledger.acceptance
+    return [] if acceptance is None else [str(acceptance), *map(str, acceptance.criteria)]
 
 
 def names_of(columns: Iterable[str]) -> str:
@@ -200,7 +227,7 @@ def not_randomised(ledger: Ledger) -> str:
 
 def _table(ledger: Ledger) -> list[tuple[str, ...]]:
     """Return the cells to print: a header, the first spends, one row for the others, and the total."""
-    if ledger.all_local:
+    if ledger.all_local or ledger.elsewhere is not None:
         return []
     total = ledger.cost
     rows: list[tuple[str, ...]] = [("what", "sensitivity", *TERMS[_law(ledger)], "share")]

@@ -14,10 +14,14 @@ from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.coarse import join
 from privsyn.marginals.types import Codes
+from privsyn.notebook import html, html_table
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.draws.conditions import Conditions
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.labels import labels
+from privsyn.table.encoding.labels import labels, labels_of
+
+MOST_SHOWN = 20
+"""Tables in a notebook."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,10 +100,10 @@ class Accuracy:
         InputError
             If no table of these columns was measured.
         """
-        estimates = (*self.fitted.one_ways, *self.fitted.marginals)
-        for certainty, estimate in zip(self.fitted.certainties, estimates, strict=True):
-            if len(columns) == len(certainty.attributes) and all(n in columns for n in certainty.attributes):
-                return self._counts(certainty, np.asarray(estimate.counts))
+        if len(set(columns)) == len(columns) and frozenset(columns) in self._places:
+            place = self._places[frozenset(columns)]
+            estimates = (*self.fitted.one_ways, *self.fitted.marginals)
+            return self._counts(self.fitted.certainties[place], np.asarray(estimates[place].counts))
         computed = [maker for maker in self.codec.computed if maker.column in columns]
         if computed:
             name, by = computed[0].column, " and ".join(map(repr, computed[0].by))
@@ -169,6 +173,10 @@ class Accuracy:
         return Conditions(self.draw, [frozenset(table) for table in tables])
 
     @cached_property
+    def _places(self) -> dict[frozenset[str], int]:
+        return {frozenset(one.attributes): place for place, one in enumerate(self.fitted.certainties)}
+
+    @cached_property
     def _ordered(self) -> OrderedColumns:
         return OrderedColumns(self.codec, self.fitted)
 
@@ -188,9 +196,7 @@ class Accuracy:
     def _joined(self, name: str, group: Codes) -> tuple[str, ...]:
         """Return the labels of an attribute's groups of merged codes."""
         place = self.codec.domain.names.index(name)
-        merged = list(self.fitted.merging.groups)
-        merged[place] = group[merged[place]]
-        return labels(self.codec, tuple(merged))[place]
+        return labels_of(self.codec.encoders[place], group[self.fitted.merging.groups[place]])
 
     @cached_property
     def _labels(self) -> dict[str, tuple[str, ...]]:
@@ -203,6 +209,16 @@ class Accuracy:
         means = self.tables.groupby("order")["expected_error"].agg(["size", "mean"])
         parts = (f"{row['size']:.0f} of {order} columns {row['mean']:.2%}" for order, row in means.iterrows())
         return f"<Accuracy: expected error of tables: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        most = self.tables.nlargest(MOST_SHOWN, "expected_error")
+        rows = zip(
+            most["columns"].map(" x ".join), most["cells"], most["sigma"], most["expected_error"], strict=True
+        )
+        cells = [(name, n, f"{sigma:.2f}", f"{error:.2%}") for name, n, sigma, error in rows]
+        head = ("columns", "cells", "noise, rows", "expected error")
+        lines = [repr(self).strip("<>"), f"The {len(cells)} tables with the largest expected error:"]
+        return html("Accuracy", lines, html_table(head, cells))
 
     def __str__(self) -> str:
         names = self.tables["columns"].map(lambda names: printable(" x ".join(names)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,12 +24,15 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, safe_repr
 from privsyn.evaluation.comparison import TEST_SHARE
 from privsyn.evaluation.evaluate import evaluate
-from privsyn.files import atomic_path, check_target
+from privsyn.evaluation.predictions import chosen_learners
+from privsyn.evaluation.registry import add_metric
+from privsyn.files import atomic_path
 from privsyn.methods.methods import METHODS
 from privsyn.progress import Progress
+from privsyn.studies.results import check_results, long_form, read_results
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.dtypes import dtype_text
@@ -75,8 +78,12 @@ class Bench:
     schema : Schema or None
     target : str or None
     delta : float
-    models : bool
-        Whether to train models: they take most of the time.
+    models : bool or list of str
+        As for `evaluate`.
+    metrics : tuple of str
+        Further metrics, as for `evaluate`.
+    name : str
+        The name of the table in the results.
     """
 
     train: pd.DataFrame
@@ -84,7 +91,9 @@ class Bench:
     schema: Schema | None
     target: str | None = None
     delta: float = 1e-9
-    models: bool = True
+    models: bool | Sequence[str] = True
+    metrics: tuple[str, ...] = ()
+    name: str = "table"
 
     @classmethod
     def of(
@@ -94,9 +103,15 @@ class Bench:
         *,
         target: str | None = None,
         delta: float = 1e-9,
-        models: bool = True,
+        models: bool | Sequence[str] = True,
+        metrics: Sequence[str] = (),
+        name: str | None = None,
     ) -> Bench:
         """Read a table and hold out a fixed fifth of its rows."""
+        chosen_learners(models)
+        added = tuple(map(add_metric, metrics))
+        if name is None:
+            name = Path(table).name.split(".")[0] if isinstance(table, str | PathLike) else "table"
         source = read_table(table, schema)
         order = np.random.default_rng(SPLIT_SEED).permutation(len(source.frame))
         cut = round(TEST_SHARE * len(order))
@@ -105,7 +120,8 @@ class Bench:
         test, train = (
             source.frame.iloc[np.sort(part)].reset_index(drop=True) for part in (order[:cut], order[cut:])
         )
-        return cls(train, test, schema or source.schema, target, delta, models)
+        schema = schema or source.schema
+        return cls(train, test, schema, target, delta, models, added, name)
 
     def check(self, runs: Iterable[Run]) -> None:
         """Refuse wrong settings of any run, by the names and dtypes of columns, before the first run."""
@@ -136,7 +152,8 @@ class Bench:
     def settings(self) -> str:
         """Return a digest of the version and of the settings that all runs share."""
         schema = None if self.schema is None else to_plain(self.schema)
-        return _digest(version("privsyn"), self.delta, self.target, self.models, schema)
+        models = self.models if isinstance(self.models, bool) else list(self.models)
+        return _digest(version("privsyn"), self.delta, self.target, models, schema, *self.metrics)
 
     def key(self, run: Run) -> str:
         """Return a digest of everything that determines the results of a run."""
@@ -157,6 +174,7 @@ class Bench:
         )
         facts: dict[str, Any] = {
             "config": self.key(run),
+            "name": self.name,
             "table": self.table,
             "settings": self.settings,
             "preset": run.preset,
@@ -180,7 +198,10 @@ def sweep(
     delta: float = 1e-9,
     schema: Schema | None = None,
     target: str | None = None,
-    models: bool = True,
+    models: bool | Sequence[str] = True,
+    metrics: Sequence[str] = (),
+    name: str | None = None,
+    long: bool = False,
     out: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
@@ -196,8 +217,11 @@ def sweep(
     delta, schema : as for PrivSyn
     target : str, optional
         A column that models predict; the default method optimises for it.
-    models : bool
-        Whether to train models.
+    models, metrics : as for `evaluate`
+    name : str, optional
+        The name of the table in the results. Default: that of its file, or "table".
+    long : bool
+        Return one row for each score and table instead of one for each run; see `long_form`.
     out : path, optional
         A .csv file that receives each row when its run is done. Runs in it are not repeated. A file with
         runs on another table is refused. Rows of other settings stay in it.
@@ -216,10 +240,10 @@ def sweep(
     """
     each = range(check_whole("seeds", seeds, least=1))
     runs = [Run(*run) for run in product(_several("epsilons", epsilons), each, _several("presets", presets))]
-    rows = _read_results(out)
-    bench = Bench.of(table, schema, target=target, delta=delta, models=models)
+    rows = read_results(out)
+    bench = Bench.of(table, schema, target=target, delta=delta, models=models, metrics=metrics, name=name)
     bench.check(runs)
-    _check_table(out, rows, bench.table)
+    check_results(out, rows, bench.table)
     done = set(rows.get("config", ()))
     left = [run for run in runs if bench.key(run) not in done]
     if progress is not None:
@@ -231,7 +255,8 @@ def sweep(
                 rows.to_csv(part, index=False)
         if progress is not None:
             progress("runs", place, len(runs))
-    return rows[rows["settings"] == bench.settings].reset_index(drop=True)
+    rows = rows[rows["settings"] == bench.settings].reset_index(drop=True)
+    return long_form(rows) if long else rows
 
 
 def _several(name: str, values: Iterable[A]) -> list[A]:
@@ -241,34 +266,6 @@ def _several(name: str, values: Iterable[A]) -> list[A]:
     if not (several := list(values)):
         raise InputError(f"{name} is an empty list: give at least one value")
     return several
-
-
-def _read_results(out: str | PathLike[str] | None) -> pd.DataFrame:
-    """Return the rows of earlier runs."""
-    if out is not None:
-        check_target(out)
-        if not str(out).lower().endswith((".csv", ".csv.gz")):
-            raise InputError(f"{out}: results are CSV: use a name that ends in .csv")
-    if out is None or not Path(out).exists():
-        return pd.DataFrame()
-    with replace_errors(f"{out}: this file contains no results of a sweep: give another name"):
-        rows = pd.read_csv(out, dtype=dict.fromkeys(("config", "table", "settings"), str))
-        rows["config"]
-        return rows
-
-
-def _check_table(out: object, rows: pd.DataFrame, table: str) -> None:
-    """Refuse results on another table, because they would be mixed with those on this one."""
-    if not len(rows):
-        return
-    if not {"table", "settings"} <= set(rows):
-        raise InputError(
-            f"{out}: its results are from an earlier version without a digest of the table: give another name"
-        )
-    if (rows["table"] != table).any():
-        raise InputError(
-            f"{out}: contains runs on another table (other rows, names or types): give another name"
-        )
 
 
 def _digest(*parts: Any) -> str:

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain
-from privsyn.methods.budget import HOPELESS, LEAST, MOST_BESIDE_PAIRS, Split, one_way_share
+from privsyn.methods.budget import (
+    CLEAR,
+    DEPARTURES,
+    HOPELESS,
+    LEAST,
+    MOST_BESIDE_PAIRS,
+    MOST_DEPARTURES,
+    Split,
+    departures_share,
+    one_way_share,
+)
 
 shares = st.floats(LEAST, 0.9)
 
@@ -58,3 +68,19 @@ def test_values_that_hardly_occur_take_no_budget_from_pairs():
     )
     assert few.pairs > 0.2 * rho
     assert all_values.pairs == 0
+
+
+@given(st.floats(1e-6, 1.0), st.integers(2, 300), st.floats(10, 1e7))
+def test_departures_are_clear_or_get_the_most(rho, attributes, total):
+    share = departures_share(rho, attributes, total)
+    noise = np.sqrt(attributes * (attributes - 1) / 2 / (2 * share * rho))
+    assert DEPARTURES <= share <= MOST_DEPARTURES
+    assert share == MOST_DEPARTURES or noise <= CLEAR * total * (1 + 1e-9)
+
+
+def test_few_records_leave_more_of_the_budget_for_departures():
+    domain = Domain(tuple("abcdefg"), (8,) * 7, (8,) * 7)
+    few, many = (Split.for_domain(0.01, domain, rows, np.full(7, 8.0)) for rows in (800, 80_000))
+    assert few.departures / (few.departures + few.pairs) > 4 * many.departures / (
+        many.departures + many.pairs
+    )

@@ -280,6 +280,18 @@ def test_a_column_has_one_gap_and_other_constraints_on_it_stay_rules():
     assert (sample["rest"] == sample["b"] - sample["a"]).all()
 
 
+@pytest.mark.parametrize("signs", ["a <= b|b < c", "b < c|a <= b", "a <= b|b <= c|c < d"])
+def test_a_gap_after_a_gap_of_another_constraint(signs):
+    rng = RNG(0)
+    steps = rng.integers(1, 9, (4, 2000)).cumsum(axis=0)
+    rows = pd.DataFrame(dict(zip("abcd", steps, strict=True)))
+    columns = {name: Numerical(0, 40, integer=True, nullable=name == "b") for name in rows}
+    schema = Schema(columns, constraints=signs.split("|"))
+    made = PrivSyn(epsilon=5.0, delta=1e-6, schema=schema, seed=0).fit(rows).sample(2000, seed=0)
+    assert not ((made["a"] > made["b"]) | (made["b"] >= made["c"])).any()
+    assert abs((made["c"] - made["b"]).mean() - 4.5) < 1
+
+
 def test_two_constraints_in_a_circle_leave_one_gap():
     columns = {name: Numerical(0, 9, integer=True, nullable=False) for name in "ab"}
     schema = Schema(columns, constraints=[Increasing(["a", "b"]), Increasing(["b", "a"])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,18 @@ Delta = Annotated[
 ]
 
 Target = Annotated[str | None, typer.Option(metavar="COL", help="A column that models predict.")]
+
+Models = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAMES", help="Models to train: boosting,linear (default), forest, mlp."),
+]
+
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", metavar="PLACE", help="A metric of your own: module:function, or an entry point. Repeat."
+    ),
+]
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="The synthetic table: .csv, .csv.gz or .parquet.")]
 
@@ -46,3 +59,14 @@ ExcelSafe = Annotated[
 ]
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing models and schemas.")]
+
+
+def own_metrics(places: list[str] | None) -> list[str]:
+    """Register the metrics of the user, whose modules may be in the working folder; return their names."""
+    from privsyn.evaluation.registry import add_metric
+
+    if places:
+        sys.path.insert(0, str(Path.cwd()))
+    for place in places or ():
+        add_metric(place)
+    return places or []

@@ -44,12 +44,6 @@ MOST_DECIMALS = 6
 COARSE = 5
 """A step is drafted if it is at least this many times that of the decimals."""
 
-BULK = 0.01
-"""Share of the numbers at either end that is not the bulk of a column."""
-
-WIDE = 10
-"""Bounds this many times as far apart as the ends of the bulk are worth a remark."""
-
 
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
     """Return a schema that fits a table. It reads the rows, so it is not private before a person reviews it.
@@ -80,24 +74,14 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     """
     if not read:
         return _by_dtype(without(unit, _empty(table)))
-    return draft_with_wide(table, unit)[0]
+    return draft_with_rows(table, unit)[0]
 
 
-def draft_with_wide(table: object, unit: str | None) -> tuple[Schema, tuple[str, ...]]:
-    """Return the draft from the rows, and the columns whose bounds lie far beyond most of their numbers."""
+def draft_with_rows(table: object, unit: str | None) -> tuple[Schema, pd.DataFrame]:
+    """Return the draft from the rows, and the rows."""
     frame = without(unit, read_table(table, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
-    wide = tuple(name for name, column in columns.items() if _is_wide(column, frame[name]))
-    return Schema(columns, missing=_marks(table)), wide
-
-
-def _is_wide(column: Column, cells: pd.Series) -> bool:
-    """Return whether nearly all numbers lie within a small part of the bounds."""
-    if not isinstance(column, Numerical) or column.low is None or column.high is None:
-        return False
-    numbers = cells.dropna().astype(np.float64).to_numpy()
-    first, last = np.quantile(numbers[np.isfinite(numbers)], [BULK, 1 - BULK])
-    return bool(column.high - column.low > WIDE * (last - first))
+    return Schema(columns, missing=_marks(table)), frame
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
@@ -169,7 +153,7 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
     if not math.isfinite(high - low):
         return None  # `Numerical` needs a finite range
     if decimals != 0 or kind == "decimal" or not is_short(low, high):
-        low, high = _outwards(low, high)
+        low, high = outwards(low, high)
     if kind == "integer":
         limits = np.iinfo(number_type(present.dtype))
         low, high = max(low, limits.min), min(high, limits.max)
@@ -212,10 +196,10 @@ def is_short(low: float, high: float) -> bool:
     return high - low < FEW_WHOLE
 
 
-def _outwards(low: float, high: float) -> tuple[float, float]:
+def outwards(low: float, high: float) -> tuple[float, float]:
     """Return the two bounds, rounded outwards to one or two digits.
 
-    >>> _outwards(17, 90), _outwards(0, 4356), _outwards(47.1559, 47.7776), _outwards(7, 7)
+    >>> outwards(17, 90), outwards(0, 4356), outwards(47.1559, 47.7776), outwards(7, 7)
     ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8), (7, 7))
     """
     if low == high:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from privsyn.table.drafting.draft import draft_schema, draft_with_wide, is_csv, is_short
+from textwrap import wrap
+
+from privsyn.table.drafting.column_remarks import remarks_on
+from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_csv, is_short
+from privsyn.table.drafting.relations import propose
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.schema.time_columns import Datetime, Duration
-from privsyn.table.schema.yaml_file import to_yaml
+from privsyn.table.schema.yaml_file import constraint_lines, to_yaml
 
 READ = """\
 # DRAFT, made from the rows of the private table. Review it: whatever stands here is treated as public.
@@ -32,29 +36,40 @@ _IDENTIFIER = (
     "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
 )
 
-_WIDE = (
-    "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"
-    " that anybody may know, and clip the rest."
-)
+WIDTH = 110
+"""Characters of a comment."""
 
 MANY_NUMBERS = 5
 """Numbers in a list. A list this long may show the value of a single row."""
 
 
+PROPOSALS = """\
+# READ: every row keeps these. Remove the # before those that anybody may know to hold, also of rows to come.
+# constraints:
+"""
+
+
 def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> str:
     """Return the draft as the text of a schema file, with comments for its reviewer."""
-    if read:
-        draft, wide = draft_with_wide(table, unit)
-    else:
-        draft, wide = draft_schema(table, unit=unit, read=False), ()
-    header = READ if read else UNREAD + (NO_TYPES if is_csv(table) else "")
-    header += MARKS_READ if draft.missing else ""
-    remark = _read if read else _unread
+    if not read:
+        draft = draft_schema(table, unit=unit, read=False)
+        notes = {name: _unread(column) for name, column in draft.columns.items()}
+        header = UNREAD + (NO_TYPES if is_csv(table) else "")
+        return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
+    draft, frame = draft_with_rows(table, unit)
+    header = READ + (MARKS_READ if draft.missing else "")
     notes = {
-        name: " ".join(filter(None, (remark(column), _WIDE if name in wide else "")))
+        name: "\n".join(
+            line
+            for remark in (_read(column), *remarks_on(name, column, frame[name]))
+            for line in wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)
+        )
         for name, column in draft.columns.items()
     }
-    return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
+    draft, proposals = propose(draft, frame)
+    lines = "".join(f"#   {line}\n" for line in constraint_lines(proposals))
+    footer = PROPOSALS + lines if lines else ""
+    return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
 
 
 def _read(column: Column) -> str:

@@ -30,7 +30,7 @@ from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
 from privsyn.table.encoding.parts import both_or_neither_missing, encoders_of_parts, parts
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.schema.columns import Identifier, Ordinal, Text
+from privsyn.table.schema.columns import Generated, Ordinal, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 
@@ -205,7 +205,7 @@ def _column(
     if family(dtype) == "nothing":
         return AllMissingEncoder(dtype)
     with about(f"column {name!r}"):
-        if isinstance(column, Identifier):
+        if isinstance(column, Generated):
             return make_maker(column, dtype)
         encoder = choose_encoder(column, dtype)
         if fine and isinstance(encoder, OrderedEncoder) and name not in schema.computed:

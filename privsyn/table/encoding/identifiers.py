@@ -11,9 +11,9 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
 from privsyn.table.encoding.dtypes import Dtype, family, number_type, shown_dtype, wide_dtype
-from privsyn.table.schema.columns import Identifier
+from privsyn.table.schema.generated import Faker, Generated, Identifier, Pattern
 from privsyn.table.schema.schema import Schema
 
 _NAMES = (
@@ -70,7 +70,49 @@ class TextMaker(IdentifierMaker):
         return pd.Series(names, dtype=self.dtype)
 
 
-def make_maker(column: Identifier, dtype: Dtype) -> IdentifierMaker:
+@dataclass(frozen=True)
+class PatternMaker(IdentifierMaker):
+    """Texts of a pattern, all different."""
+
+    dtype: Dtype
+    pattern: str
+
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """Return the texts; raise `InputError` if the pattern has fewer."""
+        pattern = Pattern(self.pattern)
+        if start + n > pattern.size:
+            raise InputError(f"its pattern has {pattern.size:,} texts, for {start + n:,} rows: lengthen it")
+        return pd.Series([pattern.scattered(row) for row in range(start, start + n)], dtype=self.dtype)
+
+
+@dataclass(frozen=True)
+class FakerMaker(IdentifierMaker):
+    """Realistic stand-ins of the package Faker, which is seeded by the sample's own generator."""
+
+    dtype: Dtype
+    column: Faker
+
+    def __post_init__(self) -> None:
+        with replace_errors('needs Faker: run pip install "privsyn[faker]"', ImportError):
+            from faker.config import AVAILABLE_LOCALES
+        if self.column.locale not in AVAILABLE_LOCALES:
+            raise InputError(f"Faker has no locale {self.column.locale}")
+
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """Return the texts, each on one line."""
+        import faker
+
+        source = faker.Faker(self.column.locale)
+        source.seed_instance(int(rng.integers(2**63)))
+        provide = getattr(source, self.column.provider)
+        texts = [str(provide()).replace("\n", ", ") for _ in range(n)]
+        if self.column.unique:  # what follows the last hyphen before the @ is the number of the row alone
+            parts = [text.partition("@") for text in texts]
+            texts = [f"{name}-{row}{at}{rest}" for row, (name, at, rest) in enumerate(parts, start + 1)]
+        return pd.Series(texts, dtype=self.dtype)
+
+
+def make_maker(column: Generated, dtype: Dtype) -> IdentifierMaker:
     """Return the maker of identifiers of a dtype; raise `InputError` if the dtype cannot hold them.
 
     >>> make_maker(Identifier(), np.dtype("int64")).make(3, np.random.default_rng(0)).tolist()
@@ -80,6 +122,16 @@ def make_maker(column: Identifier, dtype: Dtype) -> IdentifierMaker:
     privsyn.errors.InputError: its dtype is int64: leave out the format, or make it text
     """
     kind = family(dtype)
+    if isinstance(column, Faker) or (isinstance(column, Identifier) and column.pattern is not None):
+        if kind not in ("text", "object"):
+            raise InputError(f"its dtype is {dtype}, and generated cells are text: make it text")
+        return (
+            FakerMaker(dtype, column)
+            if isinstance(column, Faker)
+            else PatternMaker(dtype, str(column.pattern))
+        )
+    if not isinstance(column, Identifier):
+        raise TypeError(f"no maker for a {type(column).__name__}")
     if kind in ("integer", "real"):
         if column.format is not None:
             raise InputError(f"its dtype is {dtype}: leave out the format, or make it text")

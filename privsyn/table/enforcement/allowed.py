@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +18,9 @@ from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Numbers, Rule, find_rows
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
+
+MOST_CELLS = 10_000
+"""Combinations of values that `Allowed.where` tries."""
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -43,9 +48,34 @@ class Allowed(Constraint):
         object.__setattr__(self, "columns", check_names("columns", self.columns))
         object.__setattr__(self, "rows", check_rows(self.rows, self.columns))
 
+    @classmethod
+    def where(cls, values: Mapping[str, Iterable[Hashable]], keeps: Callable[..., object]) -> Allowed:
+        """Return the constraint that a function states on a small domain.
+
+        Parameters
+        ----------
+        values : mapping of a column to all values that it can have
+        keeps : function of one value for each column, in the order of `values`
+            It says whether a row may have these values. It runs here, once for each combination, and never on
+            a private row.
+
+        Examples
+        --------
+        >>> Allowed.where({"size": "SML", "price": [5, 9]}, lambda size, price: size != "L" or price > 5).rows
+        (('S', 5), ('S', 9), ('M', 5), ('M', 9), ('L', 9))
+        """
+        listed = [tuple(each) for each in values.values()]
+        if (cells := math.prod(map(len, listed))) > MOST_CELLS:
+            raise InputError(f"there are {cells:,} combinations: at most {MOST_CELLS:,} can be listed")
+        return cls(list(values), [row for row in itertools.product(*listed) if keeps(*row)])
+
     def derive(self, columns: Columns) -> Columns:
         """Fill in the lists and bounds that the combinations make public."""
         return derive_listed(columns, self.columns, self.rows)  # type: ignore[arg-type]
+
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        return f"{' and '.join(self.columns)} have one of {len(self.rows)} listed combinations."
 
     def rules(self, columns: Columns) -> list[Rule]:
         """Return the one rule that allows these combinations only."""

@@ -85,6 +85,10 @@ class Determined(Constraint):
                     f"{name!r} may be missing, and {self.column!r} with it: give both the same nullable"
                 )
 
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        return f"{self.column} is looked up by {' and '.join(self.by)}, in a list of {len(self.rows)} rows."
+
     def rules(self, columns: Columns) -> list[Rule]:
         """Allow only the listed combinations of several columns; one column has all its values listed."""
         if len(self.by) == 1:

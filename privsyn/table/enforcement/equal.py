@@ -73,6 +73,10 @@ class Equal(Constraint):
         if of.nullable and not copy.nullable:
             raise InputError(f"{self.columns[0]!r} may be missing, and {self.columns[1]!r} may not")
 
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        return f"{self.columns[1]} is a copy of {self.columns[0]}."
+
     def rules(self, columns: Columns) -> list[Rule]:
         """Return no rule: the column is computed."""
         return []

@@ -17,6 +17,7 @@ from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Numbers, Rule
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
+from privsyn.table.schema.explain import condition
 
 Condition = Mapping[str, Any]
 """One value, a list of values, or a range ``{"low": a, "high": b}`` for each column; None is missing."""
@@ -50,6 +51,10 @@ class Forbidden(Constraint):
     def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
         """Add the values that the condition names."""
         return add_named_values(columns, found, self.when)
+
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        return f"no row where {condition(self.when)}."
 
     def rules(self, columns: Columns) -> list[Rule]:
         """Return the one rule that forbids the combination."""

@@ -109,15 +109,24 @@ def rules_with_gaps(
             for place, name in enumerate(constraint.columns[1:], 1)
         )
         rules += [] if coded else map(partial(_renamed, gaps), constraint.rules(schema.coded))
-    for gap in gaps.values():
-        chain = (*(gaps[name] for name in gap.before if name in gaps), gap)
-        attributes = tuple(gaps[name].name if name in gaps else name for name in gap.before)
-        rules.append(GapRule(gap, (*attributes, gap.name), chain))
+    rules += [_gap_rule(gaps, gap) for gap in gaps.values()]
     computing = {c.column: c for c in (*repair.computations, *gaps.values())}
     order = TopologicalSorter({name: set(c.by) for name, c in computing.items()}).static_order()
     columns = {gap.name: gap.pseudo_column(nullable=nullable[gap.column]) for gap in gaps.values()}
     computations = tuple(computing[name] for name in order if name in computing)
     return Repair({**repair.columns, **columns}, tuple(rules), computations)
+
+
+def _gap_rule(gaps: Mapping[str, Gap], gap: Gap) -> GapRule:
+    """Return the rule of a gap, with all that the columns before it are computed from."""
+    needed, left = {gap.column}, [gap.column]
+    while left:
+        new = {of for name in left if name in gaps for of in gaps[name].before} - needed
+        needed |= new
+        left = list(new)
+    chain = tuple(each for name, each in gaps.items() if name in needed)  # in the order of computation
+    counted = sorted(needed - set(gaps), key=str)
+    return GapRule(gap, (*counted, *(each.name for each in chain)), chain)
 
 
 def _renamed(gaps: Mapping[str, Gap], rule: Rule) -> Rule:

@@ -73,6 +73,11 @@ class Increasing(Constraint):
                         f"{name!r} begins above the end of {self.columns[k]!r}: change the bounds"
                     )
 
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        sign = " < " if self.strict else " <= "
+        return f"{sign.join(self.columns)}. The first column and the gaps are counted, the others computed."
+
     def rules(self, columns: Columns) -> list[Rule]:
         """Return the one rule that keeps the order."""
         return [IncreasingRule(tuple(self.columns), self.strict, _scales(columns, self.columns))]

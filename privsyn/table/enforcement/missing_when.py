@@ -18,6 +18,7 @@ from privsyn.table.enforcement.forbidden import (
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Rule
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.explain import condition
 from privsyn.table.schema.validation import flag
 
 
@@ -62,6 +63,11 @@ class MissingWhen(Constraint):
     def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
         """Add the values that the condition names."""
         return add_named_values(columns, found, self.when)
+
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        only = ", and in no other row" if self.only else ""
+        return f"{self.column} is missing where {condition(self.when)}{only}."
 
     def rules(self, columns: Columns) -> list[Rule]:
         """Forbid a present cell where the condition holds and, with `only`, a missing one elsewhere."""

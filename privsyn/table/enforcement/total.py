@@ -92,6 +92,11 @@ class Total(Constraint):
             )
         return {}
 
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        terms = (name if factor == 1 else f"{factor:g} * {name}" for name, factor in self.factors.items())
+        return f"{self.column} is the sum {' + '.join(terms)}."
+
     def rules(self, columns: Columns) -> list[Rule]:
         """Return no rule: the column is computed."""
         return []

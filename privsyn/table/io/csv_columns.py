@@ -21,7 +21,7 @@ from privsyn.table.encoding.parsing import number
 from privsyn.table.encoding.read_texts import read_texts
 from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_text, read_text, walk_text
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
+from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
@@ -180,8 +180,8 @@ def _typed(cells: pa.ChunkedArray, column: Column, dialect: CsvFormat) -> pd.Ser
             return cells.to_pandas().astype(TEXT)
         case Categorical():
             return _listed(cells, tuple(cast(Any, column.values)), column.other, dialect)
-        case Identifier():  # its cells are not read: its type follows from the schema
-            return pd.Series([None] * len(cells), dtype="Int64" if column.format is None else TEXT)
+        case Generated():  # its cells are not read: its type follows from the schema
+            return pd.Series([None] * len(cells), dtype=TEXT if column.is_text else "Int64")
         case Ordinal():
             return read_texts(column, cells.to_pylist(), dialect)
         case _:

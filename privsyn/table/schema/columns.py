@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
@@ -12,6 +11,7 @@ import numpy as np
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.table.schema.column import Coded, Column, Ordinal
+from privsyn.table.schema.generated import Faker, Generated, Identifier
 from privsyn.table.schema.steps import (
     MAX_DECIMALS,
     decimals_of_step,
@@ -32,10 +32,18 @@ from privsyn.table.schema.validation import (
     whole_number,
 )
 
-__all__ = ["COLUMNS", "Categorical", "Coded", "Column", "Identifier", "Numerical", "Ordinal", "Text"]
-
-_FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
-"""Text around one number."""
+__all__ = [
+    "COLUMNS",
+    "Categorical",
+    "Coded",
+    "Column",
+    "Faker",
+    "Generated",
+    "Identifier",
+    "Numerical",
+    "Ordinal",
+    "Text",
+]
 
 
 @dataclass(frozen=True)
@@ -221,33 +229,6 @@ class Numerical(Ordinal):
 
 
 @dataclass(frozen=True)
-class Identifier(Column):
-    """A column that names the row. Its cells are never read: synthetic rows get generated identifiers.
-
-    Parameters
-    ----------
-    format : str, optional
-        Text around one running number, as in ``"CUST-{:06d}"``. Default: whole numbers from 1 for a dtype of
-        numbers and in a CSV; random UUIDs for a dtype of text.
-
-    Examples
-    --------
-    >>> Identifier("CUST-{:06d}").format.format(7)
-    'CUST-000007'
-    """
-
-    format: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.format is None:
-            return
-        if not isinstance(self.format, str) or not _FORMAT.fullmatch(self.format):
-            raise InputError(
-                f"format {safe_repr(self.format)} is not text around one number, such as 'CUST-{{:06d}}'"
-            )
-
-
-@dataclass(frozen=True)
 class Text(Column):
     """A column of free text, which the synthetic table leaves out. Its cells are never read.
 
@@ -265,6 +246,7 @@ COLUMNS: dict[str, type[Column]] = {
     "time": Time,
     "duration": Duration,
     "identifier": Identifier,
+    "faker": Faker,
     "text": Text,
 }
 """Each kind of column by its name in a schema file."""

@@ -66,6 +66,10 @@ class Constraint(ABC):
         """Return how the column `computes` follows from the others."""
         raise NotImplementedError(f"{type(self).__name__} computes no column")
 
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        return f"{kind_of(self)}, about {', '.join(self.columns)}."
+
     def to_plain(self, listed: Collection[str]) -> dict[str, Any]:
         """Return the settings that differ from their defaults, as mappings, lists, text and numbers.
 

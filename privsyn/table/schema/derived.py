@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 
 from privsyn.errors import InputError, replace_errors, safe_repr
-from privsyn.table.schema.columns import Coded, Column, Identifier, Text
+from privsyn.table.schema.columns import Coded, Column, Generated, Text
 from privsyn.table.schema.constraint import Constraint
+from privsyn.table.schema.expressions.parse import parse_expression
 
 
 def derive_columns(
-    columns: Mapping[str, Column], constraints: Sequence[Constraint]
+    columns: Mapping[str, Column], constraints: Sequence[Constraint | str]
 ) -> tuple[dict[str, Column], tuple[Constraint, ...]]:
     """Return the columns with all values and bounds that the constraints make public.
 
-    Missing values or bounds are public if a constraint lists all that may occur, or if they follow from the
-    parts of a total.
+    An expression is replaced by the constraints that it means. Missing values or bounds are public if a
+    constraint lists all that may occur, or if they follow from the parts of a total.
 
     Raises
     ------
@@ -26,6 +27,7 @@ def derive_columns(
     """
     if isinstance(constraints, Mapping | str) or not isinstance(constraints, Sequence):
         raise InputError('constraints are a list, as in [Increasing(["start", "end"])]')
+    constraints = _read_expressions(columns, constraints)
     for place, constraint in enumerate(constraints, 1):
         if not isinstance(constraint, Constraint):
             raise InputError(
@@ -34,7 +36,7 @@ def derive_columns(
         for name in constraint.columns:
             if name not in columns:
                 raise InputError(f"constraint {place}: the schema has no column {safe_repr(name)}")
-            if isinstance(columns[name], Identifier | Text):
+            if isinstance(columns[name], Generated | Text):
                 raise InputError(f"constraint {place}: {name!r} is never counted: leave it out")
             if getattr(columns[name], "keep", None) is not None:
                 raise InputError(
@@ -48,7 +50,18 @@ def derive_columns(
     for constraint in [*first, *last]:
         with about_constraint(constraints.index(constraint) + 1):
             derived |= constraint.derive(derived)
-    return {**columns, **derived}, tuple(constraints)
+    return {**columns, **derived}, constraints
+
+
+def _read_expressions(
+    columns: Mapping[str, Column], constraints: Sequence[Constraint | str]
+) -> tuple[Constraint, ...]:
+    coded = {name: column for name, column in columns.items() if isinstance(column, Coded)}
+    read: list[Constraint] = []
+    for place, constraint in enumerate(constraints, 1):
+        with about_constraint(place):
+            read += parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
+    return tuple(read)
 
 
 def add_declared(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Column, Text
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.csv_dialect import CsvFormat
 from privsyn.table.schema.derived import computed_by, derive_columns
+from privsyn.table.schema.explain import explain, to_html
 from privsyn.table.schema.validation import marks
 
 
@@ -25,8 +27,9 @@ class Schema:
         Texts that mean a missing cell in a file, in every column, in addition to the empty cell.
     csv : CsvFormat, optional
         How a CSV file is written.
-    constraints : list of Forbidden, Allowed, Determined, Increasing, Total, Equal or MissingWhen
-        What holds in every row, and is public; see `privsyn.table.schema.constraint`.
+    constraints : list of str, Forbidden, Allowed, Determined, Increasing, Total, Equal or MissingWhen
+        What holds in every row, and is public; see `privsyn.table.schema.constraint`. Text is an expression
+        such as ``"end >= start"``. The schema keeps the constraints that it means.
 
     Examples
     --------
@@ -39,7 +42,7 @@ class Schema:
     columns: Mapping[str, Column]
     missing: str | Sequence[str] = field(default=(), kw_only=True)
     csv: CsvFormat = field(default=CsvFormat(), kw_only=True)
-    constraints: Sequence[Constraint] = field(default=(), kw_only=True)
+    constraints: Sequence[Any] = field(default=(), kw_only=True)  # Constraint; text is replaced
 
     def __post_init__(self) -> None:
         if not isinstance(self.csv, CsvFormat):
@@ -81,6 +84,24 @@ class Schema:
         listed = column.values if isinstance(column, Categorical) else None
         empty = () if "" in (listed or ()) else ("",)
         return (*empty, *self.missing, *getattr(column, "missing", ()))
+
+    def explain(self) -> str:
+        """Return in plain English what each column and each constraint does.
+
+        Examples
+        --------
+        >>> from privsyn import Identifier, Numerical
+        >>> columns = {"id": Identifier(), "low": Numerical(0, 9), "high": Numerical(0, 9)}
+        >>> print(Schema(columns, constraints=["low <= high"]).explain())
+        id: names the row. Its cells are never read; synthetic rows get generated ones.
+        low: whole numbers from 0 to 9; others are clipped. A cell may be missing.
+        high: whole numbers from 0 to 9; others are clipped. A cell may be missing.
+        Constraint 1: low <= high. The first column and the gaps are counted, the others computed.
+        """
+        return explain(self)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
 
     @property
     def coded(self) -> dict[str, Coded]:

@@ -67,12 +67,21 @@ def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
     lines = [*(_dump(plain).splitlines() if plain else ()), "columns:"]
     for name, column in columns.items():
         if name in notes:
-            lines.append(f"  # {notes[name]}")
+            lines += [f"  # {line}" for line in notes[name].split("\n")]
         lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
     if constraints:
         lines += _dump({"constraints": constraints}).splitlines()
     # What is escaped stands in double quotes, where YAML has the same escapes.
     return "\n".join(map(printable, lines)) + "\n"
+
+
+def constraint_lines(constraints: list[Any]) -> list[str]:
+    """Return the lines of YAML that list constraints, each an expression or as plain data.
+
+    >>> constraint_lines(["a <= b", {"kind": "missing", "column": "c", "when": {"d": "no"}}])
+    ['- a <= b', '- kind: missing', '  column: c', "  when: {d: 'no'}"]
+    """
+    return [printable(line) for line in _dump(constraints).splitlines()] if constraints else []
 
 
 def _dump(plain: object) -> str:
@@ -110,8 +119,11 @@ def from_plain(plain: object) -> Schema:
     columns = {name: _column(name, said) for name, said in plain["columns"].items()}
     said = plain.get("constraints") or ()
     if isinstance(said, str | Mapping):
-        raise InputError("'constraints:' is a list, each such as {kind: increasing, columns: [start, end]}")
-    constraints = [constraint_from_plain(place, each) for place, each in enumerate(said, 1)]
+        raise InputError("'constraints:' is a list, each such as start <= end")
+    constraints: list[Any] = [
+        each if isinstance(each, str) else constraint_from_plain(place, each)
+        for place, each in enumerate(said, 1)
+    ]
     csv = _csv(plain.get("csv", {}))
     return Schema(columns, missing=plain.get("missing", ()), csv=csv, constraints=constraints)
 

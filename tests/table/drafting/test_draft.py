@@ -60,7 +60,7 @@ def remarks(text):
     found, note = {}, ""
     for line in text.split("columns:\n")[1].splitlines():
         if line.startswith("  # "):
-            note = line[4:]
+            note = f"{note} {line[4:]}".strip()
         elif line.startswith("  ") and not line.startswith("   "):
             found[line.strip().split(":")[0]], note = note, ""
     return found
@@ -93,13 +93,15 @@ def test_each_column_is_asked_about_in_a_line():
     text = draft_text(ROWS)
     assert remarks(text) == {
         "customer_id": "NAMED LIKE AN IDENTIFIER: not read, new ones are generated."
-        " If it is none, say which kind it is.",
+        " If it is none, say which kind it is. If a person may have several rows, leave this line out and"
+        " add --unit customer_id: it protects persons, not rows.",
         "age": "READ: exact bounds, all whole, no cell missing.",
         "sex": "READ: 2 values, no cell missing.",
         "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds reveal less:"
         " {kind: numerical, low: , high: }.",
         "price": "READ: bounds, all multiples of 0.05, no cell missing.",
-        "notes": "READ: no cell missing. Common values are found. Free text? {kind: text} leaves it out.",
+        "notes": "READ: no cell missing. Common values are found. Free text? {kind: text} leaves it out."
+        " READ: UNIQUE, nearly every row has a text of its own. If it names the row: {kind: identifier}.",
         "day": "READ: first and last year.",
     }
     assert "secret" not in text

@@ -40,7 +40,7 @@ OPEN = Schema(
 )
 
 
-ROWS = 130  # of a batch
+ROWS = 400  # of a batch
 
 
 def rows(n=900, seed=0):
@@ -87,9 +87,7 @@ def make_batches_small(monkeypatch):
     monkeypatch.setattr("privsyn.table.io.source.LEAST_ROWS", 1)
 
 
-@pytest.mark.parametrize(
-    ("schema", "method"), [(KNOWN, "default"), (KNOWN, "published"), (OPEN, "default"), (None, "default")]
-)
+@pytest.mark.parametrize(("schema", "method"), [(KNOWN, "published"), (OPEN, "default"), (None, "default")])
 def test_all_ways_over_parquet_give_one_release(schema, method, parquet, tmp_path, monkeypatch):
     in_memory = saved(read_table(parquet).frame, tmp_path, schema, method=method)
     folder = tmp_path / "folder"
@@ -126,7 +124,7 @@ def test_a_csv_in_blocks_gives_the_same_release(schema, tmp_path, monkeypatch):
     rows().drop(columns="person").to_csv(path, index=False)
     whole = saved(path, tmp_path, schema)
     make_batches_small(monkeypatch)
-    monkeypatch.setattr(csv_text, "LONGEST_ROW", 1000)
+    monkeypatch.setattr(csv_text, "LONGEST_ROW", 10_000)
     assert saved(path, tmp_path, schema, memory=0) == whole
 
 

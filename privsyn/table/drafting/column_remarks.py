@@ -1,0 +1,164 @@
+"""What the rows show about single columns, and which line of the schema may follow from it. Not private."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from privsyn.marginals.types import Floats
+from privsyn.table.drafting.draft import COARSE, outwards
+from privsyn.table.encoding.dtypes import family
+from privsyn.table.encoding.heaps import NUMBERS
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical
+from privsyn.table.schema.steps import decimals_of_step
+
+BULK = 0.01
+"""Share of the numbers at either end that is not the bulk of a column."""
+
+WIDE = 10
+"""Bounds this many times as far apart as the ends of the bulk are worth a remark."""
+
+LEAST = 30
+"""Cells from which a remark is made: fewer show nothing."""
+
+LEAST_NUMBERED = 500
+"""Different whole numbers from which a column may number the rows."""
+
+MOSTLY = 0.9
+"""Share of the numbers that lie on a grid for a remark about it."""
+
+MOST_GAPS = 10
+"""Gaps in a list of codes that are named."""
+
+SPARSE = 0.1
+"""Numbers of one length are codes if at most this share of the numbers between their ends occurs."""
+
+UNIQUE = 0.99
+"""Share of different cells from which a column may name rows."""
+
+PERSONS = (1.2, 100.0)
+"""Rows for each value of a column that may name persons, on average."""
+
+_PERSON = re.compile(
+    r"(?i)person|patient|customer|client|user|member|employee|student|pupil|subject|respondent|citizen|tenant|"
+    r"household|insured|guest|rider|driver|passenger|ssn|e-?mail"
+)
+_NUMBERED = re.compile(r"(\D*)(\d{1,9})")
+
+
+def remarks_on(name: str, column: Column, cells: pd.Series) -> list[str]:
+    """Return what the rows show about a column; each remark begins with READ, or was not read.
+
+    >>> remarks_on("n", Categorical([1, 2, 4]), pd.Series([1, 2, 4]))
+    ['READ: gaps, no cell is 3. If a codebook has these, list them.']
+    """
+    if isinstance(column, Identifier):
+        return [_UNIT.format(name)] if _PERSON.search(name) else []
+    present = cells.dropna()
+    if present.empty:
+        return ["READ: EMPTY, no cell is given. {kind: text} leaves the column out."]
+    return [*_of_numbers(column, present), *_of_lists(column, present), *_of_names(name, column, present)]
+
+
+_UNIT = (
+    "If a person may have several rows, leave this line out and add --unit {}: it protects persons, not rows."
+)
+
+
+def _of_numbers(column: Column, present: pd.Series) -> Iterator[str]:
+    if not isinstance(column, Numerical) or column.low is None or column.high is None:
+        return
+    numbers = np.asarray(present.astype(np.float64), np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    first, last = np.quantile(numbers, [BULK, 1 - BULK])
+    if column.high - column.low > WIDE * (last - first):
+        low, high = outwards(float(first), float(last))
+        yield (
+            "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"
+            f" that anybody may know, and clip the rest. READ: 98 % lie in {{low: {low:g}, high: {high:g}}}."
+        )
+    if len(numbers) < LEAST:
+        return
+    if (step := _most_common_step(column, numbers)) is not None:
+        share = math.floor(100 * _on_grid(numbers, step))
+        line = f"{{kind: numerical, step: {step:g}}}"
+        yield f"READ: {share} % are multiples of {step:,g}. If all should be: {line}."
+    elif _are_codes(column, numbers):
+        yield (
+            f"READ: CODES? All numbers have {len(str(int(numbers.max())))} digits, and few of those between"
+            " them occur. {kind: categorical} treats them as codes."
+        )
+
+
+def _are_codes(column: Numerical, numbers: Floats) -> bool:
+    """Return whether whole numbers look like codes: all of one length, few values, far apart."""
+    values = np.unique(numbers)
+    if not column.integer or values[0] < 100 or column.step is not None:
+        return False
+    same_length = len(str(int(values[0]))) == len(str(int(values[-1])))
+    few = len(values) <= SPARSE * min(values[-1] - values[0] + 1, len(numbers))
+    return bool(same_length and few)
+
+
+def _most_common_step(column: Numerical, numbers: Floats) -> float | None:
+    """Return the coarsest step of which nearly all numbers, but not all, are multiples."""
+    used = column.step or (1.0 if column.integer else 10.0 ** -(column.decimals or 12))
+    numbers = numbers[numbers != 0]  # a zero lies on every grid
+    for lattice in NUMBERS:
+        coarse = lattice.step >= (COARSE if column.decimals is None else 1 + 1e-9) * used
+        if lattice.offset or not coarse or decimals_of_step(lattice.step) is None or len(numbers) < LEAST:
+            continue
+        if MOSTLY <= _on_grid(numbers, lattice.step) < 1 and np.ptp(numbers) > 10 * lattice.step:
+            return lattice.step
+    return None
+
+
+def _on_grid(numbers: Floats, step: float) -> float:
+    lattice = next(lattice for lattice in NUMBERS if lattice.step == step and not lattice.offset)
+    return float(lattice.holds(numbers[numbers != 0], np.dtype(np.float64)).mean())
+
+
+def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
+    """Yield the numbers that are missing from a list of codes, such as A3 between A2 and A4."""
+    if not isinstance(column, Categorical) or column.values is None or len(column.values) < 3:
+        return
+    if any(isinstance(value, bool | float) for value in column.values):
+        return
+    texts = [str(value) for value in column.values]
+    found = [_NUMBERED.fullmatch(text) for text in texts]
+    if not all(found) or len({match[1] for match in found if match}) > 1:
+        return
+    numbers = {int(match[2]) for match in found if match}
+    gaps = [number for number in range(min(numbers), max(numbers)) if number not in numbers]
+    if gaps and len(gaps) <= min(MOST_GAPS, len(numbers)) and len(numbers) == len(texts):
+        match = found[0]
+        width = len(match[2]) if match and len({len(text) for text in texts}) == 1 else 0
+        named = ", ".join(f"{match[1] if match else ''}{gap:0{width}d}" for gap in gaps)
+        yield f"READ: gaps, no cell is {named}. If a codebook has these, list them."
+
+
+def _of_names(name: str, column: Column, present: pd.Series) -> Iterator[str]:
+    """Yield whether the cells may name rows or persons."""
+    named = isinstance(column, Categorical) and column.values is None
+    codes = isinstance(column, Numerical) and column.integer and column.step is None
+    if not (named or codes) or len(present) < LEAST or family(present.dtype) == "object":
+        return
+    rows = len(present) / present.nunique()
+    if rows <= 1 / UNIQUE and (named or len(present) >= LEAST_NUMBERED):
+        kind = "text of its own" if named else "number of its own"
+        yield f"READ: UNIQUE, nearly every row has a {kind}. If it names the row: {{kind: identifier}}."
+    elif PERSONS[0] <= rows <= PERSONS[1] and (named or _PERSON.search(name)) and _short(present):
+        yield (
+            f"READ: REPEATED, {rows:.1f} rows for each value. If it names persons, leave this line out and"
+            f" add --unit {name}."
+        )
+
+
+def _short(present: pd.Series) -> bool:
+    """Return whether the cells could be keys: short, and of nearly the same length."""
+    lengths = present.astype(str).str.len()
+    return bool(lengths.max() <= 40 and lengths.std(ddof=0) <= 2)

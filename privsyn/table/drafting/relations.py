@@ -1,0 +1,264 @@
+"""Constraints that all rows keep, as proposals to the owner: copies, order, sums, look-ups, structural gaps.
+
+Not private: each proposal was read from the rows.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.table.drafting.missing_cells import RARE, driver
+from privsyn.table.encoding.parsing import moments
+from privsyn.table.enforcement.determined import Determined
+from privsyn.table.enforcement.feasibility import check_constraints
+from privsyn.table.enforcement.total import ROUNDING
+from privsyn.table.schema.columns import Categorical, Coded, Numerical
+from privsyn.table.schema.constraint import constraint_to_plain
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.time_columns import Datetime
+
+LEAST = 30
+"""Rows in which a proposal must hold, and be put to the test: fewer show nothing."""
+
+CHANCE = 0.95
+"""An order that holds for more pairs of rows than this would hold by chance."""
+
+HEAD = 500
+"""Rows in which sums are sought; what is found there is checked in all rows."""
+
+MOST_KEYS = 50
+"""Most keys of a look-up that is proposed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of one drafted column."""
+
+    name: str
+    column: Coded
+    raw: pd.Series
+
+    @cached_property
+    def coded(self) -> tuple[Ints, list[Any]]:
+        """The place of each cell in the list of different values, -1 where it is missing; and the list."""
+        codes, values = pd.factorize(self.raw)
+        listed: list[Any] = pd.Index(values).tolist()
+        if isinstance(self.column, Categorical):  # missing cells have made whole numbers floats
+            listed = [int(v) if isinstance(v, float) and v == round(v) else v for v in listed]
+        return codes.astype(np.int64), listed
+
+    @cached_property
+    def missing(self) -> Mask:
+        """Where the cells are missing."""
+        return np.asarray(self.raw.isna().to_numpy(bool))
+
+    @cached_property
+    def numbers(self) -> Floats | None:
+        """Numbers, or seconds since 1970, NaN where missing; None for other columns."""
+        if isinstance(self.column, Numerical):
+            return np.asarray(self.raw.astype("Float64").to_numpy(np.float64, na_value=np.nan))
+        if isinstance(self.column, Datetime):
+            codes, values = self.coded
+            seconds = np.append(moments(values), np.datetime64("NaT")).astype("datetime64[s]")[codes]
+            return np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64).astype(np.float64))
+        return None
+
+    @property
+    def quoted(self) -> str:
+        """The name as an expression needs it."""
+        plain = self.name.isidentifier() and not keyword.iskeyword(self.name)
+        return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
+
+
+def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
+    """Return constraints that all rows keep and that do not contradict each other.
+
+    The schema that is returned has no constraints. The bounds of a sum in it follow from those of its parts.
+
+    Examples
+    --------
+    >>> from privsyn.table.drafting.draft import draft_schema
+    >>> start = np.arange(300) % 30
+    >>> stays = pd.DataFrame({"start": start, "end": start + np.arange(300) % 7, "again": start})
+    >>> propose(draft_schema(stays), stays)[1]
+    ['again == start', 'start <= end']
+    """
+    cells = [
+        Cells(name, column, frame[name])
+        for name, column in schema.coded.items()
+        if "`" not in name and frame[name].notna().any()
+    ]
+    copies: dict[str, Any] = dict(_copies(cells))
+    rest = [each for each in cells if each.name not in copies]
+    sums = dict(_sums(rest))
+    free = [each for each in rest if each.name not in sums]
+    looked_up: dict[str, Any] = dict(_look_ups(free))
+    free_of_both = [each for each in free if each.name not in looked_up]
+    numbers: Mapping[str, Any] = schema.columns
+    open_sums = {name: replace(numbers[name], low=None, high=None) for name in sums}
+    found = [*copies.values(), *sums.values(), *looked_up.values()]
+    found += [*_orders(free), *_gaps(free_of_both, rest)]
+    whole, kept = _accepted(replace(schema, columns={**schema.columns, **open_sums}), found)
+    wider = {
+        name: column if column.is_public else schema.columns[name] for name, column in whole.columns.items()
+    }
+    return replace(schema, columns=wider), kept
+
+
+def _accepted(schema: Schema, found: list[Any]) -> tuple[Schema, list[Any]]:
+    """Return the schema with the proposals that it can have together, and these."""
+    kept = []
+    for proposal in found:
+        constraint = proposal if isinstance(proposal, str) else Determined(**_settings(proposal))
+        with suppress(InputError):
+            whole = replace(schema, constraints=[*schema.constraints, constraint])
+            check_constraints(whole.coded, whole.constraints)
+            schema = whole
+            kept.append(proposal)
+    return schema, kept
+
+
+def _settings(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in plain.items() if key != "kind"}
+
+
+def _copies(cells: list[Cells]) -> Iterator[tuple[str, str]]:
+    """Yield each column that is equal to an earlier one of its kind, and the constraint."""
+    for place, other in enumerate(cells):
+        if len(other.coded[1]) < 2:
+            continue
+        for one in cells[:place]:
+            alike = type(one.column) is type(other.column) and np.array_equal(one.coded[0], other.coded[0])
+            if alike and one.coded[1] == other.coded[1]:
+                yield other.name, f"{other.quoted} == {one.quoted}"
+                break
+
+
+def _orders(cells: list[Cells]) -> Iterator[str]:
+    """Yield chains of columns of dates, or of numbers, that increase in every row."""
+    for kind in (Datetime, Numerical):
+        ordered = [each for each in cells if isinstance(each.column, kind)]
+        ordered.sort(key=lambda each: float(np.nanmean(each.numbers)))  # type: ignore[arg-type]
+        below = {(a.name, b.name): sign for a, b in combinations(ordered, 2) if (sign := _below(a, b))}
+        names = {each.name: each.quoted for each in ordered}
+        used: set[tuple[str, str]] = set()
+        for first, second in below:
+            between = any((first, name) in below and (name, second) in below for name in names)
+            if between or (first, second) in used:
+                continue
+            chain, sign = [first, second], below[first, second]
+            while True:
+                following = [b for a, b in below if a == chain[-1] and below[a, b] == sign]
+                if not following:
+                    break
+                chain.append(following[0])
+            used |= set(pairwise(chain))
+            yield f" {sign} ".join(names[name] for name in chain)
+
+
+def _below(one: Cells, other: Cells) -> str:
+    """Return the sign if one column is below the other in every row, not by chance; else an empty text."""
+    a, b = one.numbers, other.numbers
+    if a is None or b is None:
+        return ""
+    given = np.isfinite(a) & np.isfinite(b)
+    a, b = a[given], b[given]
+    if len(a) < LEAST or (a > b).any() or (a == b).all():
+        return ""
+    by_chance = np.searchsorted(np.sort(a), b, side="right").mean() / len(a)
+    if by_chance > CHANCE or by_chance ** len(a) > RARE:
+        return ""
+    return "<" if (a < b).all() else "<="
+
+
+def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
+    """Yield each column of numbers that is the sum of two others, and the constraint."""
+    listed = [each for each in cells if isinstance(each.column, Numerical) and each.numbers is not None]
+    if len(listed) < 3 or len(listed[0].raw) < LEAST:
+        return
+    numbers: Floats = np.array([each.numbers for each in listed])
+    totals: set[int] = set()
+    parts: set[int] = set()
+    head = numbers[:, :HEAD]
+    for i, j in combinations(range(len(listed)), 2):
+        off = np.abs(head[i] + head[j] - head) > ROUNDING * (np.abs(head[i]) + np.abs(head[j]) + np.abs(head))
+        for k in np.flatnonzero(~off.any(axis=1)).tolist():
+            apart = k not in (i, j) and k not in totals | parts and not {i, j} & totals
+            if apart and _is_sum(numbers[[i, j, k]]):
+                totals.add(k)
+                parts |= {i, j}
+                a, b, total = (listed[each].quoted for each in (i, j, k))
+                yield listed[k].name, f"{total} == {a} + {b}"
+
+
+def _is_sum(numbers: Floats) -> bool:
+    """Return whether two rows of numbers add up to the third, up to rounding, and each of them varies."""
+    gone = np.isnan(numbers)
+    numbers = numbers[:, ~gone.any(axis=0)]
+    if numbers.shape[1] < LEAST or (gone != gone[0]).any():
+        return False
+    varied = all(len(np.unique(each)) > 2 for each in numbers)
+    error = np.abs(numbers[0] + numbers[1] - numbers[2])
+    return varied and bool((error <= ROUNDING * np.abs(numbers).sum(axis=0)).all())
+
+
+def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each listed column that another listed column determines, and the constraint."""
+    listed = [each for each in cells if isinstance(each.column, Categorical) and each.column.values]
+    listed = [each for each in listed if 2 <= len(each.coded[1]) <= MOST_KEYS]
+    order = sorted(listed, key=lambda each: len(each.coded[1]))
+    for place, other in enumerate(order):
+        codes, values = other.coded
+        for one in [*(each for each in order if len(each.coded[1]) > len(values)), *_twins(order, place)]:
+            keys, names = one.coded
+            if not np.array_equal(one.missing, other.missing) or len(keys) < LEAST * len(names) / 5:
+                continue
+            given = keys >= 0
+            pairs = np.unique(keys[given] * len(values) + codes[given])
+            if len(pairs) == len(names):  # each key has one value
+                rows = [(names[pair // len(values)], values[pair % len(values)]) for pair in pairs]
+                with suppress(InputError):
+                    look_up = Determined(other.name, one.name, sorted(rows, key=str))
+                    yield other.name, constraint_to_plain(look_up, (one.name, other.name))
+                    break
+
+
+def _twins(order: list[Cells], place: int) -> list[Cells]:
+    """Return the earlier columns with as many values: of two that determine each other, one is computed."""
+    size = len(order[place].coded[1])
+    return [each for each in order[:place] if len(each.coded[1]) == size]
+
+
+def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[str]:
+    """Yield when each column is missing, as far as another column says so."""
+    patterns: dict[bytes, Cells] = {}
+    for each in cells:
+        if not each.missing.any() or len(each.missing) < LEAST:
+            continue
+        known = [(d.quoted, d.coded, d.numbers) for d in drivers if d is not each and _may_decide(d)]
+        word, _, condition = (driver(each.missing, known) or "").partition(" ")
+        pattern = np.packbits(each.missing).tobytes()
+        if word == "iff":
+            yield f"{each.quoted} is missing iff {condition}"
+        elif word == "if":
+            yield f"{condition} implies {each.quoted} is missing"
+        elif pattern in patterns:
+            yield f"{each.quoted} is missing iff {patterns[pattern].quoted} is missing"
+        patterns.setdefault(pattern, each)
+
+
+def _may_decide(cells: Cells) -> bool:
+    return isinstance(cells.column, Numerical) or (
+        isinstance(cells.column, Categorical) and cells.column.values is not None
+    )

@@ -1,0 +1,219 @@
+"""Columns that are never read: the cells of synthetic rows are generated, without the private table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import gcd, prod
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.table.schema.column import Column
+from privsyn.table.schema.validation import flag, one_of
+
+_FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
+"""Text around one number."""
+
+PROVIDERS = (
+    *("name", "first_name", "last_name", "email", "user_name", "phone_number", "address", "street_address"),
+    *("street_name", "city", "postcode", "country", "company", "job", "iban", "license_plate", "ssn"),
+    *("ipv4", "uuid4", "url"),
+)
+"""What Faker may make. A schema may come from a stranger, so not every function of Faker is called."""
+
+_LOCALE = re.compile(r"[a-z]{2,3}_[A-Z]{2}")
+
+
+class Generated(Column):
+    """A column whose cells are never read: they are generated."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the generated cells are text; else they are numbers, or text if the dtype is."""
+        return True
+
+
+@dataclass(frozen=True)
+class Identifier(Generated):
+    r"""A column that names the row. Its cells are never read: synthetic rows get generated identifiers.
+
+    Parameters
+    ----------
+    format : str, optional
+        Text around one running number, as in ``"CUST-{:06d}"``. Default: whole numbers from 1 for a dtype of
+        numbers and in a CSV; random UUIDs for a dtype of text.
+    pattern : str, optional
+        A regular expression that the identifiers match, such as ``"[A-Z]{2}-\d{6}"``. See `Pattern`. No two
+        rows of a sample have the same identifier.
+
+    Examples
+    --------
+    >>> Identifier("CUST-{:06d}").format.format(7)
+    'CUST-000007'
+    """
+
+    format: str | None = None
+    pattern: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.pattern is not None:
+            if self.format is not None:
+                raise InputError("format and pattern exclude each other: give one of them")
+            Pattern(self.pattern)  # refuses one that cannot be read
+        if self.format is not None and not (isinstance(self.format, str) and _FORMAT.fullmatch(self.format)):
+            raise InputError(
+                f"format {safe_repr(self.format)} is not text around one number, such as 'CUST-{{:06d}}'"
+            )
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a format or a pattern is given."""
+        return self.format is not None or self.pattern is not None
+
+
+@dataclass(frozen=True)
+class Faker(Generated):
+    """A column of realistic stand-ins, such as names, made by the package Faker. Its cells are never read.
+
+    Parameters
+    ----------
+    provider : str
+        What is made: one of `PROVIDERS`, such as "name", "email", "address" or "phone_number".
+    locale : str
+        Language and country, such as "de_DE".
+    unique : bool
+        Whether each text ends in the number of its row, so that no two rows have the same.
+
+    Examples
+    --------
+    >>> Faker("name", locale="de_DE").is_public
+    True
+    """
+
+    provider: str = "name"
+    locale: str = field(default="en_US", kw_only=True)
+    unique: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        one_of("provider", self.provider, PROVIDERS)
+        if not isinstance(self.locale, str) or not _LOCALE.fullmatch(self.locale):
+            raise InputError(f"locale {safe_repr(self.locale)} is not a language and country such as de_DE")
+        object.__setattr__(self, "unique", flag("unique", self.unique))
+
+
+_PART = re.compile(
+    r"(?:(?P<digit>\\d)|\\(?P<escaped>[^A-Za-z0-9])|\[(?P<set>[^\]\\^\[]+)\]"
+    r"|\((?P<group>[\w -]+(?:\|[\w -]+)*)\)|(?P<plain>[^\\\[\](){}?*+.|^$]))"
+    r"(?P<times>\{(?P<low>\d{1,2})(?:,(?P<high>\d{1,2}))?\}|\?)?"
+)
+
+
+class Pattern:
+    r"""The texts that match a small regular expression, each with a number.
+
+    It may have letters, escaped signs, ``\d``, sets such as ``[A-Z0-9]``, groups such as ``(EU|US)``, and
+    after each of these ``{3}``, ``{2,4}`` or ``?``. At most one part may vary in length. Then no text can
+    be read in two ways, so different numbers have different texts.
+
+    Examples
+    --------
+    >>> pattern = Pattern(r"(EU|US)-[A-C]\d{2}")
+    >>> pattern.size, pattern.text(0), pattern.text(599)
+    (600, 'EU-A00', 'US-C99')
+    """
+
+    def __init__(self, pattern: object) -> None:
+        wrong = InputError(
+            f"pattern {safe_repr(pattern)}: write letters, \\d, sets such as [A-Z], groups such as (EU|US),"
+            " each followed by {3}, {2,4} or ? if it repeats; at most one part may vary in length"
+        )
+        if not isinstance(pattern, str) or not pattern:
+            raise wrong
+        parts, at = [], 0
+        while at < len(pattern):
+            found = _PART.match(pattern, at)
+            if found is None:
+                raise wrong
+            parts.append(_Part(found))
+            at = found.end()
+        varied = sum(part.low != part.high or part.is_uneven for part in parts)
+        if varied > 1 or any(not part.choices or part.low > part.high or part.is_wild for part in parts):
+            raise wrong
+        self.parts = parts
+
+    @cached_property
+    def size(self) -> int:
+        """The number of texts."""
+        return prod(part.size for part in self.parts)
+
+    def text(self, number: int) -> str:
+        """Return the text with a number from 0 to `size` - 1."""
+        texts = []
+        for part in reversed(self.parts):
+            number, place = divmod(number, part.size)
+            texts.append(part.text(place))
+        return "".join(reversed(texts))
+
+    def scattered(self, number: int) -> str:
+        """Return another text for each number below `size`, in an order that looks random."""
+        step = self.size * 618_033_988_749_895 // 10**15 or 1  # the golden ratio
+        while gcd(step, self.size) > 1:
+            step += 1
+        return self.text((self.size // 3 + number * step) % self.size)
+
+
+class _Part:
+    """Some texts, repeated from `low` to `high` times."""
+
+    def __init__(self, found: re.Match[str]) -> None:
+        if found["digit"]:
+            choices = list("0123456789")
+        elif found["set"]:
+            choices = _in_set(found["set"])
+        else:
+            choices = found["group"].split("|") if found["group"] else [found["escaped"] or found["plain"]]
+        self.choices = list(dict.fromkeys(choices))
+        times = found["times"]
+        self.low = int(found["low"] or 0) if times else 1
+        self.high = (int(found["high"] or found["low"]) if found["low"] else 1) if times else 1
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the choices differ in length."""
+        return len({len(choice) for choice in self.choices}) > 1
+
+    @property
+    def is_wild(self) -> bool:
+        """Whether choices of different lengths repeat: these could be read in two ways."""
+        return self.is_uneven and (self.low, self.high) != (1, 1)
+
+    @property
+    def size(self) -> int:
+        return sum(len(self.choices) ** times for times in range(self.low, self.high + 1))
+
+    def text(self, number: int) -> str:
+        base, times = len(self.choices), self.low
+        while number >= base**times:
+            number -= base**times
+            times += 1
+        texts = []
+        for _ in range(times):
+            number, place = divmod(number, base)
+            texts.append(self.choices[place])
+        return "".join(reversed(texts))
+
+
+def _in_set(text: str) -> list[str]:
+    """Return the characters of a set such as ``A-Z0-9_``; none if a range runs backwards."""
+    found, at = [], 0
+    while at < len(text):
+        if text[at + 1 : at + 2] == "-" and at + 2 < len(text):
+            first, last = ord(text[at]), ord(text[at + 2])
+            if first > last or last - first > 100:
+                return []
+            found += [chr(code) for code in range(first, last + 1)]
+            at += 3
+        else:
+            found.append(text[at])
+            at += 1
+    return found

@@ -1,0 +1,144 @@
+"""A sweep with metrics and models of the user's choice, in the long form, and beside other programs."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import InputError, evaluate, sweep
+from privsyn.evaluation.metric import Metric
+from privsyn.evaluation.registry import ADDED, METRICS, add_metric
+from privsyn.studies.results import long_form, read_peers
+
+OWN = """
+import numpy as np
+
+def other_modes(real, other):
+    modes = [[np.bincount(codes).argmax() for codes in table.codes.T] for table in (real, other)]
+    return float(np.mean(np.not_equal(*modes)))
+
+number = 7
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    a = rng.choice(["x", "y", "z"], 600)
+    table = pd.DataFrame({"a": a, "b": np.where(rng.random(600) < 0.8, a, "x"), "n": rng.normal(0, 1, 600)})
+    table.to_csv(tmp_path / "survey.csv", index=False)
+    (tmp_path / "own_metrics.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in list(ADDED):
+        METRICS.pop(name)
+        ADDED.discard(name)
+    sys.modules.pop("own_metrics", None)
+
+
+def test_a_sweep_has_own_metrics_a_name_and_a_long_form(folder):
+    settings = {"seeds": 1, "models": False, "metrics": ["own_metrics:other_modes"]}
+    rows = sweep("survey.csv", [1.0], **settings)
+    assert rows["name"].tolist() == ["survey"]
+    assert 0 <= rows["other_modes"][0] <= 1
+    assert rows["other_modes_real"][0] <= 1
+    long = sweep("survey.csv", [1.0], **settings, long=True)
+    again = long_form(rows)
+    assert long.drop(columns="config").equals(again.drop(columns="config"))
+    modes = again[again["score"] == "other_modes"].set_index("of")["value"]
+    assert modes["synthetic"] == rows["other_modes"][0]
+    assert set(modes.index) == {"synthetic", "real", "held_out", "independent"}
+
+
+def test_own_metrics_are_other_settings(folder):
+    first = sweep("survey.csv", [1.0], seeds=1, models=False, name="one", out="r.csv")
+    both = sweep("survey.csv", [1.0], seeds=1, models=False, metrics=["own_metrics:other_modes"], out="r.csv")
+    assert first["settings"][0] != both["settings"][0]
+    assert pd.read_csv("r.csv")["name"].tolist() == ["one", "survey"]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("own_metrics:none", "cannot be imported"),
+        ("no_such_module:f", "cannot be imported"),
+        ("none", "write module:function, or the name of an entry point"),
+        ("own_metrics:number", "neither a function nor a Metric"),
+        ("builtins:pair_mean", "cannot be imported"),
+    ],
+)
+def test_a_metric_that_is_none_is_refused_before_the_first_run(folder, place, words):
+    with pytest.raises(InputError, match=words):
+        sweep("survey.csv", [1.0], metrics=[place])
+
+
+def test_a_metric_may_be_an_entry_point_and_keeps_the_names_of_the_package(folder, monkeypatch):
+    class Point:
+        def load(self):
+            return Metric("modes", lambda comparison: None)
+
+    points = {"modes": [Point()], "pair_mean": [Point()]}
+    monkeypatch.setattr("privsyn.evaluation.registry.entry_points", lambda group, name: points.get(name, []))
+    assert add_metric("modes") == "modes"
+    assert METRICS["modes"].label == "modes"
+    with pytest.raises(InputError, match="there is a metric with this name"):
+        add_metric("pair_mean")
+
+
+@pytest.mark.parametrize("target", ["b", "n"])
+def test_models_are_chosen_by_name(folder, target):
+    table = pd.read_csv("survey.csv")
+    scores = evaluate(table, table, target=target, models=["forest", "mlp", "linear"])
+    measure = "auc" if target == "b" else "r2"
+    assert {f"{model}_{measure}" for model in ("forest", "mlp", "linear")} <= set(scores.learning)
+    assert "boosting_auc" not in scores.learning
+    if target == "b":  # 0.8 of the cells are those of a
+        assert min(scores.values[f"{model}_auc"].synthetic for model in ("forest", "mlp", "linear")) > 0.8
+    for models in ("forest", ["tree"]):
+        with pytest.raises(InputError, match="a list of boosting, linear, forest, mlp"):
+            evaluate(table, table, target=target, models=models)
+
+
+def test_the_command_plots_chosen_scores_beside_those_of_others(folder, capsys):
+    pytest.importorskip("matplotlib")
+    peers = pd.DataFrame({"method": ["MST", "AIM"], "epsilon": [1.0, 1.0], "pair_mean": [0.05, 0.04]})
+    peers.to_csv("peers.csv", index=False)
+    settings = [
+        "--epsilon",
+        1,
+        "--seeds",
+        1,
+        "--no-models",
+        "--out",
+        "r.csv",
+        "--metric",
+        "own_metrics:other_modes",
+    ]
+    ran = run(
+        capsys,
+        *("sweep", "survey.csv", *settings, "--long", "long.csv", "--plot", "p.svg"),
+        *("--score", "pair_mean,other_modes", "--peers", "peers.csv"),
+    )
+    assert ran.code == 0, ran.err
+    picture = (folder / "p.svg").read_text()
+    assert all(f"<!-- {label} -->" in picture for label in ("MST", "AIM", "other_modes"))
+    assert {"score", "of", "value"} <= set(pd.read_csv("long.csv"))
+    for extra, words in [
+        (["--score", "pair_mean"], "add --plot"),
+        (["--plot", "p.svg", "--score", "none"], "no score 'none'"),
+        (["--plot", "p.svg", "--peers", "survey.csv"], "method, epsilon, and scores"),
+    ]:
+        refused = run(capsys, "sweep", "survey.csv", *settings, *extra)
+        assert refused.code == 2
+        assert words in refused.err
+
+
+def test_peers_need_a_score(folder):
+    pd.DataFrame({"method": ["MST"], "epsilon": [1.0], "speed": [1]}).to_csv("peers.csv")
+    with pytest.raises(InputError, match="scores such as pair_mean"):
+        read_peers("peers.csv")

@@ -1,0 +1,206 @@
+"""A draft remarks on each oddity of a table, marks it as read, and proposes the line that follows from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import PrivSyn
+from privsyn.table.drafting.check import check_schema
+from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.schema.yaml_file import from_plain, parse
+
+N = 2000
+NACE = [
+    1071,
+    2211,
+    2550,
+    3011,
+    3320,
+    4120,
+    4321,
+    4711,
+    5610,
+    6201,
+    6910,
+    7010,
+    7311,
+    7490,
+    8010,
+    8121,
+    8411,
+    9602,
+]
+
+
+def odd(n=N):
+    """A table with each of the oddities that a draft remarks on."""
+    rng = np.random.default_rng(0)
+    start = pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 600, n), "D")
+    paid = start + pd.to_timedelta(rng.integers(0, 30, n), "D")
+    married = rng.choice(["yes", "no"], n)
+    city = rng.choice(["Oslo", "Bergen", "Rome", "Milan"], n)
+    age = rng.integers(0, 90, n)
+    room, extras = rng.gamma(3, 50, n).round(2), rng.gamma(1, 20, n).round(2)
+    pay = rng.integers(10, 90, n) * 100
+    pay[:40] += 37
+    return pd.DataFrame(
+        {
+            "patient_id": rng.integers(0, 500, n),
+            "visitor": [f"V{k:04d}" for k in rng.integers(0, 500, n)],
+            "case": [f"C{k:05d}" for k in range(n)],
+            "start": start,
+            "paid": paid,
+            "closed at": paid + pd.to_timedelta(rng.integers(1, 9, n), "D"),
+            "city": city,
+            "country": np.where(np.isin(city, ["Oslo", "Bergen"]), "Norway", "Italy"),
+            "town": city,
+            "married": married,
+            "spouse": np.where(married == "yes", rng.choice(["a", "b"], n), None),
+            "age": age,
+            "job": np.where(age < 15, None, rng.choice(["cook", "baker"], n)),
+            "empty": np.full(n, np.nan),
+            "grade": rng.choice([1, 2, 3, 5, 6], n),
+            "ward": rng.choice(["W01", "W02", "W04"], n),
+            "nace": rng.choice([*NACE, 9999, 1500, 1700, 2800], n),
+            "room": room,
+            "extras": extras,
+            "bill": (room + extras).round(2),
+            "pay": pay,
+            "gain": np.where(np.arange(n) < n - 5, rng.normal(3000, 500, n).round(), 1e6),
+        }
+    )
+
+
+def comments(text):
+    """The comments above each column, in one line."""
+    found, lines = {}, []
+    for line in text.split("columns:\n")[1].splitlines():
+        if line.startswith("  # "):
+            lines.append(line[4:])
+        elif line.startswith("  ") and not line.startswith("   "):
+            found[line.strip().split(":")[0].strip("'")], lines = " ".join(lines), []
+    return found
+
+
+@pytest.fixture(scope="module")
+def drafted():
+    return draft_text(odd())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("patient_id", "--unit patient_id: it protects persons, not rows."),
+        (
+            "visitor",
+            "READ: REPEATED, 4.1 rows for each value. If it names persons, leave this line out and",
+        ),
+        (
+            "case",
+            "READ: UNIQUE, nearly every row has a text of its own. If it names the row: {kind: identifier}.",
+        ),
+        ("empty", "READ: EMPTY, no cell is given. {kind: text} leaves the column out."),
+        ("grade", "READ: gaps, no cell is 4."),
+        ("ward", "READ: gaps, no cell is W03."),
+        ("nace", "READ: CODES? All numbers have 4 digits"),
+        ("pay", "READ: 98 % are multiples of 100. If all should be: {kind: numerical, step: 100}."),
+        ("gain", "READ: 98 % lie in {low: 1500, high: 4500}."),
+    ],
+)
+def test_a_draft_remarks_on_each_oddity_of_a_column(drafted, name, words):
+    assert words in comments(drafted)[name]
+
+
+def proposals(text):
+    """The proposed constraints, without the # before them."""
+    return [line[1:] for line in text.partition("# constraints:\n")[2].splitlines()]
+
+
+def test_a_draft_proposes_the_constraints_that_all_rows_keep(drafted):
+    assert "# READ: every row keeps these." in drafted
+    assert parse("\n".join(proposals(drafted))) == [
+        "town == city",
+        "bill == room + extras",
+        {
+            "kind": "determined",
+            "column": "country",
+            "by": "city",
+            "mapping": {"Bergen": "Norway", "Milan": "Italy", "Oslo": "Norway", "Rome": "Italy"},
+        },
+        "start <= paid",
+        "paid < `closed at`",
+        "spouse is missing iff married == 'no'",
+        "job is missing iff age < 15",
+    ]
+
+
+def test_a_draft_remarks_nothing_about_columns_without_oddities():
+    rng = np.random.default_rng(1)
+    plain = pd.DataFrame(
+        {
+            "a": rng.choice(["x", "y", "z"], N),
+            "b": np.where(rng.random(N) < 0.2, None, rng.choice(["u", "v"], N)),
+            "c": rng.normal(0, 1, N).round(2),
+            "d": rng.integers(0, 500, N),
+            "e": pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 600, N), "D"),
+            "f": pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 600, N), "D"),
+        }
+    )
+    text = draft_text(plain)
+    assert "constraints" not in text
+    assert not any(word in text for word in ("CODES", "gaps", "UNIQUE", "REPEATED", "EMPTY", "WIDE", "%"))
+
+
+def test_a_draft_without_rows_makes_no_remark():
+    assert draft_text(odd(), read=False) == draft_text(odd().iloc[:0], read=False)
+    assert "READ:" not in draft_text(odd(), read=False)
+
+
+def test_a_structural_gap_that_is_no_rule_in_both_directions_is_an_implication():
+    rng = np.random.default_rng(2)
+    kind, size = rng.choice(["a", "b"], N), rng.integers(0, 50, N)
+    rows = pd.DataFrame(
+        {
+            "kind": kind,
+            "size": size,
+            "x": np.where((kind == "a") | (rng.random(N) < 0.1), None, "x"),
+            "y": np.where((size > 40) | (rng.random(N) < 0.1), None, "y"),
+            "z": np.where(rng.random(N) < 0.5, None, "z"),
+        }
+    ).assign(z_too=lambda rows: rows["z"])
+    rows["z_too"] = rows["z_too"].replace({"z": "other"})
+    assert parse("\n".join(proposals(draft_text(rows)))) == [
+        "kind == 'a' implies x is missing",
+        "size > 40 implies y is missing",
+        "z_too is missing iff z is missing",
+    ]
+
+
+def test_of_a_table_with_46_columns_a_person_writes_no_line():
+    """They remove the # before what anybody may know; the result fits all rows, and can be fitted."""
+    rng = np.random.default_rng(3)
+    ill = rng.choice(["no", "yes"], N)
+    wide = odd().drop(columns=["case", "visitor", "gain", "nace"])
+    region = wide["country"].map({"Norway": "North", "Italy": "South"})
+    wide = wide.assign(
+        **{f"q{k}": rng.integers(1, 6, N) for k in range(12)},
+        **{f"amount{k}": rng.gamma(2, 300, N).round(2) for k in range(4)},
+        **{f"flag{k}": rng.random(N) < 0.3 for k in range(4)},
+        ill=ill,
+        **{f"ill{k}": np.where(ill == "yes", rng.choice(["x", "y"], N), None) for k in range(4)},
+        region=region,
+        weight=rng.normal(70, 10, N).round(1),
+        height=rng.normal(170, 10, N).round(),
+    )
+    assert wide.shape[1] == 46
+    text = draft_text(wide)
+    reviewed = text.replace("# constraints:", "constraints:").replace("\n#   ", "\n  ")
+    schema = from_plain(parse(reviewed))
+    assert len(parse(reviewed)["constraints"]) == 12
+    assert check_schema(wide, schema) == ["every cell fits", "every row keeps every constraint"]
+    made = PrivSyn(epsilon=1.0, delta=1e-9, schema=schema, seed=0).fit(wide).sample(300, seed=0)
+    assert (made["start"] <= made["paid"]).all()
+    assert (made["ill3"].isna() == (made["ill"] == "no")).all()
+    assert made["town"].equals(made["city"])
