@@ -100,8 +100,9 @@ class Accuracy:
         InputError
             If no table of these columns was measured.
         """
-        if len(set(columns)) == len(columns) and frozenset(columns) in self._places:
-            place = self._places[frozenset(columns)]
+        texts = tuple(name for name in columns if isinstance(name, str))
+        place = self._places.get(frozenset(texts))
+        if place is not None and len(columns) == len(set(texts)):
             estimates = (*self.fitted.one_ways, *self.fitted.marginals)
             return self._counts(self.fitted.certainties[place], np.asarray(estimates[place].counts))
         computed = [maker for maker in self.codec.computed if maker.column in columns]

@@ -109,7 +109,7 @@ def show_public_report(path: Path | None) -> None:
 def show_sheet(path: Path | None) -> None:
     """Print where the data sheet is, if there is one."""
     if path is not None:
-        say(f"{path}: the data sheet; complete the lines that begin with TODO")
+        say(f"{path}: the data sheet; complete the lines with TODO")
 
 
 def show_report(path: Path) -> None:
