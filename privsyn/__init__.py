@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
+    from privsyn.studies.sheet import sheet
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.enforcement.allowed import Allowed
@@ -74,6 +75,7 @@ __all__ = [
     "randomize",
     "read_schema",
     "report",
+    "sheet",
     "sweep",
 ]
 
@@ -93,6 +95,7 @@ _HOMES = {
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
+    "privsyn.studies.sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),

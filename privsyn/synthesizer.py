@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
-from privsyn.errors import InputError, safe_repr, warn_dropped, warn_objects
+from privsyn.errors import InputError, warn_dropped, warn_objects
 from privsyn.estimator import Estimator
 from privsyn.inference.fitted import Fitted
+from privsyn.methods.budget import check_enough
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.ledgers import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
 from privsyn.methods.randomised import check_budget, check_dtypes, learn_randomised, local_promises
+from privsyn.methods.reading import bounded, coded
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
-from privsyn.private.contribution import kept_rows
 from privsyn.private.ledger import Ledger
 from privsyn.private.local.counts import RandomisedTable
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import noise_source
-from privsyn.private.rows import CachedWalk, Rows
 from privsyn.private.sampler import Bits, os_entropy, seeded_bits
 from privsyn.progress import Progress, no_progress
+from privsyn.release.acceptance.criteria import Criteria, check_accept, read_criteria
+from privsyn.release.acceptance.judge import judge
+from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
@@ -35,8 +37,6 @@ from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
-
-LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
 
 class PrivSyn(ReleasedModel, Estimator):
@@ -70,6 +70,9 @@ class PrivSyn(ReleasedModel, Estimator):
     memory : int or str
         Bytes, or text such as "4GB": the most that the encoded rows and their counts may take together. A
         larger table is read several times. The answers do not depend on it.
+    accept : path of a YAML file, or mapping, optional
+        Criteria that the release must meet, tested under privacy for a part of the budget: docs/publisher.md.
+        The verdict is in ``ledger_.acceptance``. `fit` does not fail if they are not met.
     progress : callable, optional
         Called as ``progress(stage, done, total)``.
 
@@ -116,6 +119,7 @@ class PrivSyn(ReleasedModel, Estimator):
         seed: int | None = None,
         method: str = DEFAULT.name,
         memory: int | str = "2GB",
+        accept: object = None,
         progress: Progress | None = None,
     ) -> None:
         check_method(method, check_finite("delta", delta), target)
@@ -135,16 +139,15 @@ class PrivSyn(ReleasedModel, Estimator):
         self.seed = seed
         self.method = method
         self.memory = memory
+        self.accept = accept
         self.progress = progress
         check_budget(epsilon, public, METHODS[method], unit)
-        if epsilon is None:
-            return
-        law = noise_source(seed, self._promise[1]).law
-        cost = rho_for(*self._promise, self._method.accounting_of(law))
-        if law.rho(law.of_row(cost, self._most_rows)) < LEAST_BUDGET:
-            lower = "" if unit is None else ", or lower rows_per_unit"
-            raise InputError(
-                f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
+        if (criteria := read_criteria(accept)) is not None:
+            check_accept(criteria, public, epsilon)
+        if epsilon is not None:
+            law = noise_source(seed, self._promise[1]).law
+            check_enough(
+                rho_for(*self._promise, self._method.accounting_of(law)), law, epsilon, rows_per_unit
             )
 
     @classmethod
@@ -187,7 +190,10 @@ class PrivSyn(ReleasedModel, Estimator):
         with table.run() if isinstance(table, Owners) else nullcontext() as run:
             own = as_frame(table.table) if isinstance(table, Owners) else table
             source = open_table(own, schema, unit=self.unit)
-            rows = self._bounded(source, run)
+            bits: Bits = os_entropy if run is None else run.bits
+            if self.seed is not None:
+                bits = seeded_bits(self._generator(2))
+            rows = bounded(source, self.unit, self._most_rows, bits)
             open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
             check_dtypes(open_schema.schema, rows.head)
             if target is not None:
@@ -196,14 +202,17 @@ class PrivSyn(ReleasedModel, Estimator):
                 warn_dropped(dropped)
             if open_schema.objects:
                 warn_objects(open_schema.objects)
+            criteria = read_criteria(self.accept)
+            if criteria is not None:
+                check_accept(criteria, open_schema.schema, self.epsilon, owners=run is not None)
+                known = Codec.for_table(open_schema.fill({}, {}), rows.head, fine=self._method.fine_cells)
+                check_testable(known, criteria)
             if self.epsilon is None:
                 if run is not None:
                     raise InputError("several owners add noise: give epsilon")
-                codec, fitted, ledger = self._learn_randomised(open_schema, rows, source, target)
+                self.release_ = self._learn_randomised(open_schema, rows, source, target)
             else:
-                codec, fitted, ledger = self._learn(open_schema, rows, source, target, run)
-            form = rows.form.only(set(codec.names).difference(codec.dropped))
-            self.release_ = Release(codec, fitted, ledger, self._method, form)
+                self.release_ = self._learn(open_schema, rows, source, target, run, criteria)
             if run is not None:
                 run.part(self.release_.packed())
         names = [name for name in source.head.columns if y is None or name != target]
@@ -218,7 +227,8 @@ class PrivSyn(ReleasedModel, Estimator):
         source: RawTable,
         target: str | None,
         run: Run | None,
-    ) -> tuple[Codec, Fitted, Ledger]:
+        criteria: Criteria | None,
+    ) -> Release:
         """Put questions to the private table, with all other owners if there is a `run`."""
         report = self.progress or no_progress
         epsilon, delta = self._promise
@@ -228,6 +238,8 @@ class PrivSyn(ReleasedModel, Estimator):
         noise = noise_source(self.seed, delta) if run is None else run.noise
         reserved = reserved_delta(delta, open_schema)
         person_rho = rho_for(epsilon, delta - reserved, self._method.accounting_of(noise.law))
+        tests_rho = 0.0 if criteria is None else criteria.share * person_rho
+        person_rho -= tests_rho
         fine = self._method.fine_cells
         discovered = discover(
             open_schema,
@@ -244,7 +256,7 @@ class PrivSyn(ReleasedModel, Estimator):
         codec = Codec.for_table(
             discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
         )
-        private = PrivateTable(self._coded(rows, codec), noise, self._most_rows)
+        private = PrivateTable(coded(rows, codec, self.memory), noise, self._most_rows)
         found = (*open_schema.values, *open_schema.bounds)
         doubtful = tuple(attribute for name in found for attribute in codec.attributes_of(name))
         target = None if target is None else codec.attributes_of(target)[0]
@@ -255,18 +267,26 @@ class PrivSyn(ReleasedModel, Estimator):
         inputs = (*source.public_inputs, *(() if run is None else run.public_inputs(self.unit)))
         local = local_promises(codec)
         ledger = ledger_of_run(spends, (epsilon, delta), noise, self._method, inputs, self.unit, most, local)
-        return codec, fitted, ledger
+        release = self._release(codec, fitted, ledger, rows)
+        if criteria is None:
+            return release
+        return judge(release, criteria, private, noise.law.of_row(tests_rho, self._most_rows))
 
     def _learn_randomised(
         self, open_schema: OpenSchema, rows: RawTable, source: RawTable, target: str | None
-    ) -> tuple[Codec, Fitted, Ledger]:
-        """Learn from a table that the respondents randomised; return what was learnt, and the ledger."""
+    ) -> Release:
+        """Learn from a table that the respondents randomised."""
         codec = Codec.for_table(open_schema.schema, rows.head, fine=True, target=target)
-        table = RandomisedTable(self._coded(rows, codec), codec.schema.randomised)
+        table = RandomisedTable(coded(rows, codec, self.memory), codec.schema.randomised)
         facts = PublicFacts(target, kept=codec.schema.randomised)
         fitted = learn_randomised(table, self._generator(1), self.progress or no_progress, facts)
         local = local_promises(codec)
-        return codec, fitted, ledger_of_randomised(local, (*facts_of(local), *source.public_inputs))
+        ledger = ledger_of_randomised(local, (*facts_of(local), *source.public_inputs))
+        return self._release(codec, fitted, ledger, rows)
+
+    def _release(self, codec: Codec, fitted: Fitted, ledger: Ledger, rows: RawTable) -> Release:
+        form = rows.form.only(set(codec.names).difference(codec.dropped))
+        return Release(codec, fitted, ledger, self._method, form)
 
     @property
     def _method(self) -> Method:
@@ -286,24 +306,3 @@ class PrivSyn(ReleasedModel, Estimator):
         """Return a generator of its own for each use; stream 0 is the noise."""
         seeds = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(stream,))
         return np.random.default_rng(seeds)
-
-    def _bounded(self, rows: RawTable, run: Run | None = None) -> RawTable:
-        """Return the rows to learn from: at most `rows_per_unit` of each person, without the identifiers.
-
-        No row was counted before this, and the other rows are never looked at again.
-        """
-        if self.unit is None:
-            return rows
-        rows.require_again("whose rows they are")
-        bits: Bits = os_entropy if run is None else run.bits
-        if self.seed is not None:
-            bits = seeded_bits(self._generator(2))
-        return rows.bounded(self.unit, partial(kept_rows, rows_per_unit=self._most_rows, bits=bits))
-
-    def _coded(self, rows: RawTable, codec: Codec) -> Rows:
-        """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
-        memory = check_bytes("memory", self.memory)
-        walk = rows.walk(codec)
-        if rows.near:
-            walk = CachedWalk(walk, np.inf if rows.once else memory / 2, rows.require_unchanged)
-        return Rows(codec.domain, walk, memory / 4)

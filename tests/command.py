@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import time
 from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +44,46 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
     capsys.readouterr()
     code = main([str(argument) for argument in arguments])
     return Outcome(code, *capsys.readouterr())
+
+
+def forkserver(*modules: str):
+    """Where processes are forked that have imported modules, and nothing else has happened in them."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(
+        [*modules, "privsyn.cli", "privsyn.cli.synth", "privsyn.table.encoding.codec"]
+    )
+    return context
+
+
+def run_apart(*arguments: object, before: str = "", end: signal.Signals | None = None) -> Outcome:
+    """Run ``privsyn`` in another process, after lines of Python. A signal may end it at its first output."""
+    context = forkserver()
+    ends = [context.Pipe(duplex=False) for _ in "12"]
+    process = context.Process(
+        target=_main, args=(before, [*map(str, arguments)], *(write for _, write in ends))
+    )
+    process.start()
+    for _, write in ends:
+        write.close()
+    out, err = (os.fdopen(os.dup(read.fileno())) for read, _ in ends)
+    first = ""
+    if end is not None:
+        first = out.readline()
+        time.sleep(0.1)
+        os.kill(process.pid, end)
+    with out, err:
+        said = first + out.read(), err.read()
+    process.join(60)
+    return Outcome(process.exitcode, *said)
+
+
+def _main(before: str, arguments: list[str], *streams: Connection) -> None:
+    sys.dont_write_bytecode = True  # a full disk would cut the files that other processes read
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs deaf to it
+    for place, stream in enumerate(streams, 1):
+        os.dup2(stream.fileno(), place)
+    exec(before, {})  # noqa: S102 - our own lines
+    sys.exit(main(arguments))
 
 
 def table(rows: int = 300) -> pd.DataFrame:

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import CANARY, SCHEMA, fill, run, table
+from command import CANARY, SCHEMA, fill, run, run_apart, table
 
 from privsyn import InputError, PrivSyn, read_schema
 from privsyn.cli.sample import folder_kept
@@ -61,30 +58,19 @@ def files(folder):
     return {path.name for path in folder.iterdir()}
 
 
-def process(before, *arguments):
-    """A run of its own, in which some lines come first."""
-    program = f"{before}\nimport sys; from privsyn.cli import main; sys.exit(main())"
-    command = [sys.executable, "-B", "-c", program, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def killed(word, *arguments):
     """What a run says that a signal ends in the midst of writing."""
-    with process(SMALL + SLOW, *arguments) as begun:
-        assert begun.stdout.readline() == "half\n"
-        time.sleep(0.1)
-        begun.send_signal(word)
-        _, err = begun.communicate(timeout=30)
-    return begun.returncode, err
+    done = run_apart(*arguments, before=SMALL + SLOW, end=word)
+    assert done.out == "half\n"
+    return done.code, done.err
 
 
 def disk_of(size, *arguments):
     """What a run says on a disk where no file may have more bytes."""
-    with process(FULL.format(size) + SMALL, *arguments) as begun:
-        out, err = begun.communicate(timeout=60)
-    assert err.count("\n") == 1
-    assert CANARY not in out + err
-    return begun.returncode, err
+    done = run_apart(*arguments, before=FULL.format(size) + SMALL)
+    assert done.err.count("\n") == 1
+    assert CANARY not in done.out + done.err
+    return done.code, done.err
 
 
 # A run that is ended
@@ -129,15 +115,10 @@ def test_what_is_called_otherwise_was_not_left(folder, capsys):
 )
 def test_a_sample_that_is_to_be_resumed_goes_on_after_any_end(word, ending, folder, capsys):
     command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
-    deaf = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    with process(deaf + SMALL + SLOW, *command) as begun:
-        assert begun.stdout.readline() == "half\n"
-        time.sleep(0.1)
-        begun.send_signal(word)
-        _, err = begun.communicate(timeout=30)
+    ended = killed(word, *command)
     said = f"finished blocks are kept in more.{ending}.unfinished: the same command resumes"
     expected = (-9, "") if word == signal.SIGKILL else (130, f"privsyn: interrupted; {said}\n")
-    assert (begun.returncode, err) == expected
+    assert ended == expected
     assert len(list(Path(f"more.{ending}.unfinished").glob("block-*"))) >= 4
     done = run(capsys, *command)
     assert (done.code, done.err) == (0, "")

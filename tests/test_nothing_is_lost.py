@@ -5,13 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from command import CANARY, COLUMNS, SCHEMA, run, table
+from command import CANARY, COLUMNS, SCHEMA, run, run_apart, table
 
 import privsyn
 from privsyn import (
@@ -90,8 +89,13 @@ def line(failed, code):
     return failed.err
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("step", LATER)
+STEPS = [(step, "a full disk") for step in LATER]
+
+
+@pytest.mark.parametrize(
+    ("step", "failure"),
+    [*STEPS, *(("sampling", failure) for failure in FAILURES if failure != "a full disk")],
+)
 def test_a_failure_after_fit_leaves_the_model_and_the_ledger_and_says_where(
     step, failure, folder, capsys, monkeypatch
 ):
@@ -110,8 +114,7 @@ def test_a_failure_after_fit_leaves_the_model_and_the_ledger_and_says_where(
     assert not [name for name in names(folder) if name.startswith(".")]
 
 
-@pytest.mark.parametrize("failure", ["refused", "Ctrl-C"])
-@pytest.mark.parametrize("step", LATER)
+@pytest.mark.parametrize(("step", "failure"), [*STEPS, ("sampling", "refused"), ("sampling", "Ctrl-C")])
 def test_a_model_that_nobody_asked_for_is_kept_until_all_is_written(
     step, failure, folder, capsys, monkeypatch
 ):
@@ -226,25 +229,15 @@ def blocks(*_, **__):
     print("paid", flush=True); time.sleep(60); yield
 PrivSyn.sample_blocks = blocks
 """
-DEAF = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-
-
-def process(before, *arguments):
-    program = f"{before}\nimport sys; from privsyn.cli import main; sys.exit(main())"
-    command = [sys.executable, "-B", "-c", program, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_while_it_samples_leaves_the_model(word, folder, capsys):
-    with process(DEAF + SLOW, *SYNTH) as begun:
-        assert begun.stdout.readline() == "paid\n"
-        time.sleep(0.1)
-        begun.send_signal(word)
-        _, err = begun.communicate(timeout=30)
+    ended = run_apart(*SYNTH, before=SLOW, end=word)
+    assert ended.out == "paid\n"
     if word != signal.SIGKILL:
-        assert begun.returncode == 130
-        assert err.startswith(f"privsyn: interrupted; written: {RESCUE}; ")
+        assert ended.code == 130
+        assert ended.err.startswith(f"privsyn: interrupted; written: {RESCUE}; ")
     assert "out.csv" not in names(folder)
     assert run(capsys, "sample", RESCUE, "out.csv", "--rows", 40).code == 0
 
@@ -254,16 +247,16 @@ def test_a_disk_that_fills_up_while_the_table_is_written_leaves_the_model(folder
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))"
     )
-    with process(full, *SYNTH[:-1], 9000) as begun:
-        _, err = begun.communicate(timeout=60)
-    assert (begun.returncode, err.count("\n")) == (2, 1)
-    assert err.startswith(f"privsyn: out.csv: cannot be written (File too large); written: {RESCUE}; ")
+    done = run_apart(*SYNTH[:-1], 9000, before=full)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"privsyn: out.csv: cannot be written (File too large); written: {RESCUE}; ")
     assert run(capsys, "sample", RESCUE, "out.csv", "--rows", 40).code == 0
 
 
 def test_a_reader_that_goes_away_costs_nothing(folder):
     """As the end of a pipe to head does."""
-    with process("", *EVERYTHING) as begun:
+    program = [Path(sys.executable).with_name("privsyn"), *map(str, EVERYTHING)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as begun:
         begun.stdout.close()
         _, err = begun.communicate(timeout=60)
     assert (begun.returncode, err) == (0, "")

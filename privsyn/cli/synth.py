@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,6 +10,7 @@ import typer
 from privsyn.cli.common.options import Data, Delta, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit
 
 if TYPE_CHECKING:
+    from privsyn.cli.common.outputs import Outputs
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.schema.schema import Schema
 
@@ -53,6 +53,16 @@ def synth(
             help="Write a web page with released counts, error bars and privacy cost: may be published."
         ),
     ] = None,
+    sheet: Annotated[
+        Path | None,
+        typer.Option(help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published."),
+    ] = None,
+    accept: Annotated[
+        Path | None,
+        typer.Option(
+            help="Criteria that the result must meet, as YAML. If not met: exit status 1, no table."
+        ),
+    ] = None,
     memory: Annotated[
         str, typer.Option(help="For rows and counts. A table that needs more is read several times.")
     ] = "2GB",
@@ -64,25 +74,18 @@ def synth(
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.common.console import progress
-    from privsyn.cli.common.keeping import check_rescue, kept
-    from privsyn.cli.common.outputs import check_new, check_outputs, check_page, check_table
+    from privsyn.cli.common.console import progress, show_acceptance, show_refused
+    from privsyn.cli.common.keeping import kept
     from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
-    from privsyn.table.io.read_table import check_excel_safe, ending_of
-    from privsyn.table.io.write import write_blocks
+    from privsyn.release.acceptance.judge import SEED
+    from privsyn.table.io.read_table import check_excel_safe
     from privsyn.table.schema.yaml_file import read_schema
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
-    check_table(data)
-    ending_of(out)
+    outputs["--sheet"] = sheet
     check_excel_safe(out, excel_safe=excel_safe)
-    check_outputs(outputs | {"--report": report}, inputs=(data, schema))
-    check_page("--report", report)
-    check_page("--public-report", public_report)
-    check_new("--model", model, force=force)
-    if model is None:
-        check_rescue(out, (data, schema, ledger, report, public_report), force=force)
+    _check_files(outputs | {"--report": report}, (data, schema, accept), force=force)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     public = None if schema is None else read_schema(schema)
@@ -97,30 +100,93 @@ def synth(
             seed=seed,
             method="published" if paper else "default",
             memory=memory,
+            accept=accept,
             progress=bars,
         )
         rehearse(data, out, public, unit=unit, rows=rows, report=report is not None)
         fitted = settings.fit(data)
+    verdict = fitted.ledger_.acceptance
+    accepted = verdict is None or verdict.met
     with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
-        with progress() as bars:
-            synthetic = None if report is None else fitted.sample(rows, progress=bars)  # compared as a whole
-            blocks = fitted.sample_blocks(rows, progress=bars) if synthetic is None else iter([synthetic])
-            known, form = fitted.release_.codec.schema, fitted.release_.form
-            shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
-            written.append(out)
-            if public_report is not None:
-                privsyn.report(fitted.release_, public_report)
-                written.append(public_report)
-        kinds = {name: path if path in written else None for name, path in outputs.items()}
-        _show(fitted, shape, kinds, public, estimated=rows is None)
-        if report is not None:
-            _compare(fitted, data, synthetic, public, unit=unit, target=target, report=report)
+        show_acceptance(fitted.ledger_)
+        if accepted:
+            drawn = seed if verdict is None or rows is not None else SEED  # the table that was tested
+            shape, synthetic = _write(
+                fitted,
+                outputs,
+                written,
+                rows=rows,
+                seed=drawn,
+                whole=report is not None,
+                excel_safe=excel_safe,
+            )
+            kinds = {name: path if path in written else None for name, path in outputs.items()}
+            _show(fitted, shape, kinds, public, estimated=rows is None)
+            if report is not None:
+                _compare(fitted, data, synthetic, public, unit=unit, target=target, report=report)
+    if not accepted:
+        show_refused(fitted.ledger_, out, model)
+        raise typer.Exit(1)
+
+
+def _check_files(outputs: Outputs, inputs: tuple[Path | None, ...], *, force: bool) -> None:
+    """Refuse files that cannot be read or written; the first input is the private table."""
+    from privsyn.cli.common.keeping import check_rescue
+    from privsyn.cli.common.outputs import (
+        check_markdown,
+        check_new,
+        check_outputs,
+        check_page,
+        check_table,
+    )
+    from privsyn.table.io.read_table import ending_of
+
+    check_table(cast(Path, inputs[0]))
+    ending_of(out := cast(Path, outputs["OUT"]))
+    check_outputs(outputs, inputs=inputs)
+    for name in ("--report", "--public-report"):
+        check_page(name, outputs[name])
+    check_markdown("--sheet", outputs["--sheet"])
+    check_new("--model", outputs["--model"], force=force)
+    if outputs["--model"] is None:
+        check_rescue(out, (*inputs, *outputs.values()), force=force)
+
+
+def _write(
+    fitted: PrivSyn,
+    outputs: Outputs,
+    written: list[Path],
+    *,
+    rows: int | None,
+    seed: int | None,
+    whole: bool,
+    excel_safe: bool,
+) -> tuple[tuple[int, int], Any]:
+    """Write the table, the public page and the sheet. Return the shape, and the `whole` table."""
+    import privsyn
+    from privsyn.cli.common.console import progress
+    from privsyn.table.io.write import write_blocks
+
+    out, page, sheet = cast(Path, outputs["OUT"]), outputs["--public-report"], outputs["--sheet"]
+    with progress() as bars:
+        synthetic = fitted.sample(rows, seed=seed, progress=bars) if whole else None
+        blocks = iter([synthetic]) if whole else fitted.sample_blocks(rows, seed=seed, progress=bars)
+        known, form = fitted.release_.codec.schema, fitted.release_.form
+        shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
+        written.append(out)
+        if page is not None:
+            privsyn.report(fitted.release_, page)
+            written.append(page)
+        if sheet is not None:
+            privsyn.sheet(fitted.release_, sheet, data=out)
+            written.append(sheet)
+    return shape, synthetic
 
 
 def _show(
     fitted: PrivSyn,
     shape: tuple[int, int],
-    written: Mapping[str, Path | None],
+    written: Outputs,
     public: Schema | None,
     *,
     estimated: bool,
@@ -134,6 +200,7 @@ def _show(
         show_privacy,
         show_public_inputs,
         show_public_report,
+        show_sheet,
     )
     from privsyn.table.encoding.identifiers import called_identifiers
 
@@ -147,6 +214,7 @@ def _show(
         ledger=written["--ledger"],
     )
     show_public_report(written["--public-report"])
+    show_sheet(written["--sheet"])
     show_dropped(fitted.release_.codec.dropped)
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_nothing_found(public, schema)

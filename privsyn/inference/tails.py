@@ -24,15 +24,20 @@ from privsyn.marginals.types import Floats, Integers, Mask
 STANDS_OUT = 4.0
 """Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""
 
-BEYOND = 2.0  # standard deviations of the noise's energy, beyond which counts do not fit any tail
+BEYOND = 5.0  # standard deviations of the noise's energy, beyond which counts do not fit any tail
 AT_BOUND = 3.0  # as STANDS_OUT, for the outermost group: clipping at the bounds often makes it a spike
 TOGETHER = 4.0  # as STANDS_OUT, for the sum of a group and all beyond
+CLEARLY = 5.0  # as STANDS_OUT, for a group that is WIDER times as wide as the one before
+WIDER = 1.5
 SHAPES = (0.0, 0.5, 1.0)  # of the tail: exponential, then heavier
 SCALES, MASSES = 24, 32  # grid sizes
 LEAST_MASS = 0.05  # times the smaller of one record and a group's noise standard deviation
 MOST_MASS = 4.0  # standard deviations of the tail's count, or the count of the group before if larger
 SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before; largest over the tail's
 WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
+# In columns of real tables, half of the ends have no records beyond the whisker. The other ends have these
+# shares of the records there: ln(share) has about this mean and standard deviation.
+EMPTY, USUAL_SHARE, VARYING = 0.5, 0.013, 1.6
 UNUSUAL = 1.0  # prior standard deviation of ln(scale) about that of the interquartile range
 
 
@@ -108,6 +113,7 @@ class Tails:
                     first,
                     before=before,
                     usual=float(np.diff(_quartiles(counts, widths))[0]),
+                    records=max(float(counts.sum()), 1.0),
                 )
                 found.append((np.isin(codes, tail), cells[::step]))
         return found
@@ -116,8 +122,9 @@ class Tails:
 def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple[float, float] | None]:
     """Return the last group before the tail, and a (count, width) next to it.
 
-    The last group stands out alone or together with all beyond, or lies within Tukey's whiskers. Count and
-    width are those of the fewest groups, going inwards from it, that stand out together.
+    The last group stands out alone or together with all beyond, or lies within Tukey's whiskers. If it is
+    wide and the outermost, or hardly stands out, most of its records may lie at its start: then the tail
+    begins with it. Count and width are those of the fewest groups, going inwards, that stand out together.
     """
     needed = np.append(np.full(len(counts) - 1, STANDS_OUT), AT_BOUND)
     alone = np.flatnonzero(counts > needed * np.sqrt(variances))
@@ -125,6 +132,9 @@ def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple
     first, third = _quartiles(counts, widths)
     whisker = np.flatnonzero(np.cumsum(widths) - widths < third + WHISKER * (third - first))
     last = max(part.max(initial=-1) for part in (alone, np.flatnonzero(beyond), whisker))
+    if last > 0 and widths[last] > WIDER * widths[last - 1]:
+        clear = counts[last] >= CLEARLY * np.sqrt(variances[last])
+        last -= last == len(counts) - 1 or not clear
     inwards = slice(last, None, -1)
     sums = np.cumsum(counts[inwards])
     enough = np.flatnonzero(sums > STANDS_OUT * np.sqrt(np.cumsum(variances[inwards])))
@@ -148,6 +158,7 @@ def expected_tail(
     *,
     before: tuple[float, float],
     usual: float,
+    records: float,
 ) -> Floats:
     """Return the expected number of records in each cell of a tail.
 
@@ -162,15 +173,19 @@ def expected_tail(
         Count and width of the groups before the tail; see `_edge`.
     usual : float
         Prior scale of a tail, in units of `widths`.
+    records : float
+        In the whole column.
 
     Examples
     --------
-    Empty groups next to one of 1,000 records:
+    Empty groups next to one of 1,000 records, and thinning ones:
 
-    >>> counts, noise = np.array([3.0, -9, 12, 1]), np.full(4, 100.0)
-    >>> tail = expected_tail(counts, noise, np.ones(4), np.arange(4), before=(1e3, 1.0), usual=1.0)
-    >>> tail.round(1).tolist()
-    [0.6, 0.2, 0.1, 0.0]
+    >>> noise, near = np.full(4, 100.0), {"before": (1e3, 1.0), "usual": 1.0, "records": 4e3}
+    >>> for counts in ([3.0, -9, 12, 1], [53.0, 11, 12, 1]):
+    ...     tail = expected_tail(np.array(counts), noise, np.ones(4), np.arange(4), **near)
+    ...     print(tail.round(1).tolist())
+    [0.0, 0.0, 0.0, 0.0]
+    [46.0, 10.5, 3.6, 1.5]
     """
     ends = np.concatenate([[0.0], np.cumsum(widths)])
     usual = max(usual, before[1])
@@ -178,6 +193,9 @@ def expected_tail(
     most = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 1.0)
     least = LEAST_MASS * min(float(np.sqrt(variances.min())), 1.0)
     masses = np.geomspace(least, most, MASSES)
+    prior = np.exp(-0.5 * (np.log(masses / (USUAL_SHARE * records)) / VARYING) ** 2)
+    prior *= (1 - EMPTY) / prior.sum()
+    prior[0] += EMPTY
     logs, tails = [], []
     for shape in SHAPES:
         x = ends / scales[:, np.newaxis]
@@ -187,6 +205,7 @@ def expected_tail(
         grouped = np.add.reduceat(tail, first, axis=1)
         residuals = counts - masses[:, np.newaxis, np.newaxis] * grouped
         log = -0.5 * (residuals**2 / variances).sum(axis=2) - 0.5 * (np.log(scales / usual) / UNUSUAL) ** 2
+        log += np.log(np.maximum(prior, np.finfo(float).tiny))[:, np.newaxis]
         denser = masses[:, np.newaxis] / (scales * inside[:, 0]) > before[0] / before[1]
         logs.append(np.where(denser, -np.inf, log))
         tails.append(tail)

@@ -7,8 +7,11 @@ from math import fsum, sqrt
 
 import numpy as np
 
+from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Domain
 from privsyn.private.laws import GAUSSIAN, Law
+
+LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 
 # Shares of the whole. experiments/ablations.py shows the effect of each on the benchmark tables, epsilon 0.2
 # to 5. experiments/robustness.py shows what the one-ways need if the table carries little information.
@@ -22,7 +25,9 @@ COARSE = 8  # groups of an ordered attribute in which a pair shows its trend
 MOST_BESIDE_TARGET = 0.5  # share of the one-ways if a column is to be predicted
 
 # Shares of what the one-ways leave; the pairs get the rest.
-DEPARTURES = 0.025  # of pairs from independence
+DEPARTURES = 0.025  # of pairs from independence, at least
+MOST_DEPARTURES = 0.2  # at most: few records, many columns
+CLEAR = 0.1  # standard deviation of a departure, over the number of records, that suffices for the choice
 SCORES = 0.02  # of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
 
@@ -52,7 +57,15 @@ class Split:
     second_look: float
 
     @classmethod
-    def of(cls, rho: float, *, one_ways: float, attributes: int = 3, pure: bool = False) -> Split:
+    def of(
+        cls,
+        rho: float,
+        *,
+        one_ways: float,
+        attributes: int = 3,
+        departures: float = DEPARTURES,
+        pure: bool = False,
+    ) -> Split:
         """Return the split of `rho`.
 
         Parameters
@@ -62,6 +75,8 @@ class Split:
             Share of the one-ways, including the first look; 1 if no pairs are measured.
         attributes : int
             Number of attributes. With one there is nothing else to measure: the first look gets all.
+        departures : float
+            Share of the pairs' departures in what the one-ways leave.
         pure : bool
             Whether the noise is Laplace.
         """
@@ -69,13 +84,11 @@ class Split:
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho
-        shares = (DEPARTURES, SCORES, SECOND_LOOK)
+        shares = (departures, SCORES, SECOND_LOOK)
         if pure:
             shares = (PURE_DEPARTURES, PURE_SCORES, PURE_SECOND_LOOK)
-        departures, scores, second = (share * left for share in shares)
-        return cls(
-            first, rest, departures, rho - fsum((first, rest, departures, scores, second)), scores, second
-        )
+        scored, scores, second = (share * left for share in shares)
+        return cls(first, rest, scored, rho - fsum((first, rest, scored, scores, second)), scores, second)
 
     @classmethod
     def for_domain(
@@ -86,7 +99,9 @@ class Split:
         noise, coarse = one_way_noise(domain, of_gaussian, total)
         share = one_way_share(noise, coarse, predict=predict)
         one_ways = share if len(domain) > 1 else 1.0
-        return cls.of(rho, one_ways=one_ways, attributes=len(domain), pure=law.name == "laplace")
+        departures = departures_share((1 - one_ways) * rho, len(domain), total)
+        pure = law.name == "laplace"
+        return cls.of(rho, one_ways=one_ways, attributes=len(domain), departures=departures, pure=pure)
 
     def without_scores(self) -> Split:
         """Return the split without sets to score: the pairs get their share.
@@ -153,3 +168,26 @@ def one_way_share(noise: float, coarse: float | None = None, *, predict: bool = 
     share = max(LEAST, LEAST * (noise / USUAL_NOISE) ** GROWTH, noise / HOPELESS)
     share = max(min(share, MOST_BESIDE_PAIRS), coarse / HOPELESS)
     return min(share, MOST_BESIDE_TARGET) if predict else share
+
+
+def check_enough(cost: float, law: Law, epsilon: float, rows_per_unit: int | None) -> None:
+    """Refuse a budget with which the noise would exceed every count; `cost` is that of a person."""
+    if law.rho(law.of_row(cost, int(rows_per_unit or 1))) < LEAST_BUDGET:
+        lower = "" if rows_per_unit is None else ", or lower rows_per_unit"
+        raise InputError(
+            f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
+        )
+
+
+def departures_share(rho: float, attributes: int, total: float) -> float:
+    """Return the share of `rho` for the departures of all pairs: enough to tell strong pairs from weak ones.
+
+    A pair that is worth measuring departs by more than a tenth of the records. If the noise is larger, the
+    budget of the pairs is spread over all of them.
+
+    >>> [departures_share(0.005, 7, total) for total in (400.0, 1000.0, 10_000.0)]
+    [0.2, 0.2, 0.025]
+    """
+    pairs = attributes * (attributes - 1) / 2
+    needed = pairs / (2 * (CLEAR * total) ** 2)  # the cost of sensitivity sqrt(pairs) with this noise
+    return MOST_DEPARTURES if needed >= MOST_DEPARTURES * rho else max(DEPARTURES, needed / rho)

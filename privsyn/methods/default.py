@@ -41,6 +41,7 @@ SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least di
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
+FEWEST = 2.0  # without target and numbers: of one in a table with a column of fewest values, a likely target
 SMOOTH = 2.0  # weight of an error in a pair for each ordered attribute: its few components matter most
 SMALL_FIRST = 0.25  # errors are weighted by cells^-SMALL_FIRST: models learn from small tables
 
@@ -243,5 +244,9 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
     numbers = [len(many.intersection(attributes)) for attributes in tables]
     pairs = np.array([len(attributes) == 2 for attributes in tables])
     smooth = np.where(pairs, np.power(SMOOTH, numbers), 1.0)
-    targets = np.where([target in attributes for attributes in tables], TARGET, 1.0)
+    wanted, weight = {target}, TARGET
+    if target is None:
+        wanted = set() if many else {name for name, size in sizes.items() if size == min(sizes.values())}
+        weight = FEWEST
+    targets = np.where([not wanted.isdisjoint(attributes) for attributes in tables], weight, 1.0)
     return np.asarray(targets * smooth * cells**-SMALL_FIRST)

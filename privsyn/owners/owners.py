@@ -37,7 +37,7 @@ other: there is no majority to trust. The most keeps all sums far below the size
 AGREED = ("epsilon", "delta", "unit", "rows_per_unit", "target", "method")
 """The settings that are the same at all owners."""
 
-PACKAGES = ("privsyn", "numpy", "scipy", "numba", "networkx", "pandas", "mpyc")
+PACKAGES = ("privsyn", "numpy", "scipy", "numba", "pandas", "mpyc")
 """Their versions are the same at all owners, because last digits decide which question comes next."""
 
 

@@ -18,10 +18,10 @@ So m tables that share a cost c have, under both laws, the noise of m single tab
 from __future__ import annotations
 
 from fractions import Fraction
-from math import asinh, inf, log, nextafter, sinh, sqrt
+from math import asinh, ceil, inf, log, nextafter, sinh, sqrt
 from typing import Final, Literal, Protocol, TypeVar
 
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from privsyn.marginals.types import Floats
 from privsyn.private.accounting import Accounting, rho_of, sigma_for
@@ -85,6 +85,10 @@ class Law(Protocol):
         """
         ...
 
+    def quantile(self, scale: float, risk: float) -> int:
+        """Return a whole number that noise of this scale exceeds with probability at most `risk` < 1/2."""
+        ...
+
     def rho(self, cost: C) -> C:
         """Return the rho at which Gaussian noise in a table has the variance that `cost` buys here."""
         ...
@@ -116,6 +120,10 @@ class _Gaussian:
 
     def tail(self, scale: float) -> float:
         return scale
+
+    def quantile(self, scale: float, risk: float) -> int:
+        # Rounded noise exceeds q if Z >= q + 1/2. The other half is more than the last digits of ndtri.
+        return ceil(-sqrt(self.variance(scale)) * float(ndtri(risk)))
 
     def rho(self, cost: C) -> C:
         return cost
@@ -167,6 +175,10 @@ class _Laplace:
 
     def tail(self, scale: float) -> float:
         return scale * -log(2 * float(ndtr(-FAR))) / FAR
+
+    def quantile(self, scale: float, risk: float) -> int:
+        # P(x > q) = p^(q + 1) / (1 + p) < p^(q + 1) with p = exp(-1 / scale).
+        return ceil(-scale * log(risk))
 
     def rho(self, cost: C) -> C:
         """Return cost^2 / 4: a Laplace variable of scale 1 / cost has the variance 2 / cost^2."""

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from privsyn.errors import printable, replace_errors
+from privsyn.private.acceptance.verdict import Acceptance
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.composition import Composition, compose
 from privsyn.private.laws import epsilon_of
@@ -80,6 +81,8 @@ class Ledger:
         is that of randomised response.
     unchanged : tuple of str, optional
         Columns of a randomised table that nobody randomised. Their cells are in it, exact.
+    acceptance : Acceptance, optional
+        The verdict on the criteria that the release had to meet.
 
     Raises
     ------
@@ -122,6 +125,7 @@ class Ledger:
     elsewhere: str | None = None
     local: tuple[LocalPromise, ...] = ()
     unchanged: tuple[str, ...] = ()
+    acceptance: Acceptance | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "local", tuple(self.local))

@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privsyn.notebook import html, html_table
+from privsyn.private.acceptance.verdict import Acceptance
 from privsyn.private.laws import LawName
 from privsyn.private.local.response import LocalPromise
 from privsyn.private.spend import ONE_WAYS, Spend
@@ -75,6 +76,7 @@ def to_plain(ledger: Ledger) -> dict[str, Any]:
         ],
         "version": ledger.version,
         **({"local": _local(ledger)} if ledger.local else {}),
+        **({} if ledger.acceptance is None else {"acceptance": ledger.acceptance.to_plain()}),
     }
 
 
@@ -125,6 +127,7 @@ def from_plain(fields: Mapping[str, Any]) -> dict[str, Any]:
             for line in fields.get("local", {}).get("columns", ())
         ),
         "unchanged": tuple(map(str, fields.get("local", {}).get("unchanged", ()))),
+        "acceptance": Acceptance.from_plain(fields["acceptance"]) if "acceptance" in fields else None,
     }
 
 
@@ -183,6 +186,7 @@ def _promise(ledger: Ledger) -> list[str]:
 
 def _public(ledger: Ledger) -> list[str]:
     return [
+        *acceptance_lines(ledger),
         *([f"reserved for thresholds: delta {ledger.reserved:.4g}"] if ledger.reserved else []),
         *(f"public: {sentence}" for sentence in ledger.public_inputs),
     ]
@@ -198,6 +202,12 @@ def _local_lines(ledger: Ledger) -> list[str]:
         for each in ledger.local
     ]
     return [*lines, f"all randomised cells of a record together: epsilon {ledger.local_epsilon:.4f}, delta 0"]
+
+
+def acceptance_lines(ledger: Ledger) -> list[str]:
+    """Return the verdict on all criteria, and on each; no line if there are none."""
+    acceptance = ledger.acceptance
+    return [] if acceptance is None else [str(acceptance), *map(str, acceptance.criteria)]
 
 
 def names_of(columns: Iterable[str]) -> str:

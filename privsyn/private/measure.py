@@ -16,7 +16,7 @@ have m, and a person with k records k times as much. The cost is an epsilon, k t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import sqrt
 
@@ -27,6 +27,7 @@ from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Ints
+from privsyn.private.acceptance.excess import Excess
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
@@ -202,6 +203,33 @@ class PrivateTable:
             noisy_table = Marginal(domain, noisy.astype(np.float64))
             measured.append(Measurement(noisy_table, np.array(self.law.variance(scale)), joined))
         return tuple(measured)
+
+    def excesses(self, tests: Sequence[Excess], rho: float) -> tuple[tuple[int, float], ...]:
+        """Question 4: by how much the table exceeds what each criterion allows; see `Excess`.
+
+        Each test says its own sensitivity, with a proof. It is fixed before the rows are counted, as are the
+        numbers that the table is compared with. Each row is recoded alone (`merge`), and each answer pays its
+        own cost.
+
+        Parameters
+        ----------
+        tests : sequence of Excess
+            Made of public facts and released answers only.
+        rho : float
+            Budget of all tests together, in zCDP, split equally.
+
+        Returns
+        -------
+        For each test the noisy excess, and the scale of its noise.
+        """
+        self._require_distances()
+        answers = []
+        for test in tests:
+            (counts,) = self._rows.merge(test.merging).count([test.attributes])
+            exact = np.array([test.of(counts)], np.int64)
+            noisy, scale = self._answer(test.what, exact, 1, rho / len(tests), test.sensitivity)
+            answers.append((int(noisy[0]), scale))
+        return tuple(answers)
 
     def _require_distances(self) -> None:
         """Refuse several owners: the distance of all rows is not the sum of the distances of each owner."""

@@ -18,7 +18,7 @@ from privsyn.notebook import html, html_table
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.draws.conditions import Conditions
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.labels import labels
+from privsyn.table.encoding.labels import labels, labels_of
 
 MOST_SHOWN = 20
 """Tables in a notebook."""
@@ -100,10 +100,10 @@ class Accuracy:
         InputError
             If no table of these columns was measured.
         """
-        estimates = (*self.fitted.one_ways, *self.fitted.marginals)
-        for certainty, estimate in zip(self.fitted.certainties, estimates, strict=True):
-            if len(columns) == len(certainty.attributes) and all(n in columns for n in certainty.attributes):
-                return self._counts(certainty, np.asarray(estimate.counts))
+        if len(set(columns)) == len(columns) and frozenset(columns) in self._places:
+            place = self._places[frozenset(columns)]
+            estimates = (*self.fitted.one_ways, *self.fitted.marginals)
+            return self._counts(self.fitted.certainties[place], np.asarray(estimates[place].counts))
         computed = [maker for maker in self.codec.computed if maker.column in columns]
         if computed:
             name, by = computed[0].column, " and ".join(map(repr, computed[0].by))
@@ -173,6 +173,10 @@ class Accuracy:
         return Conditions(self.draw, [frozenset(table) for table in tables])
 
     @cached_property
+    def _places(self) -> dict[frozenset[str], int]:
+        return {frozenset(one.attributes): place for place, one in enumerate(self.fitted.certainties)}
+
+    @cached_property
     def _ordered(self) -> OrderedColumns:
         return OrderedColumns(self.codec, self.fitted)
 
@@ -192,9 +196,7 @@ class Accuracy:
     def _joined(self, name: str, group: Codes) -> tuple[str, ...]:
         """Return the labels of an attribute's groups of merged codes."""
         place = self.codec.domain.names.index(name)
-        merged = list(self.fitted.merging.groups)
-        merged[place] = group[merged[place]]
-        return labels(self.codec, tuple(merged))[place]
+        return labels_of(self.codec.encoders[place], group[self.fitted.merging.groups[place]])
 
     @cached_property
     def _labels(self) -> dict[str, tuple[str, ...]]:

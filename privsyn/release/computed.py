@@ -6,9 +6,8 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
-from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Floats, Integers
+from privsyn.release.pool import Pool
 from privsyn.release.ranges import records_with
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.gaps import Gap, number_of
@@ -25,15 +24,7 @@ NEAR = 50
 """Records on either side of a given value: a row takes the gap of one of them."""
 
 
-def encoded_given(
-    codec: Codec,
-    fitted: Fitted,
-    tables: tuple[Marginal, ...],
-    pool: Records,
-    given: Numbers,
-    n: int,
-    rng: np.random.Generator,
-) -> dict[str, Floats]:
+def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
     """Return the given numbers of encoded columns.
 
     A given copy becomes a value of the column that is counted, and a given look-up value a key that leads
@@ -44,19 +35,17 @@ def encoded_given(
     InputError
         If a given column is a total, or given values contradict each other.
     """
-    known = dict(given)
+    codec, known = pool.codec, dict(given)
     for maker in reversed(codec.computed):
         if maker.column not in known:
             continue
         wanted, by = known[maker.column], maker.by[0]
         match maker:
             case Gap():
-                known |= _split(codec, fitted, tables, pool, known, maker, n, rng)
+                known |= _split(pool, known, maker, n)
             case CopyOf() | LookUp() if len(maker.by) == 1:
                 if by not in known:
-                    known[by] = (
-                        wanted if isinstance(maker, CopyOf) else _keys(codec, fitted, maker, wanted, rng)
-                    )
+                    known[by] = wanted if isinstance(maker, CopyOf) else _keys(pool, maker, wanted)
                 elif (maker.make(known) != wanted).any():
                     raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
             case _:
@@ -66,9 +55,9 @@ def encoded_given(
     return {name: numbers for name, numbers in known.items() if name in codec.domain.names}
 
 
-def _keys(codec: Codec, fitted: Fitted, maker: LookUp, wanted: Floats, rng: np.random.Generator) -> Floats:
+def _keys(pool: Pool, maker: LookUp, wanted: Floats) -> Floats:
     """Return a key that leads to each wanted value, drawn by the released counts of the keys."""
-    weights = released_weights(codec, fitted, maker.by[0])
+    weights = released_weights(pool.codec, pool.fitted, maker.by[0])
     found = np.empty(len(wanted))
     for value in np.unique(wanted):
         keys = maker.keys[maker.values == value, 0].astype(np.int64)
@@ -76,28 +65,19 @@ def _keys(codec: Codec, fitted: Fitted, maker: LookUp, wanted: Floats, rng: np.r
             raise InputError(f"given: {maker.column!r} has a value that follows from no {maker.by[0]!r}")
         probabilities = weights[keys] + np.finfo(float).tiny
         at = wanted == value
-        found[at] = rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
+        found[at] = pool.rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
     return found
 
 
-def _split(
-    codec: Codec,
-    fitted: Fitted,
-    tables: tuple[Marginal, ...],
-    pool: Records,
-    known: Numbers,
-    gap: Gap,
-    n: int,
-    rng: np.random.Generator,
-) -> dict[str, Floats]:
+def _split(pool: Pool, known: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
     """Return the columns before a given one, and the gap to it.
 
     Columns before that are not given come from a record whose value of the column is near the given one. They
     are shifted by the difference.
     """
-    found = dict(known)
+    codec, found = pool.codec, dict(known)
     if not set(gap.before) <= set(known):
-        records, at = _near(codec, fitted, tables, pool, known, gap.column, n, rng)
+        records, at = _near(pool, known, gap.column, n)
         shift = known[gap.column] - records[gap.column][at]
         for name, scale in zip(gap.before, gap.scales, strict=True):
             if name not in known:
@@ -124,22 +104,13 @@ def _floored(codec: Codec, name: str, numbers: Floats) -> Floats:
     return number_of(grid, np.clip(points, 0, grid.points - 1))  # type: ignore[arg-type, union-attr]
 
 
-def _near(
-    codec: Codec,
-    fitted: Fitted,
-    tables: tuple[Marginal, ...],
-    pool: Records,
-    known: Numbers,
-    name: str,
-    n: int,
-    rng: np.random.Generator,
-) -> tuple[Numbers, Integers]:
+def _near(pool: Pool, known: Numbers, name: str, n: int) -> tuple[Numbers, Integers]:
     """Return decoded records, and for each row one of them: with its given values, and near it in `name`."""
-    held = {of: numbers for of, numbers in known.items() if of in codec.domain.names}
+    held = {of: numbers for of, numbers in known.items() if of in pool.codec.domain.names}
     if held and len(np.unique(np.stack(list(held.values())), axis=1).T) > MOST_KINDS:
         held = {}
-    records, kinds, kind = records_with(codec, fitted, tables, pool, held, n, rng)
-    numbers = codec.numbers(fitted.merging.restore(records, rng), rng, fitted.merging)
+    records, kinds, kind = records_with(pool, held, n)
+    numbers = pool.numbers(records)
     at = np.flatnonzero(~np.isnan(numbers[name]))
     if not len(at):
         raise InputError(f"given: in the release, {name!r} is always missing")
@@ -149,7 +120,7 @@ def _near(
         rows, same = np.flatnonzero(kind == of), order[kinds[order] == of]
         same = same if len(same) else at[np.argsort(numbers[name][at])]
         place = np.searchsorted(numbers[name][same], known[name][rows])
-        place = place + rng.integers(-NEAR, NEAR + 1, len(rows))
+        place = place + pool.rng.integers(-NEAR, NEAR + 1, len(rows))
         found[rows] = same[np.clip(place, 0, len(same) - 1)]
     return numbers, found
 

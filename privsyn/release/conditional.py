@@ -10,12 +10,11 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
-from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Floats, Mask
 from privsyn.release.computed import encoded_given, released_weights
 from privsyn.release.given import patterns
+from privsyn.release.pool import Pool
 from privsyn.release.ranges import within
-from privsyn.synthesis.conditional import complete
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.parts import split_given, split_spans
@@ -55,30 +54,17 @@ def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:
     return weights >= min(LEAST, weights.max())
 
 
-def completed(
-    codec: Codec,
-    fitted: Fitted,
-    tables: tuple[Marginal, ...],
-    pool: Records,
-    given: Numbers,
-    spans: Mapping[str, Span],
-    n: int,
-    rng: np.random.Generator,
-) -> pd.DataFrame:
+def completed(pool: Pool, given: Numbers, spans: Mapping[str, Span], n: int) -> pd.DataFrame:
     """Return a table of `n` rows with the given numbers; other columns follow the release, given these.
 
     Parameters
     ----------
-    codec : Codec
-    fitted : Fitted
-    tables : tuple of Marginal
-        The marginals from which records are made.
-    pool : Records of the release, in merged codes
+    pool : Pool
     given : mapping of a column to a number for each row, NaN where it is to be filled in
     spans : mapping of other columns to the span of their numbers in all rows
     n : int
-    rng : numpy.random.Generator
     """
+    codec = pool.codec
     whole_spans = {name: span for name, span in spans.items() if name in codec.parts}
     given, spans = split_given(given, codec.parts), split_spans(spans, codec.parts)
     if spans:  # given as a mapping, so a column is given in all rows or in none
@@ -86,41 +72,33 @@ def completed(
         spans = _with_keys(codec, known, spans)
         looked_up = {maker.column for maker in codec.computed if set(maker.by) & set(spans)}
         others = {name: x for name, x in known.items() if name not in looked_up}
-        held = encoded_given(codec, fitted, tables, pool, others, n, rng)
-        given = {**known, **held, **within(codec, fitted, tables, pool, held, spans, n, rng)}
+        held = encoded_given(pool, others, n)
+        given = {**known, **held, **within(pool, held, spans, n)}
     whole: dict[str, Floats] = {}
     for names, at in patterns(given):
         some = {name: given[name][at] for name in names}
-        for name, numbers in _complete(codec, fitted, tables, pool, some, len(at), rng).items():
+        for name, numbers in _complete(pool, some, len(at)).items():
             whole.setdefault(name, np.empty(n))[at] = numbers
     for name, span in whole_spans.items():  # times of its first and last day may lie outside
         whole[name] = np.clip(whole[name], span.lows[0], span.highs[0])
-    return codec.table(whole, rng)
+    return codec.table(whole, pool.rng)
 
 
-def _complete(
-    codec: Codec,
-    fitted: Fitted,
-    tables: tuple[Marginal, ...],
-    pool: Records,
-    given: Numbers,
-    n: int,
-    rng: np.random.Generator,
-) -> Numbers:
+def _complete(pool: Pool, given: Numbers, n: int) -> Numbers:
     """Return the numbers of `n` rows in which the same columns are given."""
-    merging = fitted.merging
-    encoded = encoded_given(codec, fitted, tables, pool, given, n, rng)
+    codec, merging, rng = pool.codec, pool.fitted.merging, pool.rng
+    encoded = encoded_given(pool, given, n)
     codes = {name: codec.cells()[name].find(numbers) for name, numbers in encoded.items()}
     places = dict(zip(merging.original.names, range(len(merging.original)), strict=True))
     if encoded:
         rows = np.tile(np.arange(n), -(-ENOUGH // n))
         columns = [merging.groups[places[name]][code[rows]] for name, code in codes.items()]
         wanted = Records(merging.merged.project(tuple(encoded)), np.stack(columns, axis=1))
-        completions = complete(wanted, pool, tables, rng, codec.possible(merging)).codes
+        completions = pool.complete(wanted).codes
         copy = rng.integers(len(rows) // n, size=n)  # the completion that each row gets
-        records = Records(pool.domain, completions[copy * n + np.arange(n)])
+        records = Records(merging.merged, completions[copy * n + np.arange(n)])
     else:
-        records = Records(pool.domain, pool.codes[rng.integers(len(pool), size=n)])
+        records = Records(merging.merged, pool.records.codes[rng.integers(len(pool.records), size=n)])
     restored = np.array(merging.restore(records, rng).codes)
     for name, code in codes.items():
         restored[:, places[name]] = code

@@ -9,10 +9,9 @@ import numpy as np
 
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
-from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.types import Array, Floats, Integers, Mask
-from privsyn.synthesis.conditional import complete
+from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.enforcement.draws import Cells
@@ -44,16 +43,7 @@ def part_inside(cells: Cells, span: Span) -> Floats:
     return np.nan_to_num(inside / cells.grid.count(cells.lows, cells.highs))
 
 
-def within(
-    codec: Codec,
-    fitted: Fitted,
-    tables: tuple[Marginal, ...],
-    pool: Records,
-    held: Numbers,
-    spans: Mapping[str, Span],
-    n: int,
-    rng: np.random.Generator,
-) -> dict[str, Floats]:
+def within(pool: Pool, held: Numbers, spans: Mapping[str, Span], n: int) -> dict[str, Floats]:
     """Draw numbers that lie in spans, for rows in which other columns are given.
 
     For each row, draw a record among those with the given values. Its weight is the part of it that lies in
@@ -62,14 +52,15 @@ def within(
 
     Parameters
     ----------
-    codec, fitted, tables, pool : as for `privsyn.release.conditional.completed`
+    pool : Pool
     held : mapping of each given column to a number for each of the `n` rows
     spans : mapping of each other column to the span of its numbers
     """
-    records, kinds, kind = records_with(codec, fitted, tables, pool, held, n, rng)
+    codec, rng = pool.codec, pool.rng
+    records, kinds, kind = records_with(pool, held, n)
     if not set(spans) <= set(codec.domain):
-        return _within_computed(codec, fitted, records, spans, kinds, kind, rng)
-    columns = {name: _Column.of(codec, fitted, name, span) for name, span in spans.items()}
+        return _within_computed(pool, records, spans, kinds, kind)
+    columns = {name: _Column.of(codec, pool.fitted, name, span) for name, span in spans.items()}
     weights = np.ones(len(records))
     for column in columns.values():
         weights *= column.chances[records.codes[:, column.place]]
@@ -93,20 +84,12 @@ def within(
     return found
 
 
-def records_with(
-    codec: Codec,
-    fitted: Fitted,
-    tables: tuple[Marginal, ...],
-    pool: Records,
-    held: Numbers,
-    n: int,
-    rng: np.random.Generator,
-) -> tuple[Records, Array, Array]:
+def records_with(pool: Pool, held: Numbers, n: int) -> tuple[Records, Array, Array]:
     """Return records with the given values, the combination of each record, and that of each row."""
-    merging = fitted.merging
+    merging = pool.fitted.merging
     if not held:
-        return pool, np.zeros(len(pool), np.int64), np.zeros(n, np.int64)
-    cells, axes = codec.cells(), merging.original.axes(tuple(held))
+        return pool.records, np.zeros(len(pool.records), np.int64), np.zeros(n, np.int64)
+    cells, axes = pool.codec.cells(), merging.original.axes(tuple(held))
     merged = [
         merging.groups[axis][cells[name].find(numbers)]
         for axis, (name, numbers) in zip(axes, held.items(), strict=True)
@@ -114,23 +97,17 @@ def records_with(
     distinct, kind = np.unique(np.stack(merged, axis=1), axis=0, return_inverse=True)
     kinds = np.repeat(np.arange(len(distinct)), max(EACH, -(-ENOUGH // len(distinct))))
     wanted = Records(merging.merged.project(tuple(held)), distinct[kinds])
-    return complete(wanted, pool, tables, rng, codec.possible(merging)), kinds, kind.ravel()
+    return pool.complete(wanted), kinds, kind.ravel()
 
 
 def _within_computed(
-    codec: Codec,
-    fitted: Fitted,
-    records: Records,
-    spans: Mapping[str, Span],
-    kinds: Array,
-    kind: Array,
-    rng: np.random.Generator,
+    pool: Pool, records: Records, spans: Mapping[str, Span], kinds: Array, kind: Array
 ) -> dict[str, Floats]:
     """Draw numbers that lie in spans, some of which are about computed columns.
 
     They are those of a record that lies in all spans. If there is none, each column is drawn uniformly.
     """
-    numbers = codec.numbers(fitted.merging.restore(records, rng), rng, fitted.merging)
+    numbers, rng = pool.numbers(records), pool.rng
     inside = np.ones(len(records))
     for name, span in spans.items():
         inside *= span.holds(numbers[name])
@@ -138,7 +115,7 @@ def _within_computed(
     outside = np.flatnonzero(inside[at] == 0)
     found = {name: numbers[name][at] for name in spans}
     for name, span in spans.items():
-        cells = codec.own_cells(name)
+        cells = pool.codec.own_cells(name)
         low, high = max(span.lows.min(), cells.lows[0]), min(span.highs.max(), cells.highs[-1])
         found[name][outside] = cells.draw(np.full(len(outside), low), np.full(len(outside), high), rng)
     return found

@@ -30,6 +30,7 @@ from privsyn.release.draws.conditions import DRAWS, MOST_ROWS
 from privsyn.release.draws.draws import Draws
 from privsyn.release.file_format import Parts, check_loads, pack, read_parts
 from privsyn.release.given import Given, read_given
+from privsyn.release.pool import Pool
 from privsyn.synthesis.batches import Keep, block_ends, in_blocks, make_block
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
@@ -211,8 +212,9 @@ class Release:
         if not rows or not (numbers or spans):
             return stacked(self.blocks(rows, seed, progress))
         enough = max(min(round(self.fitted.total), POOL), ENOUGH)
-        pool = self._records(self.fitted.one_ways + self._tables, enough, rng, progress)
-        return completed(self.codec, self.fitted, self._tables, pool, numbers, spans, rows, rng)
+        records = self._records(self.fitted.one_ways + self._tables, enough, rng, progress)
+        pool = Pool(self.codec, self.fitted, self._tables, records, rng)
+        return completed(pool, numbers, spans, rows)
 
     def absent(self, column: str) -> tuple[Any, ...]:
         """Return the listed values of a column with no row in the release: no sample has them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +11,18 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.evaluation.axis import Axis
 from privsyn.evaluation.report.svg import error_bars, percent_of
-from privsyn.evaluation.report.template import environment
+from privsyn.evaluation.report.template import environment, number
 from privsyn.files import atomic_path
 from privsyn.inference.consistency import norm_sub
+from privsyn.inference.error_bars import HALF, TWO_SIDED
 from privsyn.marginals.types import Floats
 from privsyn.release.release import Release
+from privsyn.studies.estimates import data_link, estimates
+from privsyn.studies.odds import in_plain_words
+from privsyn.studies.relationships import pair_map, relationships
+from privsyn.studies.relationships import tables as pair_tables
 from privsyn.table.encoding.labels import members
-from privsyn.table.schema.columns import Generated, Text
+from privsyn.table.schema.columns import Generated, Numerical, Text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,11 +30,11 @@ if TYPE_CHECKING:
 MOST_VALUES = 32
 """Largest number of values shown of an unordered column: the most frequent ones."""
 
-FEW_VALUES = 12
+FEW_VALUES = 6
 """Number of values shown at first. An ordered column with more values is drawn along an axis."""
 
 MOST_TABLES = 12
-"""Number of tables shown at first: those with the largest expected errors."""
+"""Number of tables shown at first: those with the strongest relationships."""
 
 SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
 """Synthetic rows show what constraints and sampling change; wide tables have fewer of them."""
@@ -60,20 +66,27 @@ def report(release: Release, path: str | PathLike[str]) -> None:
 
 def render(release: Release) -> str:
     """Return the page as text."""
-    tables = release.accuracy.tables
-    bigger = tables[tables["order"] > 1].sort_values("expected_error", ascending=False, kind="stable")
-    drawn = _drawn(release)
+    drawn, rows = _drawn(release), relationships(release)
+    columns = [_column(release, name, drawn.get(name)) for name in release.codec.domain]
+    alone = release.fitted.certainties[: len(columns)]
     return (
         environment()
         .get_template("release.html")
         .render(
             ledger=release.ledger.to_dict(),
             rows=release.fitted.total,
-            columns=[_column(release, name, drawn.get(name)) for name in release.codec.domain],
+            columns=columns,
+            csv=data_link(estimates(release)),
+            typical=median(column["error"] for column in columns),
+            typical_pair=median(row["error"] for row in rows) if rows else None,
+            least=TWO_SIDED * max(certainty.sigma for certainty in alone),
+            least_pair=TWO_SIDED * max((row["sigma"] for row in rows), default=0.0),
+            odds=in_plain_words(release.ledger),
             drawn=sum(next(iter(drawn.values()))) if drawn else 0,
             uncovered=_uncovered(release),
-            tables=bigger.to_dict("records"),
-            few=FEW_VALUES,
+            tables=rows,
+            pairs=pair_tables(release, rows),
+            map=pair_map(release.codec.domain.names, rows),
             most=MOST_TABLES,
         )
     )
@@ -121,12 +134,29 @@ def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]
         "error": error,
         "noise": noise,
         "moved": error > MOVED * noise and error > noise + MUCH,
+        "facts": _facts(release, name),
         "constrained": codec.column_of(name) in constrained,
         "more": len(rows) - len(shown),
         "picture": picture,
         "stretched": stretched,
         "rows": shown,
+        "shown": _visible(shown),
     }
+
+
+def _facts(release: Release, name: str) -> str:
+    """Return the mean and the median of a column of numbers, with intervals; empty for any other column."""
+    if not isinstance(release.codec.schema.columns.get(name), Numerical):
+        return ""
+    words = []
+    for what, frame, share in (
+        ("mean", release.accuracy.means, 1.0),
+        ("median", release.accuracy.quantiles, 0.5),
+    ):
+        found = frame[(frame["column"] == name) & (frame.get("share", share) == share)]
+        for row in found[found["covered"].astype(bool)].to_dict("records"):
+            words.append(f"{what} {number(row['estimate'])} ({number(row['low'])} to {number(row['high'])})")
+    return "; ".join(words)
 
 
 def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool]:
@@ -159,6 +189,12 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
         }
         for (label, estimate, low, high), values in zip(counts.to_numpy().tolist(), groups, strict=True)
     ]
+
+
+def _visible(rows: list[dict[str, Any]]) -> int:
+    """Return how many rows are shown at first: no bars without a length at the end, and no short rest."""
+    filled = max((place for place, row in enumerate(rows, 1) if row["estimate"] >= HALF), default=1)
+    return filled if filled <= FEW_VALUES + 2 else FEW_VALUES
 
 
 def _most_frequent(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ def round_with_offset(values: Floats, offset: float) -> Ints:
 
 @njit(cache=True, nogil=True)
 def anneal(
-    codes: npt.NDArray[np.signedinteger],
+    codes: npt.NDArray[np.unsignedinteger],
     layout: Layout,
     gaps: Floats,
     weights: Floats,
@@ -46,16 +46,16 @@ def anneal(
 
     Parameters
     ----------
-    codes : of shape (n, d), row by row, of a signed type; smaller types are faster
+    codes : of shape (n, d), row by row, of an unsigned type: an index that cannot be negative is faster
     layout : `privsyn.synthesis.layout.Layout`, of the tables and of the moves
     gaps, weights : of shape (cells of all tables,); count minus target, and 1 / (target + 1)
     sweeps : number of times that every move is proposed to every row
     temperature : of the first proposals; falls linearly to 0
     """
     n, places = codes.shape[0], layout.places
-    cells, there = np.empty((2, len(layout.starts)), np.int64)
-    states = np.empty((len(gaps), 2))  # gap and weight of a cell side by side: one memory access for both
-    states[:, 0], states[:, 1] = gaps, weights
+    cells, there = np.empty((2, len(layout.starts)), np.uint32)
+    states = np.empty((len(gaps), 2))  # cost of one row more, and by how much the next one costs more
+    states[:, 0], states[:, 1] = weights * (1 + 2 * gaps), 2 * weights
     for turn in range(sweeps * n):
         row = turn % n
         heat = temperature * (1 - turn / (sweeps * n))
@@ -72,22 +72,21 @@ def anneal(
                 continue
             change = 0.0
             for s in range(first, end):
-                old = cells[layout.held[s]]
-                base_a, base_b = layout.steps[s, 0], layout.steps[s, 1]
-                new = old + places[base_a + new_a] - places[base_a + old_a]
-                new += places[base_b + new_b] - places[base_b + old_b]
-                there[layout.held[s]] = new
-                if old != new:
-                    left, entered = states[old], states[new]
-                    change += left[1] * (1 - 2 * left[0]) + entered[1] * (1 + 2 * entered[0])
+                t, base_a, base_b = layout.held[s], layout.steps[s, 0], layout.steps[s, 1]
+                there[t] = cells[t] + places[base_a + new_a] - places[base_a + old_a]
+                if a != b:
+                    there[t] += places[base_b + new_b] - places[base_b + old_b]
+                if there[t] != cells[t]:
+                    left, entered = states[cells[t]], states[there[t]]
+                    change += entered[0] - left[0] + left[1]
             if change > 0 and (heat <= 0 or rng.random() >= np.exp(-change / heat)):
                 continue
             for t in layout.held[first:end]:
-                states[cells[t], 0] -= 1
-                states[there[t], 0] += 1
+                states[cells[t], 0] -= states[cells[t], 1]
+                states[there[t], 0] += states[there[t], 1]
                 cells[t] = there[t]
-            codes[row, a], codes[row, b] = codes[donor, a], codes[donor, b]
-    gaps[:] = states[:, 0]
+            codes[row, a], codes[row, b] = new_a, new_b
+    gaps[:] = (states[:, 0] / weights - 1) / 2
 
 
 @njit(cache=True, nogil=True)

@@ -91,8 +91,8 @@ def finish(
         masks = np.concatenate([possible.of(table.domain).ravel() for table in tables])
         weights[: len(masks)][~masks] = NEVER
     misfit = float(weights @ gaps**2)
-    small = max(start.domain.sizes) <= np.iinfo(np.int16).max
-    codes = start.codes.astype("int16" if small else "int32", order="C")  # the kernel reads whole rows
+    small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
+    codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
 

@@ -7,11 +7,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Codes, Floats, Integers, Ints
+from privsyn.marginals.types import Codes, Floats, Integers
 from privsyn.synthesis import _kernels
+
+Indices = npt.NDArray[np.uint32]
+"""Unsigned: compiled code need not look whether an index is negative."""
 
 NO_GROUPS: Mapping[int, tuple[Codes, ...]] = MappingProxyType({})
 
@@ -39,15 +43,15 @@ class Layout(NamedTuple):
         Start in `places` of the moved columns, for that table.
     """
 
-    starts: Ints
-    widths: Ints
-    columns: Ints
-    bases: Ints
-    places: Ints
-    moved: Ints
-    firsts: Ints
-    held: Ints
-    steps: Ints
+    starts: Indices
+    widths: Indices
+    columns: Indices
+    bases: Indices
+    places: Indices
+    moved: Indices
+    firsts: Indices
+    held: Indices
+    steps: Indices
 
     def count_rows(self, codes: Codes, cells: int) -> Floats:
         """Count the rows in each of the `cells` of all tables."""
@@ -69,7 +73,7 @@ def lay_out(
     `groups` has the group of each code for the tables (by place) that join codes.
     """
     widths = [len(table.domain) for table in tables]
-    columns, bases = np.zeros((2, len(tables), max(widths)), np.int64)
+    columns, bases = np.zeros((2, len(tables), max(widths)), np.uint32)
     places = _Places(max(domain.sizes))
     base: list[dict[int, int]] = []
     for place, table in enumerate(tables):
@@ -92,17 +96,18 @@ def lay_out(
         for (a, b), of_move in zip(moves, held, strict=True)
         for place in of_move
     ]
-    return Layout(
+    layout = Layout(
         starts=np.cumsum([0, *(table.domain.cells for table in tables[:-1])]),
         widths=np.array(widths),
         columns=columns,
         bases=bases,
         places=np.concatenate(places.parts),
-        moved=np.array(moves, np.int64).reshape(-1, 2),
+        moved=np.array(moves).reshape(-1, 2),
         firsts=np.cumsum([0, *map(len, held)]),
-        held=np.array([place for of_move in held for place in of_move], np.int64),
-        steps=np.array(steps, np.int64).reshape(-1, 2),
+        held=np.array([place for of_move in held for place in of_move]),
+        steps=np.array(steps).reshape(-1, 2),
     )
+    return Layout(*(array.astype(np.uint32) for array in layout))
 
 
 class _Places:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import networkx as nx
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.graphs import strongest_tree
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import mutual_information, pairs_within
 from privsyn.marginals.types import Codes, Floats
@@ -33,18 +31,15 @@ def tree_start(
     tables : tuple of Marginal
         Non-negative, agreeing counts.
     """
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(domain.names)
-    for (a, b), table in pairs_within(tables).items():
-        graph.add_edge(a, b, weight=mutual_information(table), table=table)
-    tree = nx.maximum_spanning_tree(graph)
+    pairs = pairs_within(tables)
+    weights = {pair: mutual_information(table) for pair, table in pairs.items()}
     columns: dict[str, Codes] = {}
-    for parent, child in _walk(tree, domain.names):
+    for parent, child in strongest_tree(domain.names, weights):
         if parent is None:
             columns[child] = draw_by_quota(one_ways[domain.axes((child,))[0]].counts, n, rng)
         else:
-            table = tree.edges[parent, child]["table"].project((parent, child))
-            columns[child] = draw_given(table, columns[parent], rng)
+            table = pairs[parent, child] if (parent, child) in pairs else pairs[child, parent]
+            columns[child] = draw_given(table.project((parent, child)), columns[parent], rng)
     return stack(domain, columns, n)
 
 
@@ -62,18 +57,6 @@ def stack(domain: Domain, columns: dict[str, Codes], n: int) -> Records:
     for place, name in enumerate(domain.names):
         codes[:, place] = columns[name]
     return Records(domain, codes)
-
-
-def _walk(tree: nx.Graph[str], names: Attributes) -> Iterator[tuple[str | None, str]]:
-    """Yield (parent, child) along the tree, parents first; the root of each component as (None, root)."""
-    seen: set[str] = set()
-    for root in names:
-        if root not in seen:
-            seen.add(root)
-            yield None, root
-            for parent, child in nx.bfs_edges(tree, root):
-                seen.add(child)
-                yield parent, child
 
 
 def draw_by_quota(weights: Floats, n: int, rng: np.random.Generator) -> Codes:

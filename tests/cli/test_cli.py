@@ -8,14 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import typer
-from command import CANARY, COLUMNS, Outcome, run, table
+from command import CANARY, COLUMNS, Outcome, run, run_apart, table
 
 import privsyn
 from privsyn import PrivSyn
@@ -451,21 +450,14 @@ def test_interrupted_before_a_command_runs(word, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM])
-def test_a_real_signal_ends_a_real_run(word, folder):
-    program = (
-        # A shell starts what it puts in the background deaf to Ctrl-C, and so would this process be.
-        "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from privsyn import PrivSyn; from privsyn.cli import main\n"
+def test_a_signal_ends_a_run_in_one_line(word, folder):
+    slow = (
+        "import time; from privsyn import PrivSyn\n"
         "def fit(*_): print('ready', flush=True); time.sleep(60)\n"
-        "PrivSyn.fit = fit; sys.exit(main())"
+        "PrivSyn.fit = fit"
     )
-    command = [sys.executable, "-c", program, *map(str, SYNTH)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.1)
-        process.send_signal(word)
-        _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "privsyn: interrupted; no file is left half written\n")
+    ended = run_apart(*SYNTH, before=slow, end=word)
+    assert ended == Outcome(130, "ready\n", "privsyn: interrupted; no file is left half written\n")
     assert files(folder) == {"data.csv", "schema.yaml"}
 
 
@@ -480,17 +472,14 @@ def test_a_real_process_exits_with_the_code_and_one_line(folder):
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_a_disk_that_fills_up_leaves_one_line_and_no_file(folder, capsys, ending):
     assert run(capsys, *SYNTH, "--model", "m.privsyn").code == 0
-    program = (
-        # Stands for a full disk: no file of this process may grow beyond 10 kB.
-        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
-        "from privsyn.cli import main; sys.exit(main())"
+    full = (  # no file of the process may grow beyond 10 kB
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))"
     )
-    command = [sys.executable, "-B", "-c", program, "sample", "m.privsyn", f"more.{ending}", "--rows", "9000"]
     before = files(folder)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith(f"privsyn: more.{ending}: cannot be written")
+    done = run_apart("sample", "m.privsyn", f"more.{ending}", "--rows", "9000", before=full)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"privsyn: more.{ending}: cannot be written")
     assert files(folder) == before
 
 

@@ -100,3 +100,26 @@ def test_bounds_twenty_times_as_wide_as_the_records_do_not_stretch_a_column():
         logs.append(np.log(spread(settled) / spread(bulk)))
     assert abs(np.mean(logs)) < 0.1
     assert np.quantile(np.abs(logs), 0.9) < 0.25
+
+
+def test_a_wide_last_group_is_densest_at_its_start():
+    """Over 20 noises: the error of the standard deviation, in logarithms. Drawn evenly in the group: 2."""
+    true = 1e8 / np.arange(20, 1220) ** 4.0  # the last group has the cells from 40 on
+    domain = Domain(("a",), (1200,), ordered=(1200,))
+    group = np.minimum(np.arange(1200), 40).astype(np.int32)
+    merging = Merging(
+        domain, Domain(("a",), (41,), ordered=(41,)), (group,), (1 / np.bincount(group)[group],)
+    )
+    tails = Tails(merging, {"a": Axis(np.ones(1200), 41)})
+
+    def spread(cells):
+        places, shares = np.arange(1200), cells / cells.sum()
+        return np.sqrt(shares @ places**2 - (shares @ places) ** 2)
+
+    logs = []
+    for seed in range(20):
+        counts = np.bincount(group, true) + np.random.default_rng(seed).normal(0, 5.0, 41)
+        measured = Measurement(Marginal(merging.merged, counts), 25.0)
+        settled, (shares,) = tails.settle(measured, true.sum()).counts, tails.share((measured,)).shares
+        logs.append(np.log(spread(settled[group] * shares) / spread(true)))
+    assert np.mean(np.abs(logs)) < 0.3

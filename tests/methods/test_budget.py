@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from dataclasses import astuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain
-from privsyn.methods.budget import HOPELESS, LEAST, MOST_BESIDE_TARGET, Split, one_way_share
+from privsyn.methods.budget import (
+    CLEAR,
+    DEPARTURES,
+    HOPELESS,
+    LEAST,
+    MOST_BESIDE_TARGET,
+    MOST_DEPARTURES,
+    Split,
+    departures_share,
+    one_way_share,
+)
 
 shares = st.floats(LEAST, 0.9)
 
@@ -53,3 +64,19 @@ def test_numbers_leave_budget_for_pairs_where_as_many_values_would_not():
     rho = 0.0007  # about epsilon 0.2 at delta 1e-9
     assert Split.for_domain(rho, values, 2672).pairs == 0
     assert Split.for_domain(rho, numbers, 2672).pairs > 0.2 * rho
+
+
+@given(st.floats(1e-6, 1.0), st.integers(2, 300), st.floats(10, 1e7))
+def test_departures_are_clear_or_get_the_most(rho, attributes, total):
+    share = departures_share(rho, attributes, total)
+    noise = np.sqrt(attributes * (attributes - 1) / 2 / (2 * share * rho))
+    assert DEPARTURES <= share <= MOST_DEPARTURES
+    assert share == MOST_DEPARTURES or noise <= CLEAR * total * (1 + 1e-9)
+
+
+def test_few_records_leave_more_of_the_budget_for_departures():
+    domain = Domain(tuple("abcdefg"), (8,) * 7, (8,) * 7)
+    few, many = (Split.for_domain(0.01, domain, rows) for rows in (800, 80_000))
+    assert few.departures / (few.departures + few.pairs) > 4 * many.departures / (
+        many.departures + many.pairs
+    )

@@ -99,7 +99,7 @@ def test_what_is_given_stays_and_the_rest_is_as_released(model):
     1,000 of the rows are drawn: each share is off by more than 0.08 with a chance below 2 exp(-2 * 1000 *
     0.08^2) < 6e-6 by Hoeffding even for independent draws, summed over few values; 0.1 leaves 5e-9.
     """
-    for place, city in enumerate(["Oslo", "Bergen", "Rome"]):
+    for place, city in enumerate(["Oslo", "Bergen"]):
         sample = model.sample(1000, given={"city": city})
         assert len(sample) == 1000
         assert (sample.city == city).all()
@@ -258,25 +258,38 @@ def inside(cells, low, high):
     return cells.notna().all() and (cells >= low).all() and (cells <= high).all()
 
 
+DAY = pd.Timestamp
+
+
 @pytest.mark.parametrize(
-    ("column", "given", "low", "high"),
+    ("given", "ranges"),
     [
-        ("pay", (20, 40.05), 20, 40),
-        ("pay", {"low": 20, "high": np.float32(40)}, 20, 40),
-        ("pay", (None, 30), 0, 30),
-        ("pay", (199.9, 500), 199.9, 200),
-        ("bonus", (5, 9), 5, 9),
-        ("from", ("2021-02-01", "2021-02-03"), pd.Timestamp("2021-02-01"), pd.Timestamp("2021-02-03")),
-        ("to", (np.datetime64("2021-06-01"), None), pd.Timestamp("2021-06-01"), pd.Timestamp("2023-01-01")),
+        ({"pay": (20, 40.05), "bonus": (5, 9)}, {"pay": (20, 40), "bonus": (5, 9)}),
+        (
+            {"pay": {"low": 20, "high": np.float32(40)}, "to": (np.datetime64("2021-06-01"), None)},
+            {"pay": (20, 40), "to": (DAY("2021-06-01"), DAY("2023-01-01"))},
+        ),
+        (
+            {"pay": (None, 30), "from": ("2021-02-01", "2021-02-03")},
+            {"pay": (0, 30), "from": (DAY("2021-02-01"), DAY("2021-02-03"))},
+        ),
+        ({"pay": (199.9, 500)}, {"pay": (199.9, 200)}),
     ],
 )
-def test_all_rows_lie_in_a_given_range(model, column, given, low, high):
-    sample = model.sample(500, given={column: given}, seed=3)
+def test_all_rows_lie_in_the_given_ranges(model, given, ranges):
+    sample = model.sample(500, given=given, seed=3)
     assert len(sample) == 500
-    assert inside(sample[column], low, high)
-    assert len(set(sample[column])) > 1
+    for column, (low, high) in ranges.items():
+        assert inside(sample[column], low, high)
+        assert len(set(sample[column])) > 1
     assert sound(sample)
     assert (sample.dtypes == model.sample(5).dtypes).all()
+
+
+@pytest.fixture(scope="module")
+def plain(model):
+    """Rows with nothing given, to compare with."""
+    return model.sample(40_000, seed=5)
 
 
 def far(ours, theirs, *, chance=1e-8):
@@ -284,10 +297,9 @@ def far(ours, theirs, *, chance=1e-8):
     return np.sqrt(np.log(4 / chance) / 2) * (1 / np.sqrt(ours) + 1 / np.sqrt(theirs))
 
 
-def test_numbers_in_a_range_are_as_frequent_as_the_release_has_them(model):
+def test_numbers_in_a_range_are_as_frequent_as_the_release_has_them(model, plain):
     """In five parts of the range of pay, and jobs within it: each with a chance of 1e-8 to be off so far."""
     sample = model.sample(20_000, given={"pay": (10, 60)}, seed=4)
-    plain = model.sample(40_000, seed=5)
     plain = plain[plain.pay.between(10, 60)]
     edges = np.linspace(10, 60, 6)
     ours, theirs = (np.histogram(f.pay, edges)[0] / len(f) for f in (sample, plain))
@@ -297,9 +309,8 @@ def test_numbers_in_a_range_are_as_frequent_as_the_release_has_them(model):
         assert abs((sample.job == job).mean() - (plain.job == job).mean()) < far(len(sample), len(plain))
 
 
-def test_a_range_beside_a_value_follows_it(model):
+def test_a_range_beside_a_value_follows_it(model, plain):
     """Clerks have twice the pay: half of them lie where few bakers do."""
-    plain = model.sample(40_000, seed=5)
     middle = {}
     for job in ("clerk", "baker"):
         sample = model.sample(10_000, given={"job": job, "pay": (20, 80)}, seed=6)
@@ -311,9 +322,8 @@ def test_a_range_beside_a_value_follows_it(model):
     assert middle["clerk"] > middle["baker"] + 0.2, "the test could not fail"
 
 
-def test_a_range_beside_a_looked_up_value_follows_what_it_is_looked_up_by(model):
+def test_a_range_beside_a_looked_up_value_follows_what_it_is_looked_up_by(model, plain):
     """Oslo has the clerks, and they the high pay: beside a high pay there is more of Oslo in Norway."""
-    plain = model.sample(80_000, seed=5)
     norway = plain[plain.country == "Norway"]
     theirs = norway[norway.pay.between(60, 90)]
     sample = model.sample(20_000, given={"country": "Norway", "pay": (60, 90)}, seed=6)

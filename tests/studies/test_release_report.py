@@ -1,10 +1,14 @@
 """The public report: one file made of the release alone, and it says whether it may be published."""
 
+import csv
 import re
+from base64 import b64decode
+from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from command import CANARY, fill, run
 
 from privsyn import (
@@ -21,7 +25,10 @@ from privsyn import (
     report,
 )
 from privsyn.errors import DroppedWarning
+from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
+from privsyn.studies.odds import in_plain_words
+from privsyn.studies.relationships import relationships
 from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES, render
 
 EVIL = "</style><img src=http://example.invalid onerror=alert(1)>"
@@ -74,13 +81,15 @@ def test_the_page_is_made_of_the_release_alone(model, page, tmp_path):
     assert render(load(tmp_path / "m.privsyn")) == page.read_text()
 
 
-def test_the_page_is_one_file_without_script_or_address_and_escapes_names_and_values(page):
+def test_the_page_is_one_file_without_address_and_escapes_names_and_values(page):
     text = page.read_text()
     assert len(text) < 1_000_000
     assert EVIL not in text
     assert "many <b>" not in text
-    assert "<script" not in text
-    assert not re.search(r"<[^>]*(src|href)\s*=|url\(|@import", text)
+    assert text.count("<script") == text.count("</script>") == 2  # the counts of pairs, and what shows them
+    addresses = re.findall(r"<[^>]*(?:src|href)\s*=\s*\"([^\"]*)", text)
+    assert all(address.startswith(("#", "data:text/csv;")) for address in addresses)
+    assert not re.search(r"url\(|@import", text)
 
 
 def test_it_says_what_was_released_how_sure_it_is_and_what_it_cost(model, page):
@@ -242,6 +251,104 @@ def test_a_browser_shows_the_page_without_error_or_request(open_page, page):
     assert tab.locator("#columns figure svg").count() == 1
     tab.locator("#tables summary").click()
     assert tab.locator("#tables tbody tr").last.is_visible()
+
+
+def test_axe_core_finds_nothing_on_the_page(open_page, page):
+    tab = open_page(page)
+    found = Axe().run(tab).response["violations"]
+    assert [(violation["id"], violation["impact"]) for violation in found] == []
+    tab.evaluate("document.querySelector('select').removeAttribute('id')")  # its label loses it not: remove
+    tab.evaluate(
+        "document.querySelector('select').parentElement.replaceWith(document.querySelector('select'))"
+    )
+    broken = Axe().run(tab).response["violations"]
+    assert [violation["impact"] for violation in broken] == ["critical"]
+
+
+def test_the_search_leaves_the_columns_that_have_the_word(open_page, page):
+    tab = open_page(page)
+    tab.get_by_label("Search columns and values").fill("VALUE 39")
+    assert tab.locator("#columns figure:visible strong").all_inner_texts() == ["many <b>"]
+    assert tab.locator("#found").inner_text() == "1 of 8 columns"
+    tab.get_by_label("Search columns and values").fill("")
+    assert tab.locator("#columns figure:visible").count() == 8
+
+
+def test_a_pair_is_chosen_with_the_keyboard_and_saved_as_it_is_shown(open_page, page, model):
+    tab = open_page(page)
+    first = tab.get_by_label("Column", exact=True)
+    first.focus()
+    first.press("End")
+    first.press("Home")  # in the order of the alphabet
+    pair = [first.input_value(), tab.get_by_label("with", exact=True).input_value()]
+    assert pair[0] == "a"
+    shown = tab.locator("#pair tbody td").all_inner_texts()
+    with tab.expect_download() as saved:
+        tab.get_by_role("button", name="Download this table").press("Enter")
+    rows = list(csv.DictReader(saved.value.path().read_text().splitlines()))
+    counts = model.accuracy_.counts(*pair)
+    assert len(rows) == len(shown)
+    known = {(str(row[pair[0]]), str(row[pair[1]])): row for row in counts.to_dict("records")}
+    for row in rows:
+        truth = known[row[pair[0]], row[pair[1]]]
+        assert [int(row[part]) for part in ("estimate", "low", "high")] == pytest.approx(
+            [truth[part] for part in ("estimate", "low", "high")], abs=0.51
+        )
+
+
+def test_the_link_holds_the_counts_of_all_columns(model, page):
+    text = b64decode(re.search(r"base64,([^\"]*)", page.read_text())[1]).decode()
+    rows = list(csv.DictReader(StringIO(text)))
+    assert {row["column"] for row in rows} == set(model.release_.codec.domain)
+    counts = model.accuracy_.counts("many <b>")
+    (row,) = (row for row in rows if row["value"] == "value 7")
+    (truth,) = counts[counts["many <b>"] == "value 7"].to_dict("records")
+    assert float(row["low"]) == pytest.approx(truth["low"], abs=0.051)
+    assert not [row for row in rows if row["value"].startswith(("=", "+", "-", "@"))]
+
+
+def test_relationships_are_sorted_by_strength_and_say_how_sure_they_are(model):
+    rows = relationships(model.release_)
+    assert [row["strength"] for row in rows] == sorted((row["strength"] for row in rows), reverse=True)
+    one = next(row for row in rows if set(row["columns"]) == {"p", "q"})
+    assert one["strength"] == pytest.approx(0.5, abs=0.05)
+    assert one["verdict"] == "clear"
+    weak = [row for row in rows if "many <b>" in row["columns"]]
+    assert all(row["verdict"] != "clear" for row in weak)
+
+
+@pytest.mark.parametrize(("epsilon", "guess"), [(0.5, 52), (1.0, 54), (5.0, 66)])
+def test_the_worked_odds_are_those_of_the_best_attacker(epsilon, guess):
+    """docs/privacy.md has the same numbers; the power is that of one Gaussian answer, by simulation."""
+    ledger = Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
+    odds = in_plain_words(ledger)
+    assert round(100 * odds["guess"]) == guess
+    draws = np.random.default_rng(0).normal(size=400_000)
+    for rate, found in odds["found"]:
+        line = np.quantile(draws, 1 - rate)
+        assert (draws + ledger.mu > line).mean() == pytest.approx(found, abs=0.005)
+
+
+def test_the_page_of_a_pure_run_and_of_randomised_answers_say_what_they_promise():
+    schema = Schema({name: Categorical(["x", "y"], nullable=False) for name in "ab"})
+    rows = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["x", "x", "y", "y"] * 100})
+    text = visible(render(PrivSyn(1.0, 0, schema).fit(rows).release_))
+    assert "at most 2.72 times as probable" in text
+    assert "plus a probability" not in text
+    assert "73.1% right" in text
+    schema = Schema({name: Categorical(["x", "y"], nullable=False, keep=0.5) for name in "ab"})
+    text = visible(render(PrivSyn(schema=schema).fit(rows).release_))
+    assert "guesses which of two answers you gave" in text
+    assert "wrongly accuses" not in text
+    assert "9 times as probable" in text
+    assert not in_plain_words(PrivSyn(1.0, 1e-9, SCHEMA, seed=0).fit(table()).ledger_)
+
+
+def test_no_bar_without_a_length_is_shown_at_first():
+    rows = pd.DataFrame({"a": ["x"] * 3000, "b": ["u", "v"] * 1500})
+    schema = Schema({"a": Categorical(["x", *"abcdefg"], nullable=False), "b": Categorical(["u", "v"])})
+    text = figure(render(PrivSyn(500.0, 1e-6, schema).fit(rows).release_), "a")
+    assert "7 more" in text
 
 
 def test_the_commands_write_the_same_page(tmp_path, monkeypatch, capsys):

@@ -16,7 +16,7 @@ from privsyn.errors import plural, printable
 from privsyn.methods.ledgers import PUBLIC
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import Ledger
-from privsyn.private.ledger_text import not_randomised, randomised_cells
+from privsyn.private.ledger_text import acceptance_lines, not_randomised, randomised_cells
 from privsyn.progress import Progress
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
@@ -106,6 +106,12 @@ def show_public_report(path: Path | None) -> None:
         say(f"{path}: the released counts, with error bars")
 
 
+def show_sheet(path: Path | None) -> None:
+    """Print where the data sheet is, if there is one."""
+    if path is not None:
+        say(f"{path}: the data sheet; complete the lines that begin with TODO")
+
+
 def show_report(path: Path) -> None:
     """Print where the comparison is."""
     say(f"{path}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
@@ -166,6 +172,26 @@ def show_privacy(ledger: Ledger) -> None:
         say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
     if (found := summary(ledger)) is not None:
         say(found)
+
+
+def show_acceptance(ledger: Ledger) -> None:
+    """Print the verdict on the criteria, if there are any. It follows from noisy answers."""
+    for line in acceptance_lines(ledger):
+        say(line)
+
+
+def show_not_accepted(ledger: Ledger) -> None:
+    """Print the verdict if a criterion was not met: the owner decided not to publish such a release."""
+    if ledger.acceptance is not None and not ledger.acceptance.met:
+        show_acceptance(ledger)
+
+
+def show_refused(ledger: Ledger, out: Path, model: Path | None) -> None:
+    """Print that no table was written, and where the model is."""
+    say(f"{out}: not written: a criterion is not met")
+    if model is not None:
+        say(f"{model}: the model, for your own eyes: its epsilon is spent, its ledger has the verdict")
+    show_privacy(ledger)
 
 
 def show_public_inputs(ledger: Ledger) -> None:

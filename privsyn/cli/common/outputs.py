@@ -79,6 +79,12 @@ def check_page(name: str, path: Path | None) -> None:
         raise InputError(f"{name} {path}: is a web page: let its name end in .html")
 
 
+def check_markdown(name: str, path: Path | None) -> None:
+    """Refuse the name of a text in Markdown that does not end in .md."""
+    if path is not None and path.suffix.lower() != ".md":
+        raise InputError(f"{name} {path}: is Markdown: let its name end in .md")
+
+
 def check_new(name: str, path: Path | None, *, force: bool) -> None:
     """Refuse to overwrite files that cannot be remade: reviewed schemas, and models that cost privacy."""
     if path is not None and path.exists() and not force:

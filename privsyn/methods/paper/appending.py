@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import networkx as nx
-
 from privsyn.marginals.domain import Attributes
+from privsyn.marginals.graphs import components as connected
 from privsyn.marginals.marginal import Marginal
 
 
@@ -27,11 +26,8 @@ class Peeled:
 
 def components(names: Attributes, tables: tuple[Marginal, ...]) -> list[Attributes]:
     """Return the sets of attributes that tables connect, each in the order of `names`."""
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(names)
-    for table in tables:
-        nx.add_path(graph, table.attributes)
-    return [tuple(name for name in names if name in part) for part in nx.connected_components(graph)]
+    parts = connected([*((name,) for name in names), *(table.attributes for table in tables)])
+    return [tuple(name for name in names if name in part) for part in parts]
 
 
 def peel(tables: tuple[Marginal, ...]) -> Peeled:

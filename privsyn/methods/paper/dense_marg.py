@@ -6,9 +6,9 @@ measured pair is its noise. DenseMarg adds pairs greedily while the sum of both 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import pi
 
-import networkx as nx
 import numpy as np
 
 from privsyn.marginals.domain import Attributes, Domain
@@ -109,8 +109,10 @@ def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, 
     >>> combine((("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")), domain)
     (('a', 'b', 'c'), ('c', 'd'))
     """
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_edges_from((a, b) for a, b in pairs)
+    graph: dict[str, set[str]] = {name: set() for pair in pairs for name in pair}
+    for a, b in pairs:
+        graph[a].add(b)
+        graph[b].add(a)
     taken: list[Attributes] = []
     covered: set[str] = set()
     while clique := _largest_clique(graph, domain, covered):
@@ -120,7 +122,7 @@ def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, 
     return (*taken, *kept)
 
 
-def _largest_clique(graph: nx.Graph[str], domain: Domain, covered: set[str]) -> Attributes:
+def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[str]) -> Attributes:
     """Return the clique that `combine` takes next, or () if there is none."""
     size = dict(zip(domain.names, domain.sizes, strict=True))
     best: Attributes = ()
@@ -147,7 +149,7 @@ def _largest_clique(graph: nx.Graph[str], domain: Domain, covered: set[str]) -> 
                 return
             left = room - (name in covered)
             if cells * size[name] <= GAMMA and left >= 0:
-                later = [other for other in candidates[place + 1 :] if graph.has_edge(name, other)]
+                later = [other for other in candidates[place + 1 :] if other in graph[name]]
                 grow((*clique, name), cells * size[name], left, later)
 
     by_size = sorted(graph, key=lambda name: (size[name], domain.axes((name,))))

@@ -83,6 +83,14 @@ class Cells:
         return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
 
 
+def _can_be_compared(cells: pd.Series) -> bool:
+    """Return whether equal cells can be found: not if they are lists."""
+    with suppress(TypeError, NotImplementedError):
+        pd.factorize(cells)
+        return True
+    return False
+
+
 def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     """Return constraints that all rows keep and that do not contradict each other.
 

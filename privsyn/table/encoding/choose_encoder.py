@@ -75,8 +75,9 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
         raise InputError(f"{_its(dtype)}: use {_HINTS[kind]}")
     if kind == "real" and number_type(dtype) == np.float16:  # pandas cannot look up values in it
         raise InputError(f"{_its(dtype)}: convert it to float32")
+    can_hold = _can_hold(dtype, kind)
     for value in values:
-        if not _can_hold(value, dtype, kind):
+        if not can_hold(value):
             raise InputError(f"{_its(dtype)}, which cannot hold the listed value {safe_repr(value)}")
     if kind == "category":
         categories = pd.Index(values, tupleize_cols=False)
@@ -91,25 +92,23 @@ def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
     return pool
 
 
-def _can_hold(value: Any, dtype: Dtype, kind: Family) -> bool:
+def _can_hold(dtype: Dtype, kind: Family) -> Callable[[Any], bool]:
     match kind:
         case "text":
-            return isinstance(value, str)
+            return lambda value: isinstance(value, str)
         case "boolean":
-            return isinstance(value, bool)
+            return lambda value: isinstance(value, bool)
         case "integer":
             whole = np.iinfo(number_type(dtype))
-            return _is_number(value) and value == round(value) and whole.min <= value <= whole.max
+            return lambda x: _is_number(x) and x == round(x) and whole.min <= x <= whole.max
         case "decimal":
-            return _is_number(value) and value == round(value, decimals_of(dtype)) and _within(value, dtype)
+            decimals, most = decimals_of(dtype), largest_decimal(dtype)
+            return lambda x: _is_number(x) and x == round(x, decimals) and abs(x) <= most
         case "real":
-            return _is_number(value) and abs(value) <= float(np.finfo(number_type(dtype)).max)
+            largest = float(np.finfo(number_type(dtype)).max)
+            return lambda x: _is_number(x) and abs(x) <= largest
         case _:
-            return True
-
-
-def _within(number: float, dtype: Dtype) -> bool:
-    return abs(number) <= largest_decimal(dtype)
+            return lambda value: True
 
 
 def largest_decimal(dtype: Dtype) -> float:
@@ -141,7 +140,7 @@ def _number_grid(column: Numerical, dtype: Dtype, kind: Family) -> Grid:
             raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
     elif kind == "real":
         floats = number_type(dtype)
-    elif kind == "decimal" and not (_within(low, dtype) and _within(high, dtype)):
+    elif kind == "decimal" and max(abs(low), abs(high)) > largest_decimal(dtype):
         raise InputError(f"{_its(dtype)}, which cannot hold the bounds {low} to {high}")
     if kind == "decimal" and dtype.pyarrow_dtype.scale < 0:  # the dtype holds multiples of 10 or 100
         raise InputError(f"{_its(dtype)}, of a negative scale: convert it to integers")

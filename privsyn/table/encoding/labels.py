@@ -59,11 +59,14 @@ def labels(
     >>> labels(codec, [np.zeros(5, int), np.zeros(4, int)])
     (('all values: 0 to 99, (missing)',), ('all values: Bern, Rome, Ulm, …',))
     """
-    given = [np.ones(len(group)) for group in groups] if shares is None else shares
-    return tuple(
-        tuple(_label(encoder, *one, every=len(group)) for one in _grouped(group, share))
-        for encoder, group, share in zip(codec.encoders, groups, given, strict=True)
-    )
+    given = [None] * len(groups) if shares is None else shares
+    return tuple(map(labels_of, codec.encoders, groups, given))
+
+
+def labels_of(encoder: Encoder, group: Integers, share: Floats | None = None) -> tuple[str, ...]:
+    """Return a label for each group of codes of one column; the arguments are those of `labels`."""
+    weights = np.ones(len(group)) if share is None else share
+    return tuple(_label(encoder, *one, every=len(group)) for one in _grouped(group, weights))
 
 
 def members(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[tuple[str, ...], ...], ...]:

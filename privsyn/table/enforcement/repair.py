@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
-import networkx as nx
 import numpy as np
 
 from privsyn.errors import InputError
+from privsyn.marginals.graphs import components
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
@@ -104,16 +104,12 @@ class Repair:
     @property
     def parts(self) -> list[tuple[tuple[str, ...], list[Rule]]]:
         """The groups of columns that rules connect, each with its rules; computed columns come last."""
-        graph: nx.Graph[str] = nx.Graph()
-        for rule in self.rules:
-            nx.add_path(graph, rule.columns)
-            graph.add_nodes_from(rule.columns)
-        for computation in self.computations:
-            nx.add_path(graph, (*computation.by, computation.column))
+        ruled = [rule.columns for rule in self.rules]
+        computed = [(*computation.by, computation.column) for computation in self.computations]
         order = [*(name for name in self.columns if name not in self.computed), *self.computed]
         return [
             (tuple(name for name in order if name in part), rules)
-            for part in nx.connected_components(graph)
+            for part in components([*ruled, *computed])
             if (rules := [rule for rule in self.rules if set(rule.columns) <= part])
         ]
 

@@ -10,6 +10,7 @@ import warnings
 
 import pandas as pd
 import pytest
+from command import forkserver
 from table.io.test_open_table import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, PrivSyn, Schema
@@ -18,24 +19,27 @@ from privsyn.table.io.dask_source import PARTS
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
+FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two processes on this machine."""
-    with (
-        warnings.catch_warnings(action="ignore"),
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as workers,
-        distributed.Client(workers) as client,
-    ):
-        yield client
+    """Two processes on this machine, forked from one that has imported what they need."""
+    with warnings.catch_warnings(action="ignore"), dask.config.set(FORKED):
+        distributed.utils.get_mp_context()  # else it would change what is imported first
+        forkserver("distributed", "dask.dataframe")
+        with (
+            distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as workers,
+            distributed.Client(workers) as client,
+        ):
+            yield client
 
 
 def in_parts(table, parts):
     return dd.from_pandas(table, npartitions=parts, sort=False)
 
 
-@pytest.mark.parametrize(("schema", "parts"), [(KNOWN, 1), (KNOWN, 4), (OPEN, 5)])
+@pytest.mark.parametrize(("schema", "parts"), [(KNOWN, 1), (OPEN, 5)])
 def test_parts_on_a_cluster_give_the_same_release(schema, parts, cluster, tmp_path):
     table = in_parts(rows().drop(columns="person"), parts)
     assert saved(table, tmp_path, schema, memory=0) == saved(table.compute(), tmp_path, schema)

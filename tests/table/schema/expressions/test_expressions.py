@@ -94,7 +94,10 @@ def test_an_expression_means_the_rows_that_a_reader_expects(text, keeps):
 
 
 TIMES = {name: Datetime("2020-01-01", "2020-12-31") for name in ("start", "middle", "end")}
-SUMS = {name: Numerical(0, 9) for name in ("a", "b")} | {"total": Numerical(), "the sum": Numerical()}
+SUMS = {name: Numerical(0, 9, integer=True) for name in ("a", "b")} | {
+    "total": Numerical(),
+    "the sum": Numerical(),
+}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Tests of a released table against the private one: exact statistics, their sensitivity, and verdicts."""

@@ -1,0 +1,293 @@
+"""The criteria that a release must meet, as a publisher writes them. Read and checked before any question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar
+
+from privsyn.arguments import check_column, check_finite, check_whole
+from privsyn.errors import InputError, about, replace_errors, safe_repr
+from privsyn.table.enforcement.ranges import Span
+from privsyn.table.schema.column import Ordinal
+from privsyn.table.schema.columns import Numerical
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import parse
+
+SHARE, RISK = 0.1, 0.05
+"""Part of the budget for the tests, and the error probability, by default."""
+
+GROUPS = 10
+"""Groups of about equal size in which an ordered column of a margin is compared, by default."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The total variation distance of a table of counts, as shares, between the private and the released.
+
+    Parameters
+    ----------
+    margin : tuple of str
+        The columns of the table.
+    error : float
+        The largest distance allowed, between 0 and 1.
+    groups : int
+        Groups of about equal size in which numbers and times are compared.
+    """
+
+    margin: Sequence[str]
+    error: float
+    groups: int = GROUPS
+    needed: ClassVar = ("margin", "error")
+
+    def __post_init__(self) -> None:
+        names = (self.margin,) if isinstance(self.margin, str) else tuple(self.margin)
+        if not names or len(set(names)) < len(names):
+            raise InputError("margin is a list of different columns")
+        object.__setattr__(self, "margin", names)
+        object.__setattr__(self, "error", _between("error", self.error, 1.0))
+        check_whole("groups", self.groups, least=2)
+
+    @property
+    def bound(self) -> float:
+        """The largest error allowed."""
+        return self.error
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the criterion names."""
+        return tuple(self.margin)
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a criterion that does not fit the schema."""
+
+    def __str__(self) -> str:
+        return f"total variation of {' x '.join(self.margin)} at most {self.error:g}"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a column of numbers, over all rows or those that meet conditions.
+
+    Parameters
+    ----------
+    mean : str
+        The column.
+    within : float
+        The largest difference allowed between the private mean and the released one.
+    where : mapping of a column to a value, a list of values or a range, optional
+        Which rows. A range is ``{low: 30, high: 40}``, both ends included; either may be left out.
+    """
+
+    mean: str
+    within: float
+    where: Mapping[str, Any] = field(default_factory=dict)
+    needed: ClassVar = ("mean", "within")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "within", _between("within", self.within))
+        _check_where(self.where)
+
+    @property
+    def bound(self) -> float:
+        """The largest error allowed."""
+        return self.within
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the criterion names."""
+        return tuple(dict.fromkeys((self.mean, *self.where)))
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a column without numbers, and conditions that do not fit the schema."""
+        if self.mean in self.where:
+            raise InputError(f"{self.mean!r} is both averaged and in a condition")
+        if not isinstance(schema.coded[self.mean], Numerical):
+            raise InputError(f"{self.mean!r} is no column of numbers")
+        spans(self.where, schema)
+
+    def __str__(self) -> str:
+        return f"mean of {self.mean}{_in_words(self.where)} within {self.within:g}"
+
+
+@dataclass(frozen=True)
+class Proportion:
+    """The share of rows that meet conditions.
+
+    Parameters
+    ----------
+    proportion : mapping of a column to a value, a list of values or a range
+    within : float
+        The largest difference allowed between the private share and the released one.
+    """
+
+    proportion: Mapping[str, Any]
+    within: float
+    needed: ClassVar = ("proportion", "within")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "within", _between("within", self.within, 1.0))
+        _check_where(self.proportion)
+        if not self.proportion:
+            raise InputError("proportion needs at least one condition")
+
+    @property
+    def bound(self) -> float:
+        """The largest error allowed."""
+        return self.within
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the criterion names."""
+        return tuple(self.proportion)
+
+    def check(self, schema: Schema) -> None:
+        """Refuse conditions that do not fit the schema."""
+        spans(self.proportion, schema)
+
+    def __str__(self) -> str:
+        return f"share of rows{_in_words(self.proportion)} within {self.within:g}"
+
+
+Criterion = Margin | Mean | Proportion
+KINDS: dict[str, type[Criterion]] = {"margin": Margin, "mean": Mean, "proportion": Proportion}
+"""Each kind of criterion by the key that names it."""
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """All criteria, the part of the budget for their tests, and the error probability.
+
+    Parameters
+    ----------
+    criteria : tuple of Margin, Mean or Proportion
+    share : float
+        Part of the budget, between 0 and 1.
+    risk : float
+        The largest probability of accepting a table that breaks a criterion, below 1/2.
+    """
+
+    criteria: tuple[Criterion, ...]
+    share: float = SHARE
+    risk: float = RISK
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", _between("share", self.share, 1.0))
+        object.__setattr__(self, "risk", _between("risk", self.risk, 0.5))
+
+    def check(self, schema: Schema) -> None:
+        """Refuse criteria that do not fit the schema. No row is read."""
+        for place, criterion in enumerate(self.criteria, 1):
+            with about(f"criterion {place}"):
+                for name in criterion.columns:
+                    check_column("column", name, schema.coded)
+                    if name in schema.randomised:
+                        raise InputError(f"{name!r} was randomised by the respondents: it cannot be tested")
+                    if name in schema.computed:
+                        raise InputError(f"{name!r} is computed from other columns: name these")
+                criterion.check(schema)
+
+
+def check_accept(
+    criteria: Criteria, schema: Schema | None, epsilon: float | None, *, owners: bool = False
+) -> None:
+    """Refuse criteria without a budget, of several owners, or that do not fit the schema, if it is known."""
+    if epsilon is None:
+        raise InputError("accept needs epsilon: its tests add noise")
+    if owners:
+        raise InputError("accept is for one owner: a distance is not a sum over the rows of several owners")
+    if schema is not None:
+        with about("accept"):
+            criteria.check(schema)
+
+
+def read_criteria(accept: object) -> Criteria | None:
+    """Return criteria, given as such, as plain data or as the path of a YAML file.
+
+    Examples
+    --------
+    >>> read = read_criteria({"criteria": [{"margin": ["sex", "income"], "error": 0.03}], "risk": 0.01})
+    >>> str(read.criteria[0]), read.share, read.risk
+    ('total variation of sex x income at most 0.03', 0.1, 0.01)
+    """
+    if accept is None or isinstance(accept, Criteria):
+        return accept
+    if not isinstance(accept, str | PathLike):
+        with about("accept"):
+            return _from_plain(accept)
+    try:
+        text = Path(accept).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{accept}: cannot be read: give a YAML file of criteria") from None
+    with about(f"{accept}"):
+        return _from_plain(parse(text))
+
+
+def _from_plain(plain: object) -> Criteria:
+    settings: dict[str, Any] = dict(plain) if isinstance(plain, Mapping) else {"criteria": plain}
+    if unknown := set(settings) - {"criteria", "share", "risk"}:
+        raise InputError(f"{safe_repr(min(map(str, unknown)))} is not known: criteria, share and risk are")
+    listed = settings.pop("criteria", None)
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
+        raise InputError("'criteria:' is a list, each such as {margin: [sex, income], error: 0.03}")
+    return Criteria(tuple(_criterion(place, line) for place, line in enumerate(listed, 1)), **settings)
+
+
+def _criterion(place: int, line: object) -> Criterion:
+    with about(f"criterion {place}"):
+        if not isinstance(line, Mapping):
+            raise InputError("is a mapping such as {mean: age, within: 0.5}")
+        kinds = [class_ for key, class_ in KINDS.items() if key in line]
+        if len(kinds) != 1:
+            raise InputError(f"names exactly one of {', '.join(KINDS)}")
+        if lacking := [key for key in kinds[0].needed if key not in line]:
+            raise InputError(f"{lacking[0]!r} is missing")
+        with replace_errors("has a key that is not known, or a value of another type", TypeError):
+            return kinds[0](**line)
+
+
+def spans(where: Mapping[str, Any], schema: Schema) -> dict[str, Span]:
+    """Return the values that each condition names; refuse what the schema does not list as public."""
+    found = {}
+    for name, said in where.items():
+        column = schema.coded[name]
+        with about(f"column {name!r}"):
+            if not column.is_public:
+                raise InputError(f"a condition needs public values or bounds: {column.public_hint}")
+            if isinstance(said, Mapping):
+                if not said or set(said) - {"low", "high"} or not isinstance(column, Ordinal):
+                    raise InputError("a range is {low: ..., high: ...}, of a column of numbers or times")
+                said = {end: value for end, value in said.items() if value is not None}
+            found[name] = Span.of(column, tuple(said) if isinstance(said, list) else said)
+    return found
+
+
+def _in_words(where: Mapping[str, Any]) -> str:
+    """Return conditions as text.
+
+    >>> _in_words({"sex": "F", "age": {"low": 65}, "job": ["a", "b"]})
+    ' where sex = F, age from 65, job = a or b'
+    """
+    words = []
+    for name, said in where.items():
+        if isinstance(said, Mapping):
+            ends = [f"{word} {said[end]}" for end, word in (("low", "from"), ("high", "to")) if end in said]
+            words.append(f"{name} {' '.join(ends)}")
+        else:
+            words.append(f"{name} = {' or '.join(map(str, said if isinstance(said, list) else [said]))}")
+    return f" where {', '.join(words)}" if words else ""
+
+
+def _check_where(where: object) -> None:
+    if not isinstance(where, Mapping):
+        raise InputError("conditions are a mapping such as {sex: Female, age: {low: 30, high: 40}}")
+
+
+def _between(name: str, value: object, high: float = float("inf")) -> float:
+    """Return a number above 0 and below `high`."""
+    number = check_finite(name, value)
+    if not 0 < number < high:
+        raise InputError(f"{name} must be above 0 and below {high:g}; got {safe_repr(value)}")
+    return number

@@ -1,0 +1,127 @@
+"""The relationships of a release, for its public page: how strong, how sure, and the tables behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from privsyn.marginals.coarse import join
+from privsyn.marginals.statistics import total_variation
+from privsyn.marginals.types import Floats
+from privsyn.release.release import Release
+
+MOST_LEVELS = 14
+"""Most values of a column in a table on the page: of unordered columns the most frequent ones."""
+
+MOST_PAIRS = 300
+"""Most pairs whose tables are on the page, about 200 kB: the strongest relationships first."""
+
+LEAST_NAMES, MOST_NAMES = 4, 120
+"""Numbers of columns with a map of their pairs."""
+
+CLEAR = 2.0
+"""A relationship is clear if its strength is at least this multiple of its expected error."""
+
+
+def relationships(release: Release) -> list[dict[str, Any]]:
+    """Return the measured tables of several columns, the strongest relationship first.
+
+    The *strength* is the total variation distance between the table and what it would be if its columns were
+    independent: the share of rows that would have to change. The expected error of the table bounds the error
+    of its strength on the side of the table.
+    """
+    first = len(release.fitted.one_ways)
+    rows = []
+    for certainty, table in zip(release.fitted.certainties[first:], release.fitted.marginals, strict=True):
+        estimate = np.asarray(table.counts)
+        if (groups := certainty.measured.groups) is not None:
+            estimate = join(estimate, groups)
+        power = strength(estimate)
+        rows.append(
+            {
+                "columns": certainty.attributes,
+                "strength": power,
+                "error": certainty.error,
+                "verdict": _verdict(power, certainty.error),
+                "cells": estimate.size,
+                "sigma": certainty.sigma,
+            }
+        )
+    return sorted(rows, key=lambda row: -row["strength"])
+
+
+def strength(counts: Floats) -> float:
+    """Return the total variation distance of a table from independence.
+
+    >>> strength(np.array([[5.0, 0.0], [0.0, 5.0]])), strength(np.ones((2, 3)))
+    (0.5, 0.0)
+    """
+    shares = counts / max(counts.sum(), 1e-300)
+    axes = range(shares.ndim)
+    alone = [shares.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+    return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
+
+
+def _verdict(power: float, error: float) -> str:
+    if power >= CLEAR * error:
+        return "clear"
+    return "visible" if power > error else "hidden by the noise"
+
+
+def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the map of all measured pairs, the stronger the darker; None if there are hardly any.
+
+    The place of a cell is that of its table in `tables`.
+    """
+    pairs = [row for row in rows if len(row["columns"]) == 2]
+    if not LEAST_NAMES <= len(names) <= MOST_NAMES or not pairs:
+        return None
+    unit, most = max(8, min(20, 560 // len(names))), max(pairs[0]["strength"], 1e-9)
+    left = 12 + 5 * min(max(map(len, names)), 20)
+    cells = []
+    for place, row in enumerate(pairs):
+        first, second = sorted(map(names.index, row["columns"]))
+        title = f"{' × '.join(row['columns'])}: {row['strength']:.1%} ± {row['error']:.1%}, {row['verdict']}"
+        shade = f"{0.06 + 0.94 * row['strength'] / most:.2f}"
+        cells.append(
+            {"x": left + first * unit, "y": second * unit, "shade": shade, "title": title, "place": place}
+        )
+    size = len(names) * unit
+    return {
+        "unit": unit,
+        "left": left,
+        "width": 2 * left + size,
+        "height": size,
+        "names": names,
+        "cells": cells,
+    }
+
+
+def tables(release: Release, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the counts of the strongest pairs, as plain data: values, estimates and 95 % intervals."""
+    pairs = [row["columns"] for row in rows if len(row["columns"]) == 2]
+    return [pair_table(release, pair) for pair in pairs[:MOST_PAIRS]]
+
+
+def pair_table(release: Release, columns: tuple[str, str]) -> dict[str, Any]:
+    """Return the counts of a measured pair, with at most `MOST_LEVELS` values of each column."""
+    a, b = columns
+    frame = release.accuracy.counts(a, b)
+    shape = (-1, int((frame[a] == frame[a].iloc[0]).sum()))
+    grids = {part: frame[part].to_numpy(float).reshape(shape) for part in ("estimate", "low", "high")}
+    words = frame[a].to_numpy().reshape(shape)[:, 0], frame[b].to_numpy().reshape(shape)[0]
+    kept = [_kept(grids["estimate"].sum(axis=1 - axis)) for axis in (0, 1)]
+    return {
+        "columns": [a, b],
+        "levels": [[str(word) for word in of[keep]] for of, keep in zip(words, kept, strict=True)],
+        "omitted": [len(of) - len(keep) for of, keep in zip(words, kept, strict=True)],
+        **{part: np.rint(grid[np.ix_(*kept)]).astype(int).ravel().tolist() for part, grid in grids.items()},
+    }
+
+
+def _kept(totals: Floats) -> np.ndarray:
+    """Return the places of the most frequent values, in their order."""
+    return np.sort(np.argsort(-totals, kind="stable")[:MOST_LEVELS])

@@ -1,0 +1,215 @@
+"""The data sheet of a release: questions and answers in Markdown, and metadata for machines in JSON-LD."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import file_digest
+from os import PathLike
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from privsyn.errors import printable
+from privsyn.evaluation.report.template import environment, percent
+from privsyn.files import atomic_path
+from privsyn.release.release import Release
+from privsyn.studies.odds import in_plain_words
+from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
+from privsyn.table.schema.time_columns import Datetime
+from privsyn.table.schema.yaml_file import kind_of
+
+MOST_VALUES = 12
+"""Listed values that the table of columns names."""
+
+MARKS = {mark: f"&#{ord(mark)};" for mark in "|[]*_`\\!"}
+"""Signs that Markdown would obey, and what stands for them."""
+
+CROISSANT = "http://mlcommons.org/croissant/1.0"
+
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "recordSet": "cr:recordSet",
+    "field": "cr:field",
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "source": "cr:source",
+    "fileObject": "cr:fileObject",
+    "extract": "cr:extract",
+    "column": "cr:column",
+}
+"""The names that the metadata use, of schema.org and of Croissant."""
+
+
+def sheet(release: Release, path: str | PathLike[str], *, data: str | PathLike[str] | None = None) -> None:
+    """Write the data sheet of a release: a text to be completed by hand, with metadata for machines.
+
+    It uses only the release, and the synthetic file if one is given. So it may be published wherever these
+    may.
+
+    Parameters
+    ----------
+    release : Release
+        The result of `load`, or ``model.release_``.
+    path : path
+        A Markdown file.
+    data : path, optional
+        The synthetic table. The metadata then have its name, its size and its checksum, as Croissant needs.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or written.
+    """
+    text = render(release, None if data is None else Path(data))
+    with atomic_path(path) as place:
+        place.write_text(text, encoding="utf-8")
+
+
+def render(release: Release, data: Path | None = None) -> str:
+    """Return the sheet as text."""
+    ledger, codec = release.ledger.to_dict(), release.codec
+    tables = release.accuracy.tables
+    errors = tables[tables["order"] == 1]["expected_error"].tolist()
+    larger = tables[tables["order"] > 1]["expected_error"].tolist()
+    by_column: dict[str, list[float]] = {}
+    for attribute, error in zip(codec.domain, errors, strict=True):
+        by_column.setdefault(codec.column_of(attribute), []).append(error)
+    templates = environment()
+    templates.filters["cell"] = in_markdown
+    return templates.get_template("sheet.md").render(
+        name="a synthetic table" if data is None else data.name,
+        file=data,
+        ledger=ledger,
+        total=release.fitted.total,
+        dropped=codec.dropped,
+        columns=[
+            {
+                "name": name,
+                "kind": kind_of(codec.schema.columns[name]),
+                "range": values_of(codec.schema.columns[name]),
+                "error": percent(max(by_column[name])) if name in by_column else "not counted",
+            }
+            for name in codec.names
+        ],
+        typical=median(errors),
+        typical_pair=median(larger) if larger else None,
+        measured=len(larger),
+        odds=in_plain_words(release.ledger),
+        metadata=Markup(_without_tags(metadata(release, data))),  # noqa: S704
+    )
+
+
+def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
+    """Return the metadata as JSON-LD: a schema.org Dataset, and Croissant if there is a file."""
+    codec, ledger = release.codec, release.ledger
+    names = [name for name in codec.names if not isinstance(codec.schema.columns[name], Text)]
+    title = "Synthetic table" if data is None else data.name
+    plain: dict[str, Any] = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "name": title,
+        "description": _description(release),
+        "isAccessibleForFree": True,
+        "measurementTechnique": "differentially private marginals (PrivSyn)",
+        "creator": {"@type": "sc:SoftwareApplication", "name": "privsyn", "softwareVersion": ledger.version},
+        "variableMeasured": [_variable(name, codec.schema.columns[name]) for name in names],
+    }
+    if data is None:
+        return plain
+    kind = "application/vnd.apache.parquet" if data.suffix == ".parquet" else "text/csv"
+    with data.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    fields = [
+        {
+            "@type": "cr:Field",
+            "@id": f"rows/{name}",
+            "name": name,
+            "dataType": _data_type(codec.schema.columns[name]),
+            "source": {"fileObject": {"@id": data.name}, "extract": {"column": name}},
+        }
+        for name in names
+    ]
+    return plain | {
+        "conformsTo": CROISSANT,
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": data.name,
+                "name": data.name,
+                "contentUrl": data.name,
+                "contentSize": f"{data.stat().st_size} B",
+                "encodingFormat": "application/gzip" if data.suffix == ".gz" else kind,
+                "sha256": digest,
+            }
+        ],
+        "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
+    }
+
+
+def _description(release: Release) -> str:
+    ledger = release.ledger
+    if ledger.elsewhere is not None:
+        return f"Synthetic rows from counts that were measured elsewhere: {ledger.elsewhere}."
+    if ledger.warning is not None:
+        return ledger.warning
+    promise = f"epsilon {ledger.promised_epsilon:g}, delta {ledger.promised_delta:g}"
+    return f"Synthetic version of a private table with {promise}; neighbouring tables: {ledger.neighbours}."
+
+
+def _variable(name: str, column: Column) -> dict[str, Any]:
+    """Return a column as a schema.org PropertyValue; only what the released schema says."""
+    variable: dict[str, Any] = {"@type": "sc:PropertyValue", "name": name, "description": values_of(column)}
+    if isinstance(column, Numerical):
+        variable |= {"minValue": column.low, "maxValue": column.high}
+    return variable
+
+
+def _data_type(column: Column) -> str:
+    """Return the type of a column's cells in the words of schema.org."""
+    if isinstance(column, Numerical):
+        return "sc:Integer" if column.fixed_decimals == 0 else "sc:Float"
+    if isinstance(column, Datetime):
+        return "sc:Date" if column.unit == "D" else "sc:DateTime"
+    values = column.values or () if isinstance(column, Categorical) else ()
+    kinds = {type(value) for value in values}
+    return {frozenset({bool}): "sc:Boolean", frozenset({int}): "sc:Integer"}.get(frozenset(kinds), "sc:Text")
+
+
+def values_of(column: Column) -> str:
+    """Return the values of a column in a few words, from the released schema.
+
+    >>> values_of(Categorical(["F", "M"])), values_of(Numerical(0, 99, integer=True))
+    ('F, M', '0 to 99')
+    """
+    if isinstance(column, Categorical):
+        values = list(map(str, column.values or ()))
+        more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
+        return ", ".join(values[:MOST_VALUES]) + more
+    if isinstance(column, Ordinal):
+        return f"{column.low} to {column.high}"
+    return "generated" if isinstance(column, Generated) else "left out"
+
+
+def in_markdown(text: object) -> Markup:
+    """Return a text with all signs escaped that HTML or Markdown would obey.
+
+    >>> str(in_markdown("a|b <i> *c*"))
+    'a&#124;b &lt;i&gt; &#42;c&#42;'
+    """
+    plain = str(escape(printable(str(text))))
+    for mark, code in MARKS.items():
+        plain = plain.replace(mark, code)
+    return Markup(plain)  # noqa: S704
+
+
+def _without_tags(plain: Mapping[str, Any]) -> str:
+    """Return JSON in which no sign begins a tag, so that it may stand in a web page."""
+    text = json.dumps(plain, indent=2, ensure_ascii=False, default=str)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

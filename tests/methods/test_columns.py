@@ -1,0 +1,51 @@
+"""The budget of the columns, and which tables of two columns count more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.methods.budget import COARSE
+from privsyn.methods.columns import column_shares
+from privsyn.methods.default import FEWEST, TARGET, _weights
+
+
+def looked(counts, ordered=0):
+    """Return one column, measured with some noise."""
+    return Measurement(Marginal(Domain(("a",), (len(counts),), (ordered,)), np.array(counts, float)), 9.0)
+
+
+@given(st.lists(st.integers(2, 60), min_size=2, max_size=8), st.integers(0, 99))
+def test_shares_of_the_columns_have_the_least_expected_error(sizes, seed):
+    shares = column_shares(tuple(looked([100.0] * size) for size in sizes), 1000.0)
+    assert shares.sum() == pytest.approx(1)
+    other = shares * np.exp(np.random.default_rng(seed).normal(0, 0.3, len(sizes)))
+    other /= other.sum()
+    assert (np.array(sizes) / np.sqrt(shares)).sum() <= (np.array(sizes) / np.sqrt(other)).sum() + 1e-9
+
+
+def test_values_that_drown_in_the_noise_add_nothing_to_a_share():
+    sparse, full = looked([500.0, 500.0] + [-20.0] * 300), looked([500.0, 500.0])
+    assert column_shares((sparse, full), 1000.0).tolist() == [0.5, 0.5]
+
+
+def test_a_number_counts_for_few_groups_whatever_its_cells():
+    fine, coarse = looked([10.0] * 100, ordered=100), looked([125.0] * COARSE, ordered=COARSE)
+    assert column_shares((fine, coarse), 1000.0).tolist() == [0.5, 0.5]
+
+
+def test_tables_with_a_column_of_fewest_values_count_more_if_no_target_is_named():
+    domain = Domain(tuple("abcd"), (2, 2, 5, 5))
+    tables = (("a", "c"), ("b", "c"), ("c", "d"), ("a", "b"))
+    even = _weights(domain, tables, "d") / np.array([1, 1, TARGET, 1])
+    assert (_weights(domain, tables, None) / even).tolist() == pytest.approx([FEWEST, FEWEST, 1, FEWEST])
+
+
+def test_with_numbers_no_column_counts_more_unless_it_is_the_target():
+    domain = Domain(tuple("abc"), (2, 5, 20), (0, 0, 20))
+    with_target, without = (_weights(domain, (("a", "b"),), target) for target in ("a", None))
+    assert with_target / without == pytest.approx(TARGET)

@@ -1,0 +1,280 @@
+"""Criteria that a release must meet: what is tested, what it costs, and what is published."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from command import CANARY, run
+from replay import Tape
+from scipy.stats import binom
+
+from privsyn import Categorical, Increasing, InputError, Numerical, PrivSyn, Schema, load, read_schema, report
+from privsyn.cli.survey import SCHEMA as SURVEY
+from privsyn.private.ledger import Ledger
+from privsyn.private.measure import PrivateTable
+from privsyn.private.noise import ExactGaussian, SeededGaussian
+from privsyn.release.acceptance.criteria import check_accept, read_criteria
+from privsyn.release.acceptance.judge import SEED, judge
+from privsyn.release.release import Release
+
+SCHEMA = Schema(
+    {
+        "sex": Categorical(["F", "M"]),
+        "job": Categorical(["a", "b", "c"], nullable=False),
+        "age": Numerical(0, 99, integer=True),
+        "wide": Numerical(0.0, 1e6),
+    }
+)
+CRITERIA = [
+    {"margin": ["sex", "job"], "error": 0.1},
+    {"margin": ["age", "sex"], "error": 0.2, "groups": 5},
+    {"mean": "age", "within": 3.0},
+    {"mean": "age", "within": 9.0, "where": {"sex": "F", "job": ["a", "b"]}},
+    {"proportion": {"sex": "M", "age": {"low": 50}}, "within": 0.1},
+]
+
+
+def people(rows=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["F", "M", None], rows, p=[0.5, 0.4, 0.1])
+    age = (rng.gamma(4, 10, rows) + 5 * (sex == "F")).astype(int)
+    return pd.DataFrame(
+        {"sex": sex, "job": rng.choice(["a", "b", "c"], rows), "age": age, "wide": rng.random(rows) * 1e6}
+    )
+
+
+def fitted(accept, epsilon=5.0, table=None, **settings):
+    return PrivSyn(epsilon, 1e-6, SCHEMA, accept=accept, **settings).fit(people() if table is None else table)
+
+
+def distance(real, synthetic):
+    """The total variation distance of two series of hashable values."""
+    a, b = (cells.value_counts(normalize=True) for cells in (real, synthetic))
+    return a.sub(b, fill_value=0).abs().sum() / 2
+
+
+def pairs(table):
+    return table["sex"].astype(object).fillna("?") + table["job"].astype(object)
+
+
+def test_what_is_tested_is_the_sample_of_the_stated_seed():
+    """With hardly any noise the estimates are the errors of this very table."""
+    real = people()
+    model = fitted(CRITERIA, epsilon=500.0)
+    made = model.sample(seed=SEED)
+    estimates = [verdict.estimate for verdict in model.ledger_.acceptance.criteria]
+    women = [t[(t["sex"] == "F") & t["job"].isin(["a", "b"])]["age"].mean() for t in (real, made)]
+    old = [((t["sex"] == "M").fillna(False) & (t["age"] >= 50)).mean() for t in (real, made)]
+    assert estimates[0] == pytest.approx(distance(pairs(real), pairs(made)), abs=1e-3)
+    age = real["age"].clip(0, 99)
+    assert estimates[2] == pytest.approx(abs(age.mean() - made["age"].mean()), abs=0.1)
+    assert estimates[3] == pytest.approx(abs(women[0] - women[1]), abs=0.3)
+    assert estimates[4] == pytest.approx(abs(old[0] - old[1]), abs=1e-3)
+    assert model.ledger_.acceptance.met
+
+
+def test_numbers_in_a_margin_are_compared_in_groups_of_equal_size():
+    real, model = people(), fitted([CRITERIA[1]], epsilon=500.0)
+    made, estimate = model.sample(seed=SEED), model.ledger_.acceptance.criteria[0].estimate
+    ends = np.quantile(made["age"].dropna().astype(float), np.linspace(0, 1, 6))[1:-1]
+
+    def cells(table):
+        return np.digitize(table["age"].astype(float).clip(0, 99), ends).astype(str) + table["sex"].astype(
+            object
+        ).fillna("?")
+
+    assert estimate == pytest.approx(distance(cells(real), cells(made)), abs=0.02)
+
+
+def test_a_table_just_above_its_bound_is_hardly_ever_accepted():
+    """60 judgements of one release, whose distance from another table is just above what is allowed."""
+    model = PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(people())
+    made, other = model.sample(seed=SEED), people(3000, 5).assign(job="a")
+    error = distance(other["job"], made["job"].astype(object)) * 0.999
+    criteria = read_criteria([{"margin": ["job"], "error": error}])
+    codes, noise = model.release_.codec.encode(other.astype({"sex": "str"})), SeededGaussian(2)
+    spent = replace(model.release_, ledger=replace(model.ledger_, spends=()))
+    verdicts = [judge(spent, criteria, PrivateTable(codes, noise), 0.01) for _ in range(60)]
+    accepted = sum(verdict.ledger.acceptance.met for verdict in verdicts)
+    assert accepted <= binom.ppf(1 - 1e-7, 60, criteria.risk)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0])
+def test_the_tests_take_their_share_of_the_budget(delta):
+    model = PrivSyn(2.0, delta, SCHEMA, accept={"share": 0.25, "criteria": CRITERIA}).fit(people(500))
+    tests = [spend for spend in model.ledger_.spends if spend.what.startswith("acceptance: ")]
+    assert len(tests) == len(CRITERIA)
+    assert sum(spend.cost for spend in tests) == pytest.approx(0.25 * model.ledger_.budget)
+    assert 0.97 < model.ledger_.cost / model.ledger_.budget <= 1
+
+
+def test_the_rows_of_a_person_move_a_test_together():
+    table = people(600).assign(who=np.arange(600) // 3)
+    model = fitted([CRITERIA[0]], table=table, unit="who", rows_per_unit=3)
+    (spend,) = (spend for spend in model.ledger_.spends if spend.what.startswith("acceptance: "))
+    assert spend.sensitivity == 3 * (2**16 + int(0.1 * 2**16))
+
+
+def test_the_verdict_is_kept_in_the_model_the_ledger_and_the_public_page(tmp_path):
+    model = fitted([CRITERIA[0], {"margin": "job", "error": 1e-4}])
+    assert not model.ledger_.acceptance.met
+    model.save(tmp_path / "m.privsyn")
+    assert load(tmp_path / "m.privsyn").ledger == model.ledger_
+    assert Ledger.from_json(model.ledger_.to_json()) == model.ledger_
+    assert "total variation of job at most 0.0001: NOT MET" in str(model.ledger_)
+    report(model.release_, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "total variation of sex x job at most 0.1" in page
+    assert "Not accepted" in page
+
+
+def test_the_verdict_follows_from_released_answers_alone(tmp_path):
+    one, other = people(800, 1), people(900, 2)
+    left = []
+    tape = Tape()
+    for table, door in ((one, tape.record), (other, tape.replay)):
+        with door():
+            model = fitted(CRITERIA, table=table, seed=4)
+        model.save(tmp_path / "m.privsyn")
+        left.append((tmp_path / "m.privsyn").read_bytes())
+    assert left[0] == left[1]
+
+
+@pytest.mark.parametrize(
+    ("accept", "words"),
+    [
+        ([{"margin": ["town"], "error": 0.1}], "column 'town' is not one of"),
+        ([{"margin": [], "error": 0.1}], "a list of different columns"),
+        ([{"margin": ["sex"], "error": 1.5}], "error must be above 0 and below 1"),
+        ([{"margin": ["sex"]}], "'error' is missing"),
+        ([{"margin": ["sex"], "error": 0.1, "groups": 1}], "groups must be a whole number of at least 2"),
+        ([{"margin": ["sex"], "error": 0.1, "bins": 3}], "a key that is not known"),
+        ([{"mean": "sex", "within": 1}], "'sex' is no column of numbers"),
+        ([{"mean": "age", "within": 1, "where": {"age": 3}}], "both averaged and in a condition"),
+        ([{"mean": "age", "within": 1, "where": {"sex": "X"}}], "'X' is not one of its values"),
+        ([{"mean": "age", "within": 1, "where": {"sex": {"low": "F"}}}], "a range is"),
+        ([{"mean": "age", "within": 1, "where": "sex"}], "conditions are a mapping"),
+        ([{"mean": "wide", "within": 1.0}], "narrow the bounds or give a step"),
+        ([{"proportion": {}, "within": 0.1}], "at least one condition"),
+        ([{"mean": "age", "proportion": {"sex": "F"}, "within": 1}], "names exactly one of"),
+        (["age"], "is a mapping such as"),
+        ("nowhere.yaml", "cannot be read"),
+        ({"criteria": CRITERIA, "shares": 1}, "'shares' is not known"),
+        ({"criteria": CRITERIA, "share": 1}, "share must be above 0 and below 1"),
+        ({"criteria": CRITERIA, "risk": 0.5}, "risk must be above 0 and below 0.5"),
+        ({"criteria": []}, "is a list"),
+    ],
+)
+def test_criteria_that_cannot_be_tested_are_refused_before_anything_is_spent(accept, words, monkeypatch):
+    monkeypatch.setattr(ExactGaussian, "draw", lambda *_: pytest.fail("a question was asked"))
+    with pytest.raises(InputError, match=words):
+        fitted(accept)
+
+
+def test_a_column_that_is_a_gap_or_has_open_values_is_refused_before_anything_is_spent(monkeypatch):
+    monkeypatch.setattr(ExactGaussian, "draw", lambda *_: pytest.fail("a question was asked"))
+    table = pd.DataFrame({"first": [1, 2] * 50, "last": [3, 4] * 50, "town": ["x", "y"] * 50})
+    numbers = {name: Numerical(0, 9, integer=True, nullable=False) for name in ("first", "last")}
+    schema = Schema({**numbers, "town": Categorical()}, constraints=[Increasing(["first", "last"])])
+    for criterion, words in (
+        ({"proportion": {"town": "x"}, "within": 0.1}, "a condition needs public values"),
+        ({"margin": ["nobody"], "error": 0.1}, "'nobody' is not one of"),
+    ):
+        with pytest.raises(InputError, match=words):
+            PrivSyn(1.0, 1e-9, schema, accept=[criterion])
+    listed = Schema(numbers, constraints=[Increasing(["first", "last"])])
+    with pytest.raises(InputError, match="counted in parts, or as the gap"):
+        PrivSyn(1.0, 1e-9, listed, accept=[{"mean": "last", "within": 1}]).fit(table[["first", "last"]])
+    with pytest.raises(InputError, match="accept is for one owner"):
+        check_accept(read_criteria([CRITERIA[0]]), SCHEMA, 1.0, owners=True)
+    with pytest.raises(InputError, match="accept needs epsilon"):
+        PrivSyn(schema=Schema({"a": Categorical(["x"], keep=0.5)}), accept=[{"margin": "a", "error": 0.1}])
+
+
+def test_what_turns_out_to_be_impossible_later_is_a_verdict_and_no_error(monkeypatch):
+    """After the budget is spent nothing may fail: the table is not accepted."""
+
+    def fail(*_):
+        raise InputError("no row was found that keeps the constraints")
+
+    monkeypatch.setattr(Release, "blocks", fail)
+    acceptance = fitted(CRITERIA).ledger_.acceptance
+    assert {verdict.problem for verdict in acceptance.criteria} == {"no synthetic row can be drawn"}
+    assert not acceptance.met
+
+
+def test_a_condition_that_no_synthetic_row_meets_is_not_met():
+    nobody = {"mean": "age", "within": 5, "where": {"job": "c", "sex": "F"}}
+    table = people().assign(job="a", sex="M")
+    (verdict,) = fitted([nobody], epsilon=500.0, table=table).ledger_.acceptance.criteria
+    assert (verdict.met, verdict.problem) == (False, "no synthetic row meets its conditions")
+
+
+def test_the_criteria_of_the_guide_fit_its_schema():
+    page = (Path(__file__).parents[3] / "docs" / "publisher.md").read_text()
+    criteria = read_criteria(yaml.safe_load(re.search(r"```yaml\n(share.*?)```", page, re.S)[1]))
+    criteria.check(read_schema(SURVEY))
+    assert len(criteria.criteria) == 3
+
+
+def test_criteria_come_from_a_file_as_from_plain_data(tmp_path):
+    path = tmp_path / "criteria.yaml"
+    path.write_text("risk: 0.01\ncriteria:\n  - {margin: [sex, job], error: 0.1}\n")
+    assert read_criteria(path) == read_criteria({"risk": 0.01, "criteria": [CRITERIA[0]]})
+    assert read_criteria(None) is None
+
+
+# --- the command -------------------------------------------------------------------------------------------
+
+SYNTH = ("synth", "data.csv", "out.csv", "--epsilon", 5, "--schema", "schema.yaml", "--accept", "c.yaml")
+LOOSE = "share: 0.5\ncriteria: [{margin: [job], error: 0.5}]\n"
+STRICT = "criteria: [{margin: [job], error: 0.0001}]\n"
+
+
+def test_an_accepted_table_is_written_and_is_the_one_that_was_tested(folder, capsys):
+    Path("c.yaml").write_text(LOOSE)
+    done = run(capsys, *SYNTH, "--model", "m.privsyn")
+    assert done.code == 0
+    assert "ACCEPTED: " in done.out
+    load("m.privsyn").sample_to("again.csv", seed=SEED)
+    assert Path("again.csv").read_text() == Path("out.csv").read_text()
+
+
+def test_a_table_that_is_not_accepted_is_not_written_and_nothing_is_lost(folder, capsys):
+    Path("c.yaml").write_text(STRICT)
+    files = ("--model", "m.privsyn", "--ledger", "l.json", "--public-report", "p.html", "--report", "r.html")
+    before = {path.name for path in folder.iterdir()}
+    refused = run(capsys, *SYNTH, *files)
+    assert (refused.code, refused.err) == (1, "")
+    assert "NOT ACCEPTED: " in refused.out
+    assert "out.csv: not written: a criterion is not met" in refused.out
+    assert CANARY not in refused.out
+    assert {path.name for path in folder.iterdir()} - before == {"m.privsyn", "l.json"}
+    assert json.loads(Path("l.json").read_text())["acceptance"]["met"] is False
+    assert load("m.privsyn").ledger.acceptance is not None
+    drawn = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5)
+    assert drawn.code == 0
+    assert "NOT ACCEPTED: " in drawn.out
+
+
+def test_without_files_a_refusal_leaves_its_words_alone(folder, capsys):
+    Path("c.yaml").write_text(STRICT)
+    before = {path.name for path in folder.iterdir()}
+    assert run(capsys, *SYNTH).code == 1
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_a_criterion_that_does_not_fit_is_the_users_mistake(folder, capsys):
+    Path("c.yaml").write_text("criteria: [{margin: [town], error: 0.1}]\n")
+    refused = run(capsys, *SYNTH)
+    assert refused.code == 2
+    assert "c.yaml" in refused.err or "accept" in refused.err
+    assert "'town' is not one of the columns" in refused.err
+    assert refused.err.count("\n") == 1

@@ -1,0 +1,9 @@
+"""Spark's daemon, with our modules loaded: each worker that it forks has them at once."""
+
+from pyspark.daemon import manager
+
+import privsyn.table.encoding.codec
+import privsyn.table.io.spark_source  # noqa: F401
+
+if __name__ == "__main__":
+    manager()
