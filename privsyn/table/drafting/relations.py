@@ -9,7 +9,6 @@ import keyword
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
@@ -20,7 +19,6 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats, Ints, Mask
 from privsyn.table.drafting.missing_cells import RARE, driver
-from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.parsing import moments
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.feasibility import check_constraints
@@ -124,13 +122,6 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
         name: column if column.is_public else schema.columns[name] for name, column in whole.columns.items()
     }
     return replace(schema, columns=wider), kept
-
-
-def _can_be_compared(cells: pd.Series) -> bool:
-    """Return whether cells are text, numbers or times, and no lists or other objects."""
-    if family(cells.dtype) != "object":
-        return True
-    return bool(cells.dropna().map(lambda cell: isinstance(cell, str | bool | int | float | date)).all())
 
 
 def _accepted(schema: Schema, found: list[Any]) -> tuple[Schema, list[Any]]:
