@@ -145,10 +145,10 @@ def _test(layout: Layout, table: Ints, among: int, total: float, domain: Domain)
     above[numbers], below[numbers], step = _units(
         lows[numbers].tolist(), highs[numbers].tolist(), Fraction(total) / among, within
     )
-    sure = _all_of(layout.sure[1:])  # the first attribute is averaged and has no condition
-    cut = _all_of(layout.possible[1:]) & ~sure
+    inside = _all_of(layout.sure[1:])  # the first attribute is averaged and has no condition
+    cut = _all_of(layout.possible[1:]) & ~inside
     sides = [
-        np.multiply.outer(side, sure.astype(np.int64))
+        np.multiply.outer(side, inside.astype(np.int64))
         + np.multiply.outer(np.maximum(side, 0), cut.astype(np.int64))
         for side in (above, below)
     ]
