@@ -113,7 +113,7 @@ def test_the_tests_take_their_share_of_the_budget(delta):
     tests = [spend for spend in model.ledger_.spends if spend.what.startswith("acceptance: ")]
     assert len(tests) == len(CRITERIA)
     assert sum(spend.cost for spend in tests) == pytest.approx(0.25 * model.ledger_.budget)
-    # With Gaussian noise the sum of shares is rounded: the margin of `accounting` covers the last bits of rho.
+    # With Gaussian noise the sum is rounded: the margin of `accounting` covers the last bits of rho.
     assert 0.97 < model.ledger_.cost / model.ledger_.budget <= (1 + 1e-14 if delta else 1)
 
 
