@@ -9,6 +9,7 @@ import numpy as np
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.types import Floats
 from privsyn.private.laws import GAUSSIAN, Law
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
@@ -20,9 +21,9 @@ LEAST = 0.1  # share of the one-ways
 USUAL_NOISE = 0.002  # at which they get the least
 GROWTH = 0.3  # exponent of their share in the noise
 HOPELESS = 0.5  # noise at which they get all
-MOST_BESIDE_PAIRS = 0.6  # share of the one-ways, as long as pairs in few groups would show more than noise
+MOST_BESIDE_PAIRS = 0.6  # share of the one-ways, as long as pairs would show more than noise
+ENOUGH = 0.2  # noise of the informative cells at which they would get all, were it not for the pairs
 COARSE = 8  # groups of an ordered attribute in which a pair shows its trend
-MOST_BESIDE_TARGET = 0.5  # share of the one-ways if a column is to be predicted
 
 # Shares of what the one-ways leave; the pairs get the rest.
 DEPARTURES = 0.025  # of pairs from independence, at least
@@ -92,14 +93,26 @@ class Split:
 
     @classmethod
     def for_domain(
-        cls, rho: float, domain: Domain, total: float, *, predict: bool = False, law: Law = GAUSSIAN
+        cls, rho: float, domain: Domain, total: float, informative: Floats, *, law: Law = GAUSSIAN
     ) -> Split:
-        """Return the split for about `total` records over `domain`, by the noise of its one-ways."""
+        """Return the split for about `total` records over `domain`, by the noise of its one-ways.
+
+        Parameters
+        ----------
+        rho : float
+        domain : Domain
+        total : float
+        informative : array of shape (attributes,)
+            How many cells of each attribute stand out of the noise.
+        law : Law, optional
+        """
         of_gaussian = len(domain) * law.rho(rho / len(domain))  # the one-ways share the cost
-        noise, coarse = one_way_noise(domain, of_gaussian, total)
-        share = one_way_share(noise, coarse, predict=predict)
+        noise = sqrt(len(domain) / (2 * of_gaussian)) / total
+        share = one_way_share(noise * float(np.mean(domain.sizes)), noise * float(np.mean(informative)))
         one_ways = share if len(domain) > 1 else 1.0
-        departures = departures_share((1 - one_ways) * rho, len(domain), total)
+        # Nominal pairs of few records hardly differ in what they show; they need the budget themselves.
+        numbers = max(domain.ordered, default=0) > 2
+        departures = departures_share((1 - one_ways) * rho, len(domain), total) if numbers else DEPARTURES
         pure = law.name == "laplace"
         return cls.of(rho, one_ways=one_ways, attributes=len(domain), departures=departures, pure=pure)
 
@@ -126,53 +139,33 @@ class Split:
         return fsum(astuple(self))
 
 
-def one_way_noise(domain: Domain, rho: float, total: float) -> tuple[float, float]:
-    """Return the standard deviation of a one-way count over the mean count, at the whole budget.
-
-    The second is the same with ordered attributes in at most `COARSE` groups.
-
-    >>> one_way_noise(Domain(("a", "b"), (4, 16), (0, 16)), 0.01, 500.0)
-    (0.2, 0.12)
-    """
-    sizes = np.array(domain.sizes)
-    few = sizes - np.maximum(np.array(domain.ordered) - COARSE, 0)
-    noise = sqrt(len(domain) / (2 * rho)) / total
-    return noise * float(np.mean(sizes)), noise * float(np.mean(few))
-
-
-def one_way_share(noise: float, coarse: float | None = None, *, predict: bool = False) -> float:
+def one_way_share(noise: float, informative: float) -> float:
     """Return the share of the budget for the one-ways.
 
-    The noisier the counts, the more of the learnable information is in the one-ways. The share first grows as
-    a power of the noise, chosen for the errors of pairs and models over five tables, epsilon 0.2 to 5. Then
-    it grows in proportion, up to the noise at which pairs would only show noise. Pairs of ordered attributes
-    show their trend in few groups, which have less noise.
+    The noisier the counts, the more of the learnable information is in the one-ways. Their share first grows
+    as a power of the noise, chosen for the errors of pairs and models over five tables, epsilon 0.2 to 5. In
+    short and wide tables it grows in proportion to the noise of the informative cells. Pairs keep their part
+    until these would only show noise.
 
     Parameters
     ----------
     noise : float
         Standard deviation of a one-way count over the mean count, if the one-ways had the whole budget.
-    coarse : float, optional
-        The same with ordered attributes in few groups; see `one_way_noise`. Default: as `noise`.
-    predict : bool
-        Whether one column is to be predicted from the others. If so, pairs get at least half of the budget.
+    informative : float
+        The same, with only the cells that stand out of the noise; see `columns.informative_cells`.
 
     Examples
     --------
-    >>> [round(one_way_share(noise), 2) for noise in (0.001, 0.01, 0.05, 0.4, 0.5)]
-    [0.1, 0.16, 0.26, 0.8, 1.0]
+    >>> [round(one_way_share(noise, noise / 2), 2) for noise in (0.001, 0.01, 0.05, 0.4, 0.8, 1.0)]
+    [0.1, 0.16, 0.26, 0.6, 0.8, 1.0]
     """
-    coarse = noise if coarse is None else coarse
-    if coarse >= HOPELESS:
-        return 1.0
-    share = max(LEAST, LEAST * (noise / USUAL_NOISE) ** GROWTH, noise / HOPELESS)
-    share = max(min(share, MOST_BESIDE_PAIRS), coarse / HOPELESS)
-    return min(share, MOST_BESIDE_TARGET) if predict else share
+    share = max(LEAST, LEAST * (noise / USUAL_NOISE) ** GROWTH, informative / ENOUGH)
+    return min(max(min(share, MOST_BESIDE_PAIRS), informative / HOPELESS), 1.0)
 
 
 def check_enough(cost: float, law: Law, epsilon: float, rows_per_unit: int | None) -> None:
     """Refuse a budget with which the noise would exceed every count; `cost` is that of a person."""
-    if law.rho(law.of_row(cost, rows_per_unit or 1)) < LEAST_BUDGET:
+    if law.rho(law.of_row(cost, int(rows_per_unit or 1))) < LEAST_BUDGET:
         lower = "" if rows_per_unit is None else ", or lower rows_per_unit"
         raise InputError(
             f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
@@ -190,4 +183,4 @@ def departures_share(rho: float, attributes: int, total: float) -> float:
     """
     pairs = attributes * (attributes - 1) / 2
     needed = pairs / (2 * (CLEAR * total) ** 2)  # the cost of sensitivity sqrt(pairs) with this noise
-    return float(np.clip(needed / max(rho, np.finfo(float).tiny), DEPARTURES, MOST_DEPARTURES))
+    return MOST_DEPARTURES if needed >= MOST_DEPARTURES * rho else max(DEPARTURES, needed / rho)

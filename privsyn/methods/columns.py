@@ -39,14 +39,13 @@ def measure_columns(
     unbiased = tuple(map(channels.unbiased, first))
     # From the first look alone:
     kept = merge_rare(unbiased, total, spared=MANY_VALUES, axes=facts.axes, cells=cells).merged
-    split = Split.for_domain(rho, kept, total, predict=facts.target is not None, law=private.law)
+    split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
     joined = merge_rare(unbiased, total, spared=ANY, axes=facts.axes, cells=cells)
     private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
-        rhos = split.one_ways * column_shares(unbiased, total)
-        names = tuple((name,) for name in private.domain.names)
-        one_ways = combine_measurements(one_ways, private.marginals(names, rhos))
+        shares = column_shares(unbiased, total)
+        one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways, shares))
     spared = MANY_VALUES if split.pairs else ANY
     unbiased = tuple(map(channels.unbiased, one_ways))
     pooled = merge_rare(unbiased, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful)
@@ -58,8 +57,7 @@ def column_shares(one_ways: tuple[Measurement, ...], total: float) -> Floats:
     """Return each column's share of a budget, with which the columns' L1 errors together are smallest.
 
     k counts with noise of standard deviation s have an error in proportion to k s, and s to the inverse root
-    of the budget. So the best shares are in proportion to k^(2/3). Values that drown in the noise count for
-    nothing: norm-sub sets them to 0. A number counts for few groups, whatever its cells.
+    of the budget. So the best shares are in proportion to k^(2/3), where k is that of `informative_cells`.
 
     Parameters
     ----------
@@ -77,13 +75,29 @@ def column_shares(one_ways: tuple[Measurement, ...], total: float) -> Floats:
     >>> column_shares((a, b), 100.0).round(2).tolist()
     [0.2, 0.8]
     """
+    weights = np.maximum(informative_cells(one_ways, total), 2.0) ** (2 / 3)
+    return np.asarray(weights / weights.sum())
+
+
+def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats:
+    """Return the number of cells of each column that stand out of the noise of its counts.
+
+    Values that drown in the noise count for nothing: norm-sub sets them to 0. An ordered column counts for at
+    most `COARSE` groups, because its pairs show their trend in few groups.
+
+    Parameters
+    ----------
+    one_ways : tuple of Measurement
+        Released counts of each column, without bias.
+    total : float
+        Estimated number of records.
+    """
     cells = np.empty(len(one_ways))
     for place, one_way in enumerate(one_ways):
         ordered = one_way.marginal.domain.ordered[0]
         found = norm_sub(one_way.marginal.counts, total)[ordered:]
         cells[place] = np.count_nonzero(found) + min(ordered, COARSE)
-    weights = np.maximum(cells, 2.0) ** (2 / 3)
-    return np.asarray(weights / weights.sum())
+    return cells
 
 
 def _first_look(

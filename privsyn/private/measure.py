@@ -32,7 +32,7 @@ from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
 from privsyn.private.rows import Rows
-from privsyn.private.spend import ONE_WAYS, QueryLog, Spend
+from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend
 
 LARGEST = 2.0**53
 """Largest expected count, in records: up to it doubles hold every integer, and sums stay in 64 bits."""
@@ -94,24 +94,31 @@ class PrivateTable:
         """
         return PrivateTable(self._rows.merge(merging), self._noise, self._rows_per_unit, self._log)
 
-    def one_ways(self, rho: float) -> tuple[Measurement, ...]:
+    def one_ways(self, rho: float, shares: Floats | None = None) -> tuple[Measurement, ...]:
         """Question 1: count the values of every attribute.
 
         Each of the d tables has sensitivity 1, and one more record moves all of them: sqrt(d) together, and d
-        in L1.
+        in L1. With shares, each table is a question of its own with sensitivity 1, and their costs add up.
 
         Parameters
         ----------
         rho : float
             Budget of all tables together, in zCDP.
+        shares : array of shape (d,), optional
+            The share of each table, from released answers only. Default: the same noise in all.
         """
         tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names)
         exact = list(self._rows.count(tables))
-        noisy, scale = self._answer(ONE_WAYS, np.concatenate(exact), len(tables), rho)
-        parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
-        return tuple(
-            self._measurement(attributes, part, scale) for attributes, part in zip(tables, parts, strict=True)
-        )
+        if shares is None:
+            noisy, scale = self._answer(ONE_WAYS, np.concatenate(exact), len(tables), rho)
+            parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
+            answers = [(part, scale) for part in parts]
+        else:
+            answers = [
+                self._answer(f"{ONE_WAY} {name}", counts, 1, rho * share)
+                for name, counts, share in zip(self.domain.names, exact, shares.tolist(), strict=True)
+            ]
+        return tuple(self._measurement(names, *answer) for names, answer in zip(tables, answers, strict=True))
 
     def indifs(self, rho: float) -> dict[Attributes, float]:
         """Question 2 of the published method: InDif of every pair, in records. Noise can make it negative.

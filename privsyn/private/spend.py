@@ -8,8 +8,9 @@ from math import inf
 
 from privsyn.private.laws import LAWS, LawName
 
-ONE_WAYS = "one-way counts of every attribute"
-"""The text of the first question, with which its spends begin."""
+ONE_WAY = "one-way counts of"
+ONE_WAYS = f"{ONE_WAY} every attribute"
+"""The text of the first question, with which its spends begin. A question about one attribute names it."""
 
 
 @dataclass(frozen=True)

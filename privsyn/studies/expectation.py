@@ -12,7 +12,7 @@ from privsyn.inference.higher_order import candidates
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.types import Floats
-from privsyn.methods.budget import Split
+from privsyn.methods.budget import FIRST_LOOK, Split
 from privsyn.private.laws import Law
 
 USUAL_DEPENDENCE = 0.06
@@ -59,10 +59,10 @@ class Expectation:
         return self.one_way_error if isnan(self.pair_error) else self.pair_error
 
 
-def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float, predict: bool) -> Expectation:
+def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float) -> Expectation:
     """Return the parts of the budget and the expected errors, following `methods.default`."""
     left = (1 - finding) * rho
-    split = Split.for_domain(left, domain, rows, predict=predict, law=law)
+    split = Split.for_domain(left, domain, rows, _informative(domain, left, rows, law), law=law)
     if not candidates(domain):
         split = split.without_scores()
     first, second = split.first_look + split.one_ways, split.pairs + split.second_look
@@ -93,6 +93,12 @@ def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float, p
         seconds=START + A_PAIR * rows * number + A_CELL * cells,
         memory=PROGRAM + A_ROW * cells,
     )
+
+
+def _informative(domain: Domain, rho: float, rows: int, law: Law) -> Floats:
+    """Return how many values of each column are expected to stand out of the noise of the first look."""
+    sigma = 1 / sqrt(2 * law.rho(FIRST_LOOK * rho / len(domain)))
+    return np.array([np.count_nonzero(rows * _shares(size) > sigma) for size in domain.sizes], float)
 
 
 def _shares(size: int) -> Floats:

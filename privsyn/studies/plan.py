@@ -186,8 +186,7 @@ def plan(
         law = GAUSSIAN if delta else LAPLACE
         person = rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
         rho, finding = law.of_row(person, rows_per_unit or 1), least_share(open_schema)
-        predict = target is not None
-        return rho, tuple(expect(domain, rho, n, law, finding=finding, predict=predict) for n in numbers)
+        return rho, tuple(expect(domain, rho, n, law, finding=finding) for n in numbers)
 
     rho, expectations = expected(delta)
     to_find = (*open_schema.values, *open_schema.bounds)

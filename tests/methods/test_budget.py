@@ -15,7 +15,7 @@ from privsyn.methods.budget import (
     DEPARTURES,
     HOPELESS,
     LEAST,
-    MOST_BESIDE_TARGET,
+    MOST_BESIDE_PAIRS,
     MOST_DEPARTURES,
     Split,
     departures_share,
@@ -48,22 +48,26 @@ def test_the_one_ways_get_their_share_and_the_pairs_the_most(share):
     assert split.pairs > max(split.departures, split.scores, split.second_look)
 
 
-@given(st.floats(0, 1e6), st.floats(0, 1e6))
-def test_noisier_counts_want_no_smaller_share(one, other):
-    assert LEAST <= one_way_share(min(one, other)) <= one_way_share(max(one, other)) <= 1
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1))
+def test_noisier_counts_want_no_smaller_share(one, other, informative):
+    low, high = (one_way_share(noise, informative * noise) for noise in sorted((one, other)))
+    assert LEAST <= low <= high <= 1
 
 
-@given(st.floats(0, HOPELESS, exclude_max=True))
-def test_a_target_keeps_half_for_the_pairs(noise):
-    assert one_way_share(noise, predict=True) == min(one_way_share(noise), MOST_BESIDE_TARGET)
+@given(st.floats(0, 1e3), st.floats(0, HOPELESS))
+def test_pairs_keep_their_part_unless_informative_cells_drown(noise, informative):
+    assert one_way_share(noise, informative) <= max(MOST_BESIDE_PAIRS, informative / HOPELESS)
+    assert one_way_share(noise, HOPELESS) == 1
 
 
-def test_numbers_leave_budget_for_pairs_where_as_many_values_would_not():
+def test_values_that_hardly_occur_take_no_budget_from_pairs():
     names = tuple("abcdefghi")
-    numbers, values = Domain(names, (30,) * 9, (30,) * 9), Domain(names, (30,) * 9)
     rho = 0.0007  # about epsilon 0.2 at delta 1e-9
-    assert Split.for_domain(rho, values, 2672).pairs == 0
-    assert Split.for_domain(rho, numbers, 2672).pairs > 0.2 * rho
+    few, all_values = (
+        Split.for_domain(rho, Domain(names, (30,) * 9), 2672, np.full(9, k)) for k in (8.0, 30.0)
+    )
+    assert few.pairs > 0.2 * rho
+    assert all_values.pairs == 0
 
 
 @given(st.floats(1e-6, 1.0), st.integers(2, 300), st.floats(10, 1e7))
@@ -76,7 +80,12 @@ def test_departures_are_clear_or_get_the_most(rho, attributes, total):
 
 def test_few_records_leave_more_of_the_budget_for_departures():
     domain = Domain(tuple("abcdefg"), (8,) * 7, (8,) * 7)
-    few, many = (Split.for_domain(0.01, domain, rows) for rows in (800, 80_000))
+    few, many = (Split.for_domain(0.01, domain, rows, np.full(7, 8.0)) for rows in (800, 80_000))
     assert few.departures / (few.departures + few.pairs) > 4 * many.departures / (
         many.departures + many.pairs
     )
+
+
+@pytest.mark.parametrize("rho", [0.0, 1e-320, 1e-300])
+def test_departures_get_their_share_of_next_to_nothing(rho):
+    assert departures_share(rho, 7, 1.0) == MOST_DEPARTURES

@@ -211,6 +211,13 @@ QUESTIONS = (
         "tests/private/test_measure.py::test_the_sensitivities_are_those_of_the_proofs",
     ),
     bug(
+        "the counts of a column with half of their sensitivity",
+        "privsyn/private/measure.py",
+        "counts, 1, rho * share)",
+        "counts, 0.5**2, rho * share)",
+        "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
+    ),
+    bug(
         "dependences with the sensitivity of a single pair",
         "privsyn/private/measure.py",
         "exact, len(pairs), rho, INDIF_SENSITIVITY",

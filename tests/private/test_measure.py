@@ -42,6 +42,11 @@ def one_ways(private, rho=1.0):
     return np.concatenate([m.marginal.counts for m in private.one_ways(rho)])
 
 
+def columns(private, rho=1.0):
+    shares = np.arange(1.0, len(private.domain) + 1)
+    return np.concatenate([m.marginal.counts for m in private.one_ways(rho, shares / shares.sum())])
+
+
 def indifs(private, rho=1.0):
     return np.array([*private.indifs(rho).values()]) * GRID
 
@@ -55,7 +60,13 @@ def marginals(private, rho=1.0):
     return np.concatenate([m.marginal.counts.ravel() for m in measured])
 
 
-QUESTIONS = {"one_ways": one_ways, "indifs": indifs, "departures": departures, "marginals": marginals}
+QUESTIONS = {
+    "one_ways": one_ways,
+    "columns": columns,
+    "indifs": indifs,
+    "departures": departures,
+    "marginals": marginals,
+}
 each_question = pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS.keys())
 
 
@@ -293,6 +304,9 @@ def test_the_questions_are_written_down_in_words():
         ask(private)
     assert [spend.what for spend in private.spends] == [
         "one-way counts of every attribute",
+        "one-way counts of a",
+        "one-way counts of b",
+        "one-way counts of c",
         "dependence (InDif) of every pair, in 1/16 records",
         "distance of tables from their expected counts",
         "counts over a, b, c",
@@ -321,6 +335,14 @@ def test_a_question_is_written_down_before_any_noise_is_drawn(ask):
     with pytest.raises(OSError):  # noqa: PT011
         ask(private)
     assert len(private.spends) == 1
+
+
+def test_shares_divide_the_cost_of_the_one_ways():
+    private = private_table([])
+    measured = private.one_ways(0.6, np.array([1, 2, 3]) / 6)
+    assert [spend.rho for spend in private.spends] == pytest.approx([0.1, 0.2, 0.3])
+    for answer, spend in zip(measured, private.spends, strict=True):
+        assert set(answer.variance.tolist()) == {spend.sigma**2}
 
 
 def test_what_was_asked_cannot_be_taken_back():
