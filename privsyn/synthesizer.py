@@ -28,7 +28,7 @@ from privsyn.private.sampler import Bits, os_entropy, seeded_bits
 from privsyn.progress import Progress, no_progress
 from privsyn.release.acceptance.criteria import Criteria, check_accept, read_criteria
 from privsyn.release.acceptance.judge import judge
-from privsyn.release.acceptance.layout import check_testable
+from privsyn.release.acceptance.layout import check_affordable, check_testable
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
@@ -146,9 +146,11 @@ class PrivSyn(ReleasedModel, Estimator):
             check_accept(criteria, public, epsilon)
         if epsilon is not None:
             law = noise_source(seed, self._promise[1]).law
-            check_enough(
-                rho_for(*self._promise, self._method.accounting_of(law)), law, epsilon, rows_per_unit
-            )
+            cost, share = rho_for(*self._promise, self._method.accounting_of(law)), 0.0
+            if criteria is not None:
+                check_affordable(criteria, law, cost, rows_per_unit)
+                share = criteria.share
+            check_enough((1 - share) * cost, law, epsilon, rows_per_unit)
 
     @classmethod
     def paper(
@@ -205,8 +207,8 @@ class PrivSyn(ReleasedModel, Estimator):
             criteria = read_criteria(self.accept)
             if criteria is not None:
                 check_accept(criteria, open_schema.schema, self.epsilon, owners=run is not None)
-                known = Codec.for_table(open_schema.fill({}, {}), rows.head, fine=self._method.fine_cells)
-                check_testable(known, criteria)
+                filled, fine = open_schema.fill({}, {}), self._method.fine_cells
+                check_testable(Codec.for_table(filled, rows.head, fine=fine, target=target), criteria)
             if self.epsilon is None:
                 if run is not None:
                     raise InputError("several owners add noise: give epsilon")

@@ -87,8 +87,11 @@ class Acceptance:
     def from_plain(cls, plain: Mapping[str, Any]) -> Acceptance:
         """Return the verdict that `to_plain` wrote."""
         criteria = tuple(Verdict(**line) for line in plain["criteria"])
-        if not all(type(line.met) is bool and isinstance(line.what, str) for line in criteria):
-            raise TypeError
+        for line in criteria:
+            numbers = (line.bound, *(x for x in (line.estimate, line.safe) if x is not None))
+            right = type(line.met) is bool and isinstance(line.what, str) and isinstance(line.problem, str)
+            if not right or not all(type(x) in (int, float) for x in numbers):
+                raise TypeError
         return cls(float(plain["share"]), float(plain["risk"]), criteria)
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.types import Ints
+from privsyn.marginals.types import Ints, Mask
 from privsyn.private.acceptance.excess import UNIT, Distance, Excess, Sums
 from privsyn.private.acceptance.verdict import QUESTION, Acceptance, Verdict, margins
 from privsyn.release.acceptance.criteria import Criteria, Margin, Proportion
@@ -28,10 +29,21 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class Test:
-    """A criterion as a statistic, and the value of one unit of it in the unit of the criterion."""
+    """A criterion as a statistic.
+
+    Parameters
+    ----------
+    excess : Excess
+    unit : float
+        The value of one unit of the excess, in the unit of the criterion.
+    least : int
+        The excess of the synthetic table itself, which has no error. It is below 0 by the allowed error,
+        less what the worst cases of `_test` take.
+    """
 
     excess: Excess
     unit: float
+    least: int
 
 
 def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: float) -> Release:
@@ -58,13 +70,12 @@ def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: floa
         if isinstance(test, Test):
             excess, scale = next(noisy)
             sure, safe = margins(private.law, scale, criteria.risk, len(asked))
-            estimate, passing = excess * test.unit, -(sure + safe) * test.unit
             verdict = Verdict(
                 str(criterion),
                 met=excess <= -sure,
                 bound=criterion.bound,
-                estimate=max(criterion.bound + estimate, 0.0),
-                safe=max(criterion.bound + passing, 0.0),
+                estimate=max(criterion.bound + excess * test.unit, 0.0),
+                safe=max(-(test.least + sure + safe) * test.unit, 0.0),
             )
         else:
             verdict = Verdict(str(criterion), met=False, bound=criterion.bound, problem=test)
@@ -84,46 +95,70 @@ def tests_of(release: Release, criteria: Criteria) -> list[Test | str]:
         if not found
     ]
     tables = [np.zeros(layout.shape, np.int64) for layout in layouts]
-    sums = [0.0] * len(layouts)
+    among, sums = [0] * len(layouts), [0.0] * len(layouts)
     try:
         for block in release.blocks(None, SEED, None):
             numbers = codec.read(block)
             for place, layout in enumerate(layouts):
                 tables[place] += layout.count(numbers)
-                sums[place] += layout.sum(numbers)
-    except InputError:  # no row satisfies the constraints: whoever samples gets this error
-        return ["no synthetic row can be drawn"] * len(problems)
-    tests = map(_test, layouts, tables, sums, [codec.domain] * len(layouts))
+                met, total = layout.met(numbers)
+                among[place] += met
+                sums[place] += total
+    except InputError as error:  # such as no row that keeps the constraints: whoever samples gets this error
+        return [f"no synthetic table can be drawn: {error}"] * len(problems)
+    tests = map(_test, layouts, tables, among, sums, [codec.domain] * len(layouts))
     return [found or next(tests) for found in problems]
 
 
-def _test(layout: Layout, table: Ints, total: float, domain: Domain) -> Test | str:
-    """Return the test of a criterion, given the counts of the synthetic table."""
-    criterion, inside, rows = layout.criterion, layout.inside, int(table.sum())
+def _test(layout: Layout, table: Ints, among: int, total: float, domain: Domain) -> Test | str:
+    """Return the test of a criterion, given the counts of the synthetic table.
+
+    Parameters
+    ----------
+    among : int
+        Synthetic rows that meet the conditions.
+    total : float
+        Sum of the averaged column over these.
+
+    A cell that a condition cuts counts as the worst case on both sides: a criterion that is not met has an
+    excess above 0, whichever private rows of the cell meet the condition.
+    """
+    criterion, rows = layout.criterion, int(table.sum())
     common = (f"{QUESTION}{criterion}", layout.merging(domain), criterion.columns)
     if not rows:
         return "the synthetic table has no row"
     if isinstance(criterion, Margin):
         allowed = int(Fraction(criterion.error) * UNIT)
-        return Test(Distance(*common, table, allowed), 1 / (UNIT * rows))
+        distance = Distance(*common, table, allowed)
+        return Test(distance, 1 / (UNIT * rows), distance.of(table))
     within = Fraction(criterion.within)
     if isinstance(criterion, Proportion):
-        share = Fraction(int(table[inside].sum()), rows)
-        above, below, step = _units((0, 1), (0, 1), share, within)
-        met = inside.astype(np.int64)
-        return Test(Sums(*common, above[met], below[met]), float(step) / rows)
-    lows, highs = layout.cells[0].lows, layout.cells[0].highs
-    numbers = ~np.isnan(lows)
-    others = inside[numbers][:1]  # the same for all numbers, which have no condition
-    among = int((table[numbers] * others).sum())
+        above, below, step = _units((0, 1), (0, 1), Fraction(among, rows), within)
+        possible, sure = (_all_of(masks).astype(np.int64) for masks in (layout.possible, layout.sure))
+        sums = Sums(*common, above[possible], below[sure])
+        return Test(sums, float(step) / rows, sums.of(table))
     if not among:
         return "no synthetic row meets its conditions"
+    lows, highs = layout.cells[0].lows, layout.cells[0].highs
+    numbers = ~np.isnan(lows)
     above, below = np.zeros((2, len(lows)), np.int64)
     above[numbers], below[numbers], step = _units(
         lows[numbers].tolist(), highs[numbers].tolist(), Fraction(total) / among, within
     )
-    sides = [np.multiply.outer(side, others[0].astype(np.int64)) for side in (above, below)]
-    return Test(Sums(*common, *sides), float(step) / among)
+    inside = _all_of(layout.sure[1:])  # the first attribute is averaged and has no condition
+    cut = _all_of(layout.possible[1:]) & ~inside
+    sides = [
+        np.multiply.outer(side, inside.astype(np.int64))
+        + np.multiply.outer(np.maximum(side, 0), cut.astype(np.int64))
+        for side in (above, below)
+    ]
+    sums = Sums(*common, *sides)
+    return Test(sums, float(step) / among, sums.of(table))
+
+
+def _all_of(masks: Sequence[Mask]) -> Mask:
+    """Return in which cells of a table all attributes are in their mask."""
+    return np.asarray(reduce(np.logical_and.outer, masks, np.array(True)))
 
 
 def _units(

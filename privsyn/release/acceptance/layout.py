@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import prod
 
 import numpy as np
@@ -15,12 +14,21 @@ from privsyn.marginals.coarse import groups_at, joined_domain
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask
+from privsyn.private.laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, Proportion, spans
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.enforcement.draws import Cells
+from privsyn.table.enforcement.ranges import Span
 
 MOST_CELLS = 2**20
 """Largest table that is compared."""
+
+MOST_CONDITIONS = 20
+"""Largest number of conditions of a criterion."""
+
+LEAST_COST = 1e-14  # of a test, in rho for one row: with less, its noise exceeds `LARGEST_SIGMA` units
+
+OUTSIDE, CUT, SURE = range(3)
 
 
 def problem(codec: Codec, criterion: Criterion) -> str:
@@ -33,8 +41,13 @@ def problem(codec: Codec, criterion: Criterion) -> str:
         others = [codec.domain.sizes[axis] - many for axis, many in zip(axes, ordered, strict=True)]
         cells = [few + min(many, criterion.groups) for few, many in zip(others, ordered, strict=True)]
         return "its table has too many cells" if prod(cells) > MOST_CELLS else ""
+    known, where = codec.cells(), spans(_conditions(criterion), codec.schema)
+    states = [len(np.unique(_states(span, known[name]))) for name, span in where.items()]
+    averaged = len(known[criterion.mean].lows) if isinstance(criterion, Mean) else 1
+    if len(states) > MOST_CONDITIONS or prod(states) * averaged > MOST_CELLS:
+        return "it has too many conditions"
     if isinstance(criterion, Mean):
-        of = codec.cells()[criterion.mean]
+        of = known[criterion.mean]
         widest = float(np.nanmax(of.highs - of.lows)) if (~np.isnan(of.lows)).any() else 0.0
         if widest >= criterion.within:
             return f"its numbers are counted in cells of up to {widest:g}: narrow the bounds or give a step"
@@ -49,6 +62,13 @@ def check_testable(codec: Codec, criteria: Criteria) -> None:
                 raise InputError(found)
 
 
+def check_affordable(criteria: Criteria, law: Law, cost: float, rows_per_unit: int | None) -> None:
+    """Refuse a share of the budget too small for the noise of a test; `cost` is that of a person."""
+    each = law.of_row(criteria.share * cost, rows_per_unit or 1) / len(criteria.criteria)
+    if law.rho(each) < LEAST_COST:
+        raise InputError("accept: the noise of each test exceeds every count: raise share or epsilon")
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """The table of counts of a criterion.
@@ -60,45 +80,45 @@ class Layout:
         The codes of each attribute as numbers.
     groups : tuple of integer arrays
         The group of each code.
-    met : tuple of bool arrays
-        For each attribute, whether a group meets the conditions.
+    where : mapping of a column to the values that meet its condition
+    possible, sure : tuple of bool arrays
+        For each attribute, whether some row of a group may meet the condition, and whether all rows do. They
+        differ for cells of numbers that the end of a range cuts.
     """
 
     criterion: Criterion
     cells: tuple[Cells, ...]
     groups: tuple[Codes, ...]
-    met: tuple[Mask, ...]
+    where: Mapping[str, Span]
+    possible: tuple[Mask, ...]
+    sure: tuple[Mask, ...]
 
     @classmethod
     def of(cls, codec: Codec, fitted: Fitted, criterion: Criterion) -> Layout:
-        """Return the layout. A cell of numbers meets a condition if its middle does."""
+        """Return the layout."""
         names, known = criterion.columns, codec.cells()
         cells = tuple(known[name] for name in names)
         where = spans(_conditions(criterion), codec.schema)
         groups: list[Codes] = []
-        mets: list[Mask] = []
+        states: list[Integers] = []
         for name, axis, of in zip(names, codec.domain.axes(names), cells, strict=True):
             group: Integers = np.arange(len(of.lows))
-            met = np.ones(len(group), bool)
             if name in where:
-                met, group = np.unique(where[name].holds((of.lows + of.highs) / 2), return_inverse=True)
-            elif isinstance(criterion, Margin) and codec.domain.ordered[axis]:
-                coarse = groups_at(fitted.one_ways[axis], criterion.groups)
-                group = coarse[fitted.merging.groups[axis]]
-                met = np.ones(int(group.max()) + 1, bool)
+                state, group = np.unique(_states(where[name], of), return_inverse=True)
+            else:
+                if isinstance(criterion, Margin) and codec.domain.ordered[axis]:
+                    coarse = groups_at(fitted.one_ways[axis], criterion.groups)
+                    group = coarse[fitted.merging.groups[axis]]
+                state = np.full(int(group.max()) + 1, SURE)
             groups.append(group.astype(np.int32))
-            mets.append(met)
-        return cls(criterion, cells, tuple(groups), tuple(mets))
+            states.append(state)
+        possible = tuple(state != OUTSIDE for state in states)
+        return cls(criterion, cells, tuple(groups), where, possible, tuple(state == SURE for state in states))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the table."""
-        return tuple(map(len, self.met))
-
-    @property
-    def inside(self) -> Mask:
-        """Whether the rows of each cell meet all conditions."""
-        return np.asarray(reduce(np.logical_and.outer, self.met))
+        return tuple(map(len, self.sure))
 
     def merging(self, domain: Domain) -> Merging:
         """Return the merging that joins the codes of these attributes and keeps those of all others."""
@@ -115,16 +135,29 @@ class Layout:
         places = np.ravel_multi_index(self._codes(numbers), self.shape)
         return np.bincount(places, minlength=prod(self.shape)).reshape(self.shape).astype(np.int64)
 
-    def sum(self, numbers: Mapping[str, Floats]) -> float:
-        """Return the sum of the averaged column over the synthetic rows that meet the conditions."""
+    def met(self, numbers: Mapping[str, Floats]) -> tuple[int, float]:
+        """Return how many synthetic rows meet the conditions, exactly, and the sum of the averaged column.
+
+        Rows in which the averaged column is missing do not count.
+        """
+        met = np.ones(len(next(iter(numbers.values()))), bool)
+        for name, span in self.where.items():
+            met &= span.holds(numbers[name])
         if not isinstance(self.criterion, Mean):
-            return 0.0
-        met = self.inside[tuple(self._codes(numbers))]
-        return float(np.nansum(numbers[self.criterion.mean][met]))
+            return int(met.sum()), 0.0
+        averaged = numbers[self.criterion.mean]
+        met &= ~np.isnan(averaged)
+        return int(met.sum()), float(averaged[met].sum())
 
     def _codes(self, numbers: Mapping[str, Floats]) -> list[Codes]:
         columns = zip(self.criterion.columns, self.cells, self.groups, strict=True)
         return [group[cells.find(numbers[name])] for name, cells, group in columns]
+
+
+def _states(span: Span, cells: Cells) -> Integers:
+    """Return whether the numbers of each cell lie outside a span, may lie in it, or surely do."""
+    inside = span.covers(cells.lows, cells.highs)
+    return np.where(inside, SURE, np.where(span.touches(cells.lows, cells.highs), CUT, OUTSIDE))
 
 
 def _conditions(criterion: Criterion) -> Mapping:

@@ -62,6 +62,19 @@ class Span:
         inside = (last >= 0) & (highs <= self.highs[last])
         return np.where(np.isnan(lows), self.missing, inside)
 
+    def touches(self, lows: Floats, highs: Floats) -> Mask:
+        """Return which intervals share a number with the span; NaN does if missing cells are in it.
+
+        >>> span = Span(np.array([0.0, 5.0]), np.array([2.0, 5.0]), missing=False)
+        >>> span.touches(np.array([2.0, 3.0, 4.0, np.nan]), np.array([3.0, 4.0, 9.0, np.nan])).tolist()
+        [True, False, True, False]
+        """
+        if not len(self.lows):
+            return np.isnan(lows) & self.missing
+        first = np.searchsorted(self.highs, lows)
+        shared = (first < len(self.highs)) & (self.lows[np.minimum(first, len(self.lows) - 1)] <= highs)
+        return np.where(np.isnan(lows), self.missing, shared)
+
     @property
     def ends(self) -> list[float]:
         """The ends of the intervals."""

@@ -161,7 +161,8 @@ def test_a_verdict_comes_back_from_plain_data_and_says_what_it_is_about():
     for share, risk, criteria in ((1.0, 0.05, verdicts), (0.1, 0.5, verdicts), (0.1, 0.05, ())):
         with pytest.raises(ValueError, match="a verdict is on criteria"):
             Acceptance(share, risk, criteria)
-    plain = acceptance.to_plain()
-    plain["criteria"][0]["met"] = 1
-    with pytest.raises(TypeError):
-        Acceptance.from_plain(plain)
+    for key, value in (("met", 1), ("estimate", "0.05"), ("safe", []), ("bound", None), ("problem", None)):
+        plain = acceptance.to_plain()
+        plain["criteria"][0][key] = value
+        with pytest.raises(TypeError):
+            Acceptance.from_plain(plain)

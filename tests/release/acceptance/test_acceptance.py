@@ -17,12 +17,13 @@ from scipy.stats import binom
 
 from privsyn import Categorical, Increasing, InputError, Numerical, PrivSyn, Schema, load, read_schema, report
 from privsyn.cli.survey import SCHEMA as SURVEY
-from privsyn.private.ledger import SLACK, Ledger
+from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.release.acceptance.criteria import check_accept, read_criteria
 from privsyn.release.acceptance.judge import SEED, judge
 from privsyn.release.release import Release
+from privsyn.table.encoding.codec import Codec
 
 SCHEMA = Schema(
     {
@@ -112,7 +113,8 @@ def test_the_tests_take_their_share_of_the_budget(delta):
     tests = [spend for spend in model.ledger_.spends if spend.what.startswith("acceptance: ")]
     assert len(tests) == len(CRITERIA)
     assert sum(spend.cost for spend in tests) == pytest.approx(0.25 * model.ledger_.budget)
-    assert 0.97 < model.ledger_.cost / model.ledger_.budget <= 1 + SLACK
+    # With Gaussian noise the sum is rounded: the margin of `accounting` covers the last bits of rho.
+    assert 0.97 < model.ledger_.cost / model.ledger_.budget <= (1 + 1e-14 if delta else 1)
 
 
 def test_the_rows_of_a_person_move_a_test_together():
@@ -206,8 +208,51 @@ def test_what_turns_out_to_be_impossible_later_is_a_verdict_and_no_error(monkeyp
 
     monkeypatch.setattr(Release, "blocks", fail)
     acceptance = fitted(CRITERIA).ledger_.acceptance
-    assert {verdict.problem for verdict in acceptance.criteria} == {"no synthetic row can be drawn"}
+    assert {verdict.problem for verdict in acceptance.criteria} == {
+        "no synthetic table can be drawn: no row was found that keeps the constraints"
+    }
     assert not acceptance.met
+
+
+def test_private_rows_on_the_wrong_side_of_a_cut_cell_are_not_taken_to_meet_a_condition():
+    """Half of the rows lie in one cell of numbers just below a range that cuts it."""
+    schema = Schema({"pay": Numerical(0.0, 1e6, nullable=False)})
+    cells = Codec.for_table(schema, pd.DataFrame({"pay": [0.5]}), fine=True).cells()["pay"]
+    low, high = (ends[cells.find(np.array([5e4]))[0]] for ends in (cells.lows, cells.highs))
+    real = pd.DataFrame(
+        {"pay": np.append(np.full(1000, low + 0.3 * (high - low)), np.linspace(0, 1e6, 1000))}
+    )
+    for at in (0.4, 0.6):  # the middle lies in the range, or not
+        range_ = {"low": float(low + at * (high - low))}
+        criteria = [{"proportion": {"pay": range_}, "within": 0.1}]
+        model = PrivSyn(500.0, 1e-6, schema, accept=criteria).fit(real)
+        shares = [(table["pay"] >= range_["low"]).mean() for table in (real, model.sample(seed=SEED))]
+        assert abs(shares[0] - shares[1]) > 0.12
+        assert not model.ledger_.acceptance.met
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0])
+@pytest.mark.parametrize("share", [1e-20, 1 - 1e-16])
+def test_a_share_that_leaves_no_budget_for_noise_is_refused_at_once(share, delta):
+    with pytest.raises(InputError, match="exceeds every count"):
+        PrivSyn(1.0, delta, SCHEMA, accept={"share": share, "criteria": CRITERIA})
+
+
+def test_criteria_that_the_published_method_cannot_test_are_refused_before_anything_is_spent(monkeypatch):
+    monkeypatch.setattr(ExactGaussian, "draw", lambda *_: pytest.fail("a question was asked"))
+    with pytest.raises(InputError, match="counted in cells of up to 3"):
+        PrivSyn.paper(1.0, 1e-6, SCHEMA, accept=[{"mean": "age", "within": 2.0}]).fit(people(50))
+
+
+def test_more_conditions_than_a_table_can_hold_are_refused_before_anything_is_spent(monkeypatch):
+    monkeypatch.setattr(ExactGaussian, "draw", lambda *_: pytest.fail("a question was asked"))
+    names = [f"c{place}" for place in range(34)]
+    schema = Schema({name: Categorical(["x", "y"]) for name in names})
+    table = pd.DataFrame({name: ["x", "y"] for name in names})
+    with pytest.raises(InputError, match="too many conditions"):
+        PrivSyn(1.0, 1e-6, schema, accept=[{"proportion": dict.fromkeys(names, "x"), "within": 0.1}]).fit(
+            table
+        )
 
 
 def test_a_condition_that_no_synthetic_row_meets_is_not_met():

@@ -90,7 +90,8 @@
 
   // The CSV of the chosen pair, made when it is asked for.
   document.getElementById("save").addEventListener("click", () => {
-    const quote = (text) => `"${String(text).replaceAll('"', '""')}"`;
+    const safe = (text) => (/^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text); // no formula in a spreadsheet
+    const quote = (text) => `"${safe(String(text)).replaceAll('"', '""')}"`;
     const lines = [[...shown.columns, "estimate", "low", "high"].map(quote).join(",")];
     shown.estimate.forEach((count, place) => {
       const [i, j] = [Math.floor(place / shown.levels[1].length), place % shown.levels[1].length];
