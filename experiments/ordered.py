@@ -107,9 +107,9 @@ SCORES = {
 }
 
 
-def compared(real: pd.DataFrame, synthetic: pd.DataFrame) -> Row:
-    """Return the scores of the ordered columns."""
-    names = list(real.select_dtypes("number").columns)
+def compared(schema: Schema, real: pd.DataFrame, synthetic: pd.DataFrame) -> Row:
+    """Return the scores of the ordered columns; numbers of a list, such as identifiers, are none."""
+    names = [name for name, column in schema.columns.items() if isinstance(column, Numerical)]
     real, synthetic = real[names].astype(float), synthetic[names].astype(float)
     found: Row = {}
     for method in ("spearman", "pearson"):
@@ -132,7 +132,7 @@ def main() -> None:
         table = tables[one["data"]]
         with steps[one["variant"]].in_place():
             model = PrivSyn(one["epsilon"], DELTA, table.schema, seed=one["seed"]).fit(table.frame)
-            yield compared(table.frame, model.sample(len(table.frame), seed=one["seed"]))
+            yield compared(table.schema, table.frame, model.sample(len(table.frame), seed=one["seed"]))
 
     keys = ("data", "epsilon", "seed", "variant")
     runs = (dict(zip(keys, run, strict=True)) for run in product(asked.data, asked.eps, asked.seeds, steps))
