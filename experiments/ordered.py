@@ -92,6 +92,7 @@ STEPS = (
     Variant("no shrinkage by frequency", {"privsyn.inference.prior.smoothing.covariance": each_code_alone}),
     Variant("no copula", {"privsyn.inference.prior.smoothing.GAINED": 1e9}),
     Variant("no posterior of the tails", {"privsyn.methods.default.Tails": no_tails}),
+    Variant("wide last groups drawn evenly", {"privsyn.inference.tails.WIDER": float("inf")}),
     Variant(
         "records not held to columns",
         {"privsyn.synthesis.annealing.COLUMNS": 0.0, "privsyn.synthesis.annealing.SUMS": 0.0},

@@ -205,7 +205,7 @@ class PrivSyn(ReleasedModel, Estimator):
             criteria = read_criteria(self.accept)
             if criteria is not None:
                 check_accept(criteria, open_schema.schema, self.epsilon, owners=run is not None)
-                known = Codec.for_table(open_schema.fill({}, {}), rows.head, fine=True, target=target)
+                known = Codec.for_table(open_schema.fill({}, {}), rows.head, fine=self._method.fine_cells)
                 check_testable(known, criteria)
             if self.epsilon is None:
                 if run is not None:

@@ -89,8 +89,13 @@ def line(failed, code):
     return failed.err
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("step", LATER)
+STEPS = [(step, "a full disk") for step in LATER]
+
+
+@pytest.mark.parametrize(
+    ("step", "failure"),
+    [*STEPS, *(("sampling", failure) for failure in FAILURES if failure != "a full disk")],
+)
 def test_a_failure_after_fit_leaves_the_model_and_the_ledger_and_says_where(
     step, failure, folder, capsys, monkeypatch
 ):
@@ -109,8 +114,7 @@ def test_a_failure_after_fit_leaves_the_model_and_the_ledger_and_says_where(
     assert not [name for name in names(folder) if name.startswith(".")]
 
 
-@pytest.mark.parametrize("failure", ["refused", "Ctrl-C"])
-@pytest.mark.parametrize("step", LATER)
+@pytest.mark.parametrize(("step", "failure"), [*STEPS, ("sampling", "refused"), ("sampling", "Ctrl-C")])
 def test_a_model_that_nobody_asked_for_is_kept_until_all_is_written(
     step, failure, folder, capsys, monkeypatch
 ):

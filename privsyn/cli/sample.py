@@ -82,7 +82,13 @@ def _sample(
     excel_safe: bool,
 ) -> None:
     from privsyn import load
-    from privsyn.cli.common.console import progress, show_dropped, show_files, show_privacy
+    from privsyn.cli.common.console import (
+        progress,
+        show_dropped,
+        show_files,
+        show_not_accepted,
+        show_privacy,
+    )
     from privsyn.cli.common.given import parse_given
     from privsyn.cli.common.outputs import check_outputs
     from privsyn.errors import InputError, about_absent
@@ -117,3 +123,4 @@ def _sample(
         say(about_absent(balance, left_out))
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger)
+    show_not_accepted(release.ledger)

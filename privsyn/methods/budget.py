@@ -183,4 +183,4 @@ def departures_share(rho: float, attributes: int, total: float) -> float:
     """
     pairs = attributes * (attributes - 1) / 2
     needed = pairs / (2 * (CLEAR * total) ** 2)  # the cost of sensitivity sqrt(pairs) with this noise
-    return MOST_DEPARTURES if needed >= MOST_DEPARTURES * rho else max(needed / rho, DEPARTURES)
+    return MOST_DEPARTURES if needed >= MOST_DEPARTURES * rho else max(DEPARTURES, needed / rho)

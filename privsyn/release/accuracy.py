@@ -100,8 +100,9 @@ class Accuracy:
         InputError
             If no table of these columns was measured.
         """
-        if len(set(columns)) == len(columns) and frozenset(columns) in self._places:
-            place = self._places[frozenset(columns)]
+        named = frozenset(name for name in columns if isinstance(name, str))
+        if len(named) == len(columns) and named in self._places:
+            place = self._places[named]
             estimates = (*self.fitted.one_ways, *self.fitted.marginals)
             return self._counts(self.fitted.certainties[place], np.asarray(estimates[place].counts))
         computed = [maker for maker in self.codec.computed if maker.column in columns]

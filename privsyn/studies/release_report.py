@@ -36,6 +36,9 @@ FEW_VALUES = 6
 MOST_TABLES = 12
 """Number of tables shown at first: those with the strongest relationships."""
 
+MOST_LISTED = 500
+"""Number of tables on the page at all."""
+
 SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
 """Synthetic rows show what constraints and sampling change; wide tables have fewer of them."""
 
@@ -67,7 +70,11 @@ def report(release: Release, path: str | PathLike[str]) -> None:
 def render(release: Release) -> str:
     """Return the page as text."""
     drawn, rows = _drawn(release), relationships(release)
-    columns = [_column(release, name, drawn.get(name)) for name in release.codec.domain]
+    words = members(release.codec, release.fitted.merging.groups)
+    columns = [
+        _column(release, name, drawn.get(name), own)
+        for name, own in zip(release.codec.domain, words, strict=True)
+    ]
     alone = release.fitted.certainties[: len(columns)]
     return (
         environment()
@@ -88,6 +95,7 @@ def render(release: Release) -> str:
             pairs=pair_tables(release, rows),
             map=pair_map(release.codec.domain.names, rows),
             most=MOST_TABLES,
+            listed=MOST_LISTED,
         )
     )
 
@@ -116,8 +124,10 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
     }
 
 
-def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]:
-    """Return a column: its error, its counts and a plot of them."""
+def _column(
+    release: Release, name: str, drawn: Floats | None, words: tuple[tuple[str, ...], ...]
+) -> dict[str, Any]:
+    """Return a column: its error, its counts and a plot of them; `words` are the values of each count."""
     codec, fitted = release.codec, release.fitted
     place = codec.domain.names.index(name)
     certainty = fitted.certainties[place]
@@ -127,7 +137,7 @@ def _column(release: Release, name: str, drawn: Floats | None) -> dict[str, Any]
     constrained = {of for constraint in codec.schema.constraints for of in constraint.columns}
     bins = fitted.merging.merged.ordered[place]
     picture, stretched = _picture(release, name, counts[:bins]) if bins > FEW_VALUES else (None, False)
-    rows = _rows(counts, [*members(codec, fitted.merging.groups)[place]])
+    rows = _rows(counts, [*words])
     shown = rows if codec.domain.ordered[place] else _most_frequent(rows)
     return {
         "name": name,

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from privsyn.errors import printable
 from privsyn.evaluation.report.template import environment, percent
@@ -24,8 +24,8 @@ from privsyn.table.schema.yaml_file import kind_of
 MOST_VALUES = 12
 """Listed values that the table of columns names."""
 
-MARKS = {mark: f"&#{ord(mark)};" for mark in "|[]*_`\\!"}
-"""Signs that Markdown would obey, and what stands for them."""
+MARKS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"&#{ord(mark)};" for mark in "|[]*_`\\!"}
+"""Signs that HTML or Markdown would obey, and what stands for them; "&" comes first."""
 
 CROISSANT = "http://mlcommons.org/croissant/1.0"
 
@@ -117,8 +117,7 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
         "name": title,
         "description": _description(release),
         "isAccessibleForFree": True,
-        "measurementTechnique": "differentially private marginals (PrivSyn)",
-        "creator": {"@type": "sc:SoftwareApplication", "name": "privsyn", "softwareVersion": ledger.version},
+        "measurementTechnique": f"differentially private counts of sets of columns, privsyn {ledger.version}",
         "variableMeasured": [_variable(name, codec.schema.columns[name]) for name in names],
     }
     if data is None:
@@ -174,7 +173,7 @@ def _variable(name: str, column: Column) -> dict[str, Any]:
 def _data_type(column: Column) -> str:
     """Return the type of a column's cells in the words of schema.org."""
     if isinstance(column, Numerical):
-        return "sc:Integer" if column.is_whole else "sc:Float"
+        return "sc:Integer" if column.fixed_decimals == 0 else "sc:Float"
     if isinstance(column, Datetime):
         return "sc:Date" if column.unit == "D" else "sc:DateTime"
     values = column.values or () if isinstance(column, Categorical) else ()
@@ -203,7 +202,7 @@ def in_markdown(text: object) -> Markup:
     >>> str(in_markdown("a|b <i> *c*"))
     'a&#124;b &lt;i&gt; &#42;c&#42;'
     """
-    plain = str(escape(printable(str(text))))
+    plain = printable(str(text))
     for mark, code in MARKS.items():
         plain = plain.replace(mark, code)
     return Markup(plain)  # noqa: S704

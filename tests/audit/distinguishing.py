@@ -28,14 +28,16 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from audit.games import Game
-from privsyn import PrivSyn, synthesizer
+from privsyn import synthesizer
 from privsyn.methods import discovery as discovering
 from privsyn.methods.discovery import discover
+from privsyn.methods.reading import bounded, coded
 from privsyn.private import discovery, measure
 from privsyn.private.discovery import count_cells
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
+from privsyn.private.sampler import os_entropy
 from privsyn.table.io.open_table import open_table
 from privsyn.table.io.source import RawTable
 
@@ -151,11 +153,12 @@ def _coin() -> bool:
 @contextmanager
 def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator[None]:
     """Every answer of a fit goes, with the exact answers of both tables, to `exchanges`."""
-    coded, twins, pending = PrivSyn._coded, [], []
-    looks, shares = [], []
+    twins, pending, looks, shares = [], [], [], []
 
     def other() -> Any:
-        return game.model()._bounded(open_table(game.table(inside=not inside)))
+        model = game.model()
+        rows = open_table(game.table(inside=not inside))
+        return bounded(rows, model.unit, model._most_rows, os_entropy)
 
     def values_both(columns: Any, ask: Any, **settings: Any) -> Any:
         found = discovery.find_values(columns, ask, **settings)
@@ -175,9 +178,9 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         shares.append(found.share)
         return found
 
-    def code_both(model: PrivSyn, rows: Any, codec: Any) -> Any:
-        twins.append(coded(model, other(), codec))
-        return coded(model, rows, codec)
+    def code_both(rows: Any, codec: Any, limit: Any) -> Any:
+        twins.append(coded(other(), codec, limit))
+        return coded(rows, codec, limit)
 
     def table(rows: Any, noise: Noise, rows_per_unit: int) -> Any:
         asked = PrivateTable(rows, noise, rows_per_unit)
@@ -194,7 +197,7 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         return answer
 
     with (
-        patch.object(PrivSyn, "_coded", code_both),
+        patch.object(synthesizer, "coded", code_both),
         patch.object(synthesizer, "PrivateTable", table),
         patch.object(measure, "release", spy),
         patch.object(discovery, "release", spy),

@@ -126,6 +126,14 @@ GAMES = (
         "published",
         moves=0.94,
     ),
+    # Nearly all of the budget goes to one criterion, whose test moves by all that a row can move it.
+    Game(
+        "a criterion that the release must meet",
+        _rows("abc", 1000, 0),
+        ODD,
+        BINARY | {"accept": {"share": 0.99, "criteria": [{"margin": ["a"], "error": 1e-4}]}},
+        moves=0.97,
+    ),
     # Part of delta is set aside for the threshold, so a little less is claimed of the Gaussian part.
     Game("values to be found", SHARED, SHARED.tail(1), {}, moves=0.98),
     Game("bounds to be found, and an extreme number", SMALL, _rows("abc", 1, 10**9), {}),

@@ -84,3 +84,8 @@ def test_few_records_leave_more_of_the_budget_for_departures():
     assert few.departures / (few.departures + few.pairs) > 4 * many.departures / (
         many.departures + many.pairs
     )
+
+
+@pytest.mark.parametrize("rho", [0.0, 1e-320, 1e-300])
+def test_departures_get_their_share_of_next_to_nothing(rho):
+    assert departures_share(rho, 7, 1.0) == MOST_DEPARTURES

@@ -109,7 +109,7 @@ def show_public_report(path: Path | None) -> None:
 def show_sheet(path: Path | None) -> None:
     """Print where the data sheet is, if there is one."""
     if path is not None:
-        say(f"{path}: the data sheet; complete the lines that begin with TODO")
+        say(f"{path}: the data sheet; complete the lines with TODO")
 
 
 def show_report(path: Path) -> None:
@@ -178,6 +178,12 @@ def show_acceptance(ledger: Ledger) -> None:
     """Print the verdict on the criteria, if there are any. It follows from noisy answers."""
     for line in acceptance_lines(ledger):
         say(line)
+
+
+def show_not_accepted(ledger: Ledger) -> None:
+    """Print the verdict if a criterion was not met: the owner decided not to publish such a release."""
+    if ledger.acceptance is not None and not ledger.acceptance.met:
+        show_acceptance(ledger)
 
 
 def show_refused(ledger: Ledger, out: Path, model: Path | None) -> None:

@@ -111,6 +111,6 @@ def margins(law: Law, scale: float, risk: float, tests: int) -> tuple[int, int]:
     --------
     >>> from privsyn.private.laws import GAUSSIAN
     >>> margins(GAUSSIAN, 100.0, 0.05, tests=1)
-    (166, 166)
+    (165, 165)
     """
     return law.quantile(scale, risk), law.quantile(scale, risk / tests)

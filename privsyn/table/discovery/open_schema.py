@@ -233,9 +233,11 @@ def column_of(dtype: Dtype) -> Column:
 
 
 def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
-    """Return the column with what its dtype makes public: two values of a boolean, or all missing."""
+    """Return the column with what its dtype makes public: whole numbers, two values, or all missing."""
     if family(dtype) == "nothing":
         return Identifier()  # all cells are missing: there are no values to find
+    if isinstance(column, Numerical) and column.integer is None and family(dtype) == "integer":
+        return replace(column, integer=True) if column.decimals is column.step is None else column
     if not isinstance(column, Categorical) or column.is_public or column.other is not None:
         return column
     return replace(column, values=(False, True)) if family(dtype) == "boolean" else column

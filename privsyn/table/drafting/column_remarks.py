@@ -145,8 +145,10 @@ def _of_names(name: str, column: Column, present: pd.Series) -> Iterator[str]:
     """Yield whether the cells may name rows or persons."""
     named = isinstance(column, Categorical) and column.values is None
     codes = isinstance(column, Numerical) and column.integer and column.step is None
-    if not (named or codes) or len(present) < LEAST or family(present.dtype) == "object":
+    if not (named or codes) or len(present) < LEAST:
         return
+    if family(present.dtype) == "object" and not present.map(lambda cell: isinstance(cell, str)).all():
+        return  # objects may have no hash; in pandas 2 text is of this type, too
     rows = len(present) / present.nunique()
     if rows <= 1 / UNIQUE and (named or len(present) >= LEAST_NUMBERED):
         kind = "text of its own" if named else "number of its own"

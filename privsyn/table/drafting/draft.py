@@ -68,7 +68,7 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     >>> age.low, age.high, age.integer, age.nullable
     (17, 92, True, False)
     >>> draft.columns["sex"].values, draft.columns["id"]
-    (('F', 'M'), Identifier(format=None))
+    (('F', 'M'), Identifier(format=None, pattern=None))
     >>> draft_schema(people, read=False).columns["age"].low is None
     True
     """

@@ -34,8 +34,8 @@ LEAST = 30
 CHANCE = 0.95
 """An order that holds for more pairs of rows than this would hold by chance."""
 
-HEAD = 500
-"""Rows in which sums are sought; what is found there is checked in all rows."""
+HEAD = 64
+"""Rows in which sums and orders are sought; what is found there is checked in all rows."""
 
 MOST_KEYS = 50
 """Most keys of a look-up that is proposed."""
@@ -81,6 +81,14 @@ class Cells:
         return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
 
 
+def _can_be_compared(cells: pd.Series) -> bool:
+    """Return whether equal cells can be found: not if they are lists."""
+    with suppress(TypeError, NotImplementedError):
+        pd.factorize(cells)
+        return True
+    return False
+
+
 def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     """Return constraints that all rows keep and that do not contradict each other.
 
@@ -97,7 +105,7 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     cells = [
         Cells(name, column, frame[name])
         for name, column in schema.coded.items()
-        if "`" not in name and frame[name].notna().any()
+        if "`" not in name and frame[name].notna().any() and _can_be_compared(frame[name])
     ]
     copies: dict[str, Any] = dict(_copies(cells))
     rest = [each for each in cells if each.name not in copies]
@@ -170,7 +178,7 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
 def _below(one: Cells, other: Cells) -> str:
     """Return the sign if one column is below the other in every row, not by chance; else an empty text."""
     a, b = one.numbers, other.numbers
-    if a is None or b is None:
+    if a is None or b is None or (a[:HEAD] > b[:HEAD]).any():
         return ""
     given = np.isfinite(a) & np.isfinite(b)
     a, b = a[given], b[given]

@@ -19,7 +19,7 @@ def _read_numbers(column: Numerical, texts: Sequence[str | None], spelling: CsvF
     if not spelling.spells_plainly:
         texts = [None if text is None else spelling.plain_number(text) for text in texts]
     read = numbers(texts)
-    if not column.is_whole:
+    if column.fixed_decimals != 0:
         return pd.Series(read)
     missing = np.isnan(read)  # clipping keeps too large numbers out of bounds
     whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))

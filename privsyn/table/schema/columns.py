@@ -20,7 +20,6 @@ from privsyn.table.schema.steps import (
 )
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 from privsyn.table.schema.validation import (
-    all_whole,
     both_or_neither,
     check_decimals,
     distinct_values,
@@ -134,8 +133,8 @@ class Numerical(Ordinal):
         The public bounds, both included. Default: they are found under privacy, at powers of two and half-way
         between them.
     integer : bool, optional
-        Whether all numbers are whole. Default: the dtype decides. A CSV has no dtypes: there the numbers are
-        whole if both bounds are integers and no decimals are given.
+        Whether all numbers are whole. Default: the dtype decides. A CSV has none: its numbers are real unless
+        this, ``decimals=0`` or a whole `step` says otherwise, whether the bounds are written 0 or 0.0.
     decimals : int, optional
         How many decimals all numbers have. Default: those of a decimal dtype, if it has at most four.
     step : number, optional
@@ -206,26 +205,12 @@ class Numerical(Ordinal):
         """How many decimals the numbers have as far as this column says; None if they are real."""
         if self.step is not None:
             return decimals_of_step(self.step)
-        return 0 if self.is_whole else self.decimals
+        return 0 if self.integer else self.decimals
 
     @property
     def grid_step(self) -> float | None:
         """The step."""
         return self.step
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all numbers are whole as far as this column says, without a dtype, as in a CSV.
-
-        >>> Numerical(0, 9).is_whole, Numerical(0.0, 9.0).is_whole, Numerical(0, 9, integer=False).is_whole
-        (True, False, False)
-        """
-        if self.integer is not None or self.decimals is not None:
-            return bool(self.integer)
-        if self.step is not None and decimals_of_step(self.step) != 0:
-            return False
-        low, high = self.low, self.high
-        return isinstance(low, int) and isinstance(high, int) and all_whole(low, high)
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def _values(column: Coded) -> str:
 
 
 def _numbers(column: Numerical) -> str:
-    if column.is_whole:
+    if column.integer:
         kind = "whole numbers"
     elif column.decimals is not None:
         kind = f"numbers with {column.decimals} decimals"

@@ -91,7 +91,8 @@ class Schema:
         Examples
         --------
         >>> from privsyn import Identifier, Numerical
-        >>> columns = {"id": Identifier(), "low": Numerical(0, 9), "high": Numerical(0, 9)}
+        >>> digit = Numerical(0, 9, integer=True)
+        >>> columns = {"id": Identifier(), "low": digit, "high": digit}
         >>> print(Schema(columns, constraints=["low <= high"]).explain())
         id: names the row. Its cells are never read; synthetic rows get generated ones.
         low: whole numbers from 0 to 9; others are clipped. A cell may be missing.

@@ -206,11 +206,6 @@ class Time(Timed):
         whole_day = {"low": plain_value("", day.low), "high": plain_value("", day.high)}
         return {key: value for key, value in super().to_plain(what).items() if value != whole_day.get(key)}
 
-    @property
-    def steps(self) -> tuple[int, int]:
-        """The bounds in steps since midnight."""
-        return int(self.bounds[0]), int(self.bounds[1])
-
 
 @dataclass(frozen=True)
 class Duration(Timed):
@@ -230,8 +225,8 @@ class Duration(Timed):
 
     Examples
     --------
-    >>> Duration("0:00", "1 day", unit="m").steps
-    (0, 1440)
+    >>> Duration("0:00", "1 day", unit="m").bounds
+    (0.0, 1440.0)
     """
 
     low: str | timedelta | np.timedelta64 | None = None
@@ -272,11 +267,6 @@ class Duration(Timed):
         if self.grid_step is not None:
             low, high = multiples_around(low, high, self.grid_step, 0)
         return replace(self, low=unit * int(low), high=unit * int(high))
-
-    @property
-    def steps(self) -> tuple[int, int]:
-        """The bounds in steps."""
-        return int(self.bounds[0]), int(self.bounds[1])
 
 
 def _since_midnight(at: time) -> timedelta:

@@ -167,11 +167,6 @@ def time_format(text: object) -> str:
     raise InputError(f"format {safe_repr(text)} tells no day, month and year: write it such as '%d.%m.%Y'")
 
 
-def all_whole(low: float, high: float) -> bool:
-    """Return whether two bounds could be those of whole numbers."""
-    return low == round(low) and high == round(high) and holds(np.dtype(np.float64), low, high, 0)
-
-
 def check_decimals(low: float, high: float, decimals: int) -> None:
     """Refuse bounds that have more decimals than the column, or too many digits for a double."""
     what = "whole numbers" if decimals == 0 else f"numbers of {decimals} decimals"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from strategies import tables
 
 from privsyn import PrivSyn
 from privsyn.table.drafting.check import check_schema
@@ -151,6 +153,15 @@ def test_a_draft_remarks_nothing_about_columns_without_oddities():
     text = draft_text(plain)
     assert "constraints" not in text
     assert not any(word in text for word in ("CODES", "gaps", "UNIQUE", "REPEATED", "EMPTY", "WIDE", "%"))
+
+
+@given(tables())
+def test_every_table_has_remarks_that_change_nothing_but_the_bounds_of_sums(drawn):
+    rows = pd.concat([drawn[1]] * 40, ignore_index=True)  # enough of them for remarks
+    text = draft_text(rows)
+    assert list(from_plain(parse(text)).columns) == list(rows)
+    reviewed = text.replace("# constraints:", "constraints:").replace("\n#   ", "\n  ")
+    from_plain(parse(reviewed))
 
 
 def test_a_draft_without_rows_makes_no_remark():

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
+from privsyn.methods.reading import bounded
+from privsyn.private.sampler import os_entropy
 from privsyn.table.io import csv_text
 from privsyn.table.io.dask_source import PARTS
 from privsyn.table.io.open_table import BATCHES, DATA_SET, open_table
@@ -137,8 +139,7 @@ def test_the_rows_of_a_person_are_bounded_over_all_batches(name, tmp_path, monke
     whole = saved(path, tmp_path, **settings)
     make_batches_small(monkeypatch)
     assert saved(path, tmp_path, **settings, memory=0) == whole
-    model = PrivSyn(1.0, 1e-9, KNOWN, seed=3, **settings)
-    kept = model._bounded(open_table(path, KNOWN, unit="person")).frames()
+    kept = bounded(open_table(path, KNOWN, unit="person"), "person", 2, os_entropy).frames()
     assert sum(map(len, kept)) == table.groupby("person").size().clip(upper=2).sum()
 
 

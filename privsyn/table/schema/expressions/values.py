@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -32,6 +33,9 @@ OPPOSITE = {
 }
 
 
+COMPARES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
 def compared(column: Coded, sign: str, value: Any) -> list[Values]:
     """Return the values for which a comparison is true, as disjoint sets.
 
@@ -45,7 +49,7 @@ def compared(column: Coded, sign: str, value: Any) -> list[Values]:
     [('a', 'c')]
     """
     given = value if sign in ("in", "not in") else (value,)
-    if column.is_public or not isinstance(column, Categorical):
+    if not isinstance(column, Categorical) or (column.is_public and sign not in COMPARES):
         for each in given:
             column.number_of(each)  # refuses a value that the column cannot have
     if sign in ("==", "in"):
@@ -102,7 +106,11 @@ def _of_listed(column: Categorical, sign: str, value: Any) -> list[Values]:
         excluded = [column.number_of(each) for each in (value if sign == "not in" else (value,))]
         kept = tuple(v for place, v in enumerate(column.values) if place not in excluded)
         return [kept] if kept else []
-    raise InputError(f"{sign} needs numbers or dates: list the values, as in ['a', 'b']")
+    values: Any = column.values
+    if not all(type(each) in (int, float) for each in (value, *values)):
+        raise InputError(f"{sign} needs numbers or dates: list the values, as in ['a', 'b']")
+    kept = tuple(each for each in values if COMPARES[sign](each, value))
+    return [kept] if kept else []
 
 
 def _next(column: Coded, value: Any, by: int) -> Any:

@@ -94,7 +94,10 @@ def test_an_expression_means_the_rows_that_a_reader_expects(text, keeps):
 
 
 TIMES = {name: Datetime("2020-01-01", "2020-12-31") for name in ("start", "middle", "end")}
-SUMS = {name: Numerical(0, 9) for name in ("a", "b")} | {"total": Numerical(), "the sum": Numerical()}
+SUMS = {name: Numerical(0, 9, integer=True) for name in ("a", "b")} | {
+    "total": Numerical(),
+    "the sum": Numerical(),
+}
 
 
 @pytest.mark.parametrize(
@@ -129,6 +132,23 @@ SUMS = {name: Numerical(0, 9) for name in ("a", "b")} | {"total": Numerical(), "
 def test_an_expression_becomes_the_kinds_there_are(text, constraints):
     columns = {**TIMES, **SUMS, "day": Datetime("2020-01-01", "2020-12-31"), "at": Time()}
     assert parse_expression(text, columns) == constraints
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("size > 1", {2, 4, None}),
+        ("size <= 3", {1, 2, None}),
+        ("1 < size < 4", {2, None}),
+        ("size != 2", {1, 4, None}),
+    ],
+)
+def test_listed_numbers_are_compared_as_numbers(text, kept):
+    columns = {"size": Categorical([1, 2, 4])}
+    (*constraints,) = Schema(columns, constraints=[text]).constraints
+    numbers = {"size": np.array([0.0, 1.0, 2.0, np.nan])}
+    found = np.logical_and.reduce([rows_that_keep(columns, each, numbers) for each in constraints])
+    assert {value for value, keeps in zip([1, 2, 4, None], found, strict=True) if keeps} == kept
 
 
 @pytest.mark.parametrize(
