@@ -267,7 +267,8 @@ def test_axe_core_finds_nothing_on_the_page(open_page, page):
 
 def test_the_search_leaves_the_columns_that_have_the_word(open_page, page):
     tab = open_page(page)
-    tab.get_by_label("Search columns and values").fill("VALUE 39")
+    # The most frequent value: it is shown whatever the noise.
+    tab.get_by_label("Search columns and values").fill("VALUE 38")
     assert tab.locator("#columns figure:visible strong").all_inner_texts() == ["many <b>"]
     assert tab.locator("#found").inner_text() == "1 of 8 columns"
     tab.get_by_label("Search columns and values").fill("")
