@@ -1,7 +1,7 @@
 """Constraint: what every kind of constraint can do, the registry of kinds, and their form in a schema file.
 
-Each kind is one file of `privsyn.table.enforcement`, and one line of `privsyn.table`. `privsyn/__init__.py` exports it,
-and `schema.schema.json` names it.
+Each kind is one file of `privsyn.table.enforcement`, and one line of `privsyn.table`. `privsyn/__init__.py`
+exports it, and `schema.schema.json` names it.
 """
 
 from __future__ import annotations
