@@ -50,6 +50,9 @@ class OrderedColumns:
         self.cells = cache(self._cells)
         self.ranks = cache(self._ranks)
 
+    def __reduce__(self) -> tuple[type, tuple[Codec, Fitted]]:
+        return type(self), (self._codec, self._fitted)  # pickled without what is cached
+
     @property
     def names(self) -> list[str]:
         """The ordered columns in the order of the table; some have no counts of their own."""

@@ -1,5 +1,7 @@
 """Means, quantiles and correlations of a release, with intervals, from released answers alone."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,6 +90,11 @@ def test_a_release_that_was_saved_has_the_same(precise, tmp_path):
     loaded = load(tmp_path / "m.privsyn").accuracy
     for name in ("means", "quantiles", "correlations"):
         pd.testing.assert_frame_equal(getattr(loaded, name), getattr(precise.accuracy_, name))
+
+
+def test_a_release_whose_accuracy_was_read_can_be_pickled(precise):
+    means = precise.accuracy_.means
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy.means, means)
 
 
 def test_what_constraints_link_or_compute_is_not_covered():
