@@ -94,7 +94,7 @@ def test_a_release_that_was_saved_has_the_same(precise, tmp_path):
 
 def test_a_release_whose_accuracy_was_read_can_be_pickled(precise):
     means = precise.accuracy_.means
-    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy.means, means)
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy.means, means)  # noqa: S301
 
 
 def test_what_constraints_link_or_compute_is_not_covered():

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from privsyn.errors import InputError, about, replace_errors
+from privsyn.errors import InputError, about
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import CONSTRAINTS, Constraint
 from privsyn.table.schema.expressions.values import OPPOSITE, PRESENT, Values, all_values, both, compared
 
-LONGEST = 1000
-"""Characters of an expression."""
+LONGEST, DEEPEST = 1000, 50
+"""Characters of an expression, and levels of its syntax tree."""
 
 MOST = 100
 """Combinations of values that one expression may forbid."""
@@ -70,7 +70,7 @@ def parse_expression(text: str, columns: Mapping[str, Coded]) -> list[Constraint
     >>> parse_expression("age < 15 implies job is missing", columns)
     [MissingWhen(column='job', when=mappingproxy({'age': {'high': 14}}), only=False)]
     """
-    with about(repr(text[:100])), replace_errors("it is nested too deeply", RecursionError):
+    with about(repr(text[:100])):
         if len(text) > LONGEST:
             raise InputError(f"an expression has at most {LONGEST} characters")
         return _Reader(columns).constraints(text)
@@ -266,9 +266,15 @@ def _increasing(names: list[str], sign: str) -> Constraint:
 def _parse(text: str) -> ast.expr:
     """Return the syntax tree; nothing in it is ever run."""
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise InputError(f"it cannot be read: {FORMS}") from None
+    level = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if level:
+        raise InputError("it is nested too deeply")
+    return tree
 
 
 def _constant(node: ast.expr) -> Any:
