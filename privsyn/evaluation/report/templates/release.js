@@ -36,7 +36,11 @@
     const [rows, columns] = shown.levels;
     const most = Math.max(...shown.estimate, 1);
     const table = make("table");
-    table.append(make("caption", `${shown.columns[0]} (down) × ${shown.columns[1]} (across): estimated counts, with 95% intervals`));
+    const caption = make("caption");
+    // A phone shows one block for each row of the table: neither down nor across.
+    caption.append(shown.columns[0], make("span", " (down)"), ` × ${shown.columns[1]}`, make("span", " (across)"));
+    caption.append(": estimated counts, with 95% intervals");
+    table.append(caption);
     const head = make("tr");
     head.append(make("td"), ...columns.map((level) => Object.assign(make("th", level), { scope: "col" })));
     const thead = make("thead");
@@ -45,9 +49,10 @@
     rows.forEach((level, i) => {
       const line = make("tr");
       line.append(Object.assign(make("th", level), { scope: "row" }));
-      columns.forEach((_, j) => {
+      columns.forEach((column, j) => {
         const place = i * columns.length + j;
         const cell = make("td", whole(shown.estimate[place]));
+        cell.dataset.label = column;
         cell.append(make("span", `${whole(shown.low[place])}–${whole(shown.high[place])}`));
         const share = (45 * Math.max(0, shown.estimate[place])) / most;
         cell.style.background = `color-mix(in srgb, var(--map) ${share.toFixed(1)}%, transparent)`;
