@@ -86,6 +86,7 @@ def render(release: Release) -> str:
             csv=data_link(estimates(release)),
             typical=median(column["error"] for column in columns),
             typical_pair=median(row["error"] for row in rows) if rows else None,
+            visible=any(row["strength"] > row["error"] for row in rows),
             least=TWO_SIDED * max(certainty.sigma for certainty in alone),
             least_pair=TWO_SIDED * max((row["sigma"] for row in rows), default=0.0),
             odds=in_plain_words(release.ledger),

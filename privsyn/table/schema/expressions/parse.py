@@ -269,7 +269,7 @@ def _parse(text: str) -> ast.expr:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         raise InputError(f"it cannot be read: {FORMS}") from None
-    level = [tree]
+    level: list[ast.AST] = [tree]
     for _ in range(DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     if level:
