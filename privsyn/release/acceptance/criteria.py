@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, about, replace_errors, safe_repr
+from privsyn.files import check_file
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.schema.column import Ordinal
 from privsyn.table.schema.columns import Numerical
@@ -217,6 +218,7 @@ def read_criteria(accept: object) -> Criteria | None:
     if not isinstance(accept, str | PathLike):
         with about("accept"):
             return _from_plain(accept)
+    check_file(Path(accept))
     try:
         text = Path(accept).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):

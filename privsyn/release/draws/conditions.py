@@ -65,7 +65,7 @@ class Conditions:
             cells = pd.to_numeric(kept[column], errors="coerce").dropna().to_numpy(np.float64)
             if not len(cells):
                 raise InputError(
-                    "some draw has no number in such rows: choose a condition that more rows meet"
+                    "some draw has no number there: choose a column of numbers, and a condition of more rows"
                 )
             found.append(float(cells.mean()))
         quoted = f"`{column}`"

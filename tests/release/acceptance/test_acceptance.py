@@ -167,7 +167,7 @@ def test_the_verdict_follows_from_released_answers_alone(tmp_path):
         ([{"proportion": {}, "within": 0.1}], "at least one condition"),
         ([{"mean": "age", "proportion": {"sex": "F"}, "within": 1}], "names exactly one of"),
         (["age"], "is a mapping such as"),
-        ("nowhere.yaml", "cannot be read"),
+        ("nowhere.yaml", "there is no such file"),
         ({"criteria": CRITERIA, "shares": 1}, "'shares' is not known"),
         ({"criteria": CRITERIA, "share": 1}, "share must be above 0 and below 1"),
         ({"criteria": CRITERIA, "risk": 0.5}, "risk must be above 0 and below 0.5"),
