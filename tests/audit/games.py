@@ -37,7 +37,7 @@ class Game:
         Of `PrivSyn`, but for epsilon and delta.
     method : "default" or "published"
     moves : float
-        Part of the claimed mu by which the person moves the answers, at least.
+        Least part of the claimed mu by which the person moves the answers, in the run that moved them most.
     claim : float
         The mu that every run claims.
     """

@@ -38,14 +38,14 @@ def runs(game):
 def test_the_answers_tell_no_more_than_is_claimed_and_most_of_that():
     """All games make the same claim, so that their guesses may be counted together too.
 
-    How far the person moves the answers is certain, not likely: it is the run's mu if the noise has the sigma
-    that the ledger says. The guesses tell whether it has.
+    How far the person moves the answers is certain, not likely: in no run further than its mu. How the budget
+    is split may follow noise, and so in some runs the person moves them a little less: the run that moved
+    them most must come near the claim. The guesses tell whether the noise has the sigma that the ledger says.
     """
     everything = []
     for game in SHORT:
         rounds = [play(game) for _ in range(runs(game))]
-        for played in rounds:
-            assert game.moves * game.mu < played.moved <= game.mu * (1 + 1e-9)
+        assert game.moves * game.mu < max(played.moved for played in rounds) <= game.mu * (1 + 1e-9)
         right = [played.right for played in rounds]
         assert lower_bound(sum(right), len(right), error=ERROR) <= game.mu
         everything += right
