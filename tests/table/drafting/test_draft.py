@@ -74,6 +74,29 @@ def test_bounds_of_a_short_range_of_whole_numbers_are_exact_and_said_to_be():
     assert [notes[name].split(",")[0] for name in rows] == [*["READ: exact bounds"] * 2, "READ: bounds"]
 
 
+def alone(numbers):
+    return draft_schema(pd.DataFrame({"x": numbers})).columns["x"]
+
+
+def test_numbers_keep_their_order_unless_they_leave_out_most_of_those_between():
+    assert alone([1, 2, 3, 4, 5, 6]) == Numerical(1, 6, integer=True, nullable=False)
+    assert alone([1.0, 1.5, 2.5]) == Numerical(1.0, 2.5, integer=False, step=0.5, nullable=False)
+    assert alone([1, 2, 8, 9]) == Categorical([1, 2, 8, 9], nullable=False)
+    assert alone([0, 7, 0]) == Categorical([0, 7], nullable=False)
+    assert alone([1 / 3, 2 / 3, 4 / 3]).values == (1 / 3, 2 / 3, 4 / 3)
+
+
+def test_numbers_whose_order_says_little_about_other_columns_are_listed():
+    """A class of ten in no order, and a grade; both explain the length."""
+    rng = np.random.default_rng(0)
+    code, grade = rng.integers(0, 10, 500), rng.integers(0, 10, 500)
+    length = rng.permutation(10)[code] + grade + rng.normal(size=500)
+    frame = pd.DataFrame({"code": code, "grade": grade, "length": length, "alone": rng.integers(0, 10, 500)})
+    columns = draft_schema(frame).columns
+    assert columns["code"] == Categorical(range(10), nullable=False)
+    assert columns["grade"] == columns["alone"] == Numerical(0, 9, integer=True, nullable=False)
+
+
 def test_texts_that_stand_for_missing_are_asked_about_above_their_line(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("job,age\nbaker,NA\nNone,7\n")
