@@ -34,6 +34,8 @@ from privsyn import (
 from privsyn.table.drafting.check import check_schema
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.schema.columns import COLUMNS
+from privsyn.table.schema.constraint import CONSTRAINTS
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema, to_plain, to_yaml
 
 VALIDATOR = Draft202012Validator(
@@ -214,6 +216,16 @@ def test_the_json_schema_accepts_what_is_written(schema):
 @given(tables())
 def test_the_json_schema_accepts_every_draft(table):
     VALIDATOR.validate(parse(to_yaml(draft_schema(table[1]))))
+
+
+def test_the_json_schema_lists_every_kind_and_its_settings():
+    written = VALIDATOR.schema["$defs"]
+    for kind, class_ in COLUMNS.items():
+        assert set(written[kind]["properties"]) == {"kind", *(field.name for field in fields(class_))}
+    kinds = VALIDATOR.schema["properties"]["columns"]["additionalProperties"]["oneOf"]
+    assert kinds == [{"$ref": f"#/$defs/{kind}"} for kind in COLUMNS]
+    constraint = VALIDATOR.schema["properties"]["constraints"]["items"]["oneOf"][0]
+    assert constraint["properties"]["kind"]["enum"] == list(CONSTRAINTS)
 
 
 def test_the_json_schema_accepts_the_schemas_of_this_package():
