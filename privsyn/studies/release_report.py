@@ -132,7 +132,7 @@ def _column(
     codec, fitted = release.codec, release.fitted
     place = codec.domain.names.index(name)
     certainty = fitted.certainties[place]
-    counts = release.accuracy.counts(name)
+    counts = release.accuracy_.counts(name)
     noise = certainty.distance(norm_sub(certainty.measured.marginal.counts, fitted.total))
     error = certainty.error if drawn is None else certainty.distance(drawn * (fitted.total / drawn.sum()))
     constrained = {of for constraint in codec.schema.constraints for of in constraint.columns}
@@ -161,8 +161,8 @@ def _facts(release: Release, name: str) -> str:
         return ""
     words = []
     for what, frame, share in (
-        ("mean", release.accuracy.means, 1.0),
-        ("median", release.accuracy.quantiles, 0.5),
+        ("mean", release.accuracy_.means, 1.0),
+        ("median", release.accuracy_.quantiles, 0.5),
     ):
         found = frame[(frame["column"] == name) & (frame.get("share", share) == share)]
         for row in found[found["covered"].astype(bool)].to_dict("records"):

@@ -87,14 +87,14 @@ def test_intervals_hold_in_most_fits():
 
 def test_a_release_that_was_saved_has_the_same(precise, tmp_path):
     precise.save(tmp_path / "m.privsyn")
-    loaded = load(tmp_path / "m.privsyn").accuracy
+    loaded = load(tmp_path / "m.privsyn").accuracy_
     for name in ("means", "quantiles", "correlations"):
         pd.testing.assert_frame_equal(getattr(loaded, name), getattr(precise.accuracy_, name))
 
 
 def test_a_release_whose_accuracy_was_read_can_be_pickled(precise):
     means = precise.accuracy_.means
-    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy.means, means)  # noqa: S301
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy_.means, means)  # noqa: S301
 
 
 def test_what_constraints_link_or_compute_is_not_covered():
