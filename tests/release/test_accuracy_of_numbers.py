@@ -85,6 +85,13 @@ def test_intervals_hold_in_most_fits():
     assert failed < 12
 
 
+def test_a_mean_without_a_condition_is_that_of_the_page(precise):
+    means = precise.accuracy_.means.set_index("column")
+    for name in means.index[means["covered"].astype(bool)]:
+        found = precise.accuracy_.mean(name)
+        assert found.to_dict() == means.loc[name, list(found.index)].to_dict()
+
+
 def test_a_release_that_was_saved_has_the_same(precise, tmp_path):
     precise.save(tmp_path / "m.privsyn")
     loaded = load(tmp_path / "m.privsyn").accuracy_
