@@ -13,6 +13,7 @@ from privsyn.evaluation.columns import SHARES, shapes_of
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.correlations import correlations_of
 from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
+from privsyn.evaluation.predictions import classes_of
 from privsyn.evaluation.registry import METRICS, add_metric
 from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores
@@ -110,6 +111,7 @@ def score(comparison: Comparison) -> Scores:
         correlations=correlations,
         worst_correlations=correlations.worst(names, WORST),
         quantiles=_quantiles(comparison),
+        classes=classes_of(comparison),
     )
 
 

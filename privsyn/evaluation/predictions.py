@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.evaluation.chance import standard_error
+from privsyn.evaluation.encoding import OTHER
 from privsyn.evaluation.metric import Metric, Score
 
 if TYPE_CHECKING:
     from privsyn.evaluation.comparison import Comparison
+    from privsyn.evaluation.models import ModelScore, Task
 
 LEARNERS = {
     "boosting": "gradient boosting",
@@ -23,6 +27,8 @@ LEARNERS = {
 """The models that can be trained, and their labels."""
 
 DEFAULT = ("boosting", "linear")
+
+UNITS = {"mean_error": "unit of the target", "calibration": "probability"}
 
 GROUP = "Models trained on synthetic rows, tested on real ones"
 
@@ -62,18 +68,28 @@ PROPENSITY = {
 }
 
 
-def _learning(comparison: Comparison) -> dict[str, Score]:
-    """Return the scores of models trained on synthetic and on real rows, tested on the same real rows."""
+def _trained(comparison: Comparison) -> tuple[Task, dict[str, dict[str, ModelScore]]] | None:
+    """Return the task, and the scores of models that learnt from each table, tested on the same real rows."""
     if not comparison.models or comparison.target is None:
-        return {}
-    from privsyn.evaluation.models import ModelScore, Task, guessing, learning
+        return None
+    from privsyn.evaluation.models import Task, guessing, learning
 
     view, train, test = comparison.view, comparison.train, comparison.test
-    task = Task.of(view, train, comparison.target)
-    names = comparison.models
-    synthetic = learning(view, task, comparison.synthetic, test, names)
-    real, guess = learning(view, task, train, test, names), guessing(task, train, test, names)
-    unknown = ModelScore(nan)
+    task, names = Task.of(view, train, comparison.target), comparison.models
+    return task, {
+        "synthetic": learning(view, task, comparison.synthetic, test, names),
+        "real": learning(view, task, train, test, names),
+        "guess": guessing(task, train, test, names),
+    }
+
+
+def _learning(comparison: Comparison) -> dict[str, Score]:
+    """Return the scores of models trained on synthetic and on real rows, tested on the same real rows."""
+    if (found := comparison.once(_trained)) is None:
+        return {}
+    from privsyn.evaluation.models import ModelScore
+
+    real, guess, unknown = found[1]["real"], found[1]["guess"], ModelScore(nan)
     return {
         name: Score(
             score.value,
@@ -81,8 +97,36 @@ def _learning(comparison: Comparison) -> dict[str, Score]:
             independent=guess.get(name, unknown).value,
             standard_error=standard_error(score.influence, real.get(name, unknown).influence),
         )
-        for name, score in synthetic.items()
+        for name, score in found[1]["synthetic"].items()
     }
+
+
+def classes_of(comparison: Comparison) -> tuple[dict[str, Any], ...]:
+    """Return a row for each class of the target among the test rows; none if a number is predicted.
+
+    It has the number and the share of test rows, and for each model that learnt from synthetic rows and from
+    real ones the recall (the share of its rows that are found) and the mean predicted probability. This is
+    equal to the share if the model is calibrated.
+    """
+    found = comparison.once(_trained)
+    if found is None or found[0].classes is None:
+        return ()
+    task, scores = found
+    (axis,) = comparison.view.domain.axes((task.target,))
+    truth = task.split(comparison.test)[1]
+    rows = []
+    for one, number in zip(*np.unique(truth, return_counts=True), strict=True):
+        codes = np.flatnonzero(task.classes == one)
+        label = comparison.view.labels[axis][codes[0]] if len(codes) == 1 else OTHER
+        row = {"label": label, "rows": int(number), "share": float(number / len(truth))}
+        for name in comparison.models:
+            for table in ("synthetic", "real"):
+                for part, score in (("recall", "recall"), ("predicted", "calibration")):
+                    known = scores[table].get(f"{name}_{score}")
+                    of_classes = () if known is None else known.of_classes
+                    row[f"{name}_{part}_{table}"] = float(of_classes[one]) if one < len(of_classes) else 0.0
+        rows.append(row)
+    return tuple(rows)
 
 
 def _score_of_model(name: str) -> Callable[[Comparison], Score]:
@@ -94,8 +138,8 @@ MODELS = {
         f"{model_label}, {label}",
         _score_of_model(name),
         GROUP,
-        "unit of the target" if score == "mean_error" else label,
-        "lower" if score == "mean_error" else "higher",
+        UNITS.get(score, label),
+        "lower" if score in ("mean_error", "calibration") else "higher",
         origin=0.5 if score == "auc" else 0.0,
         headline=name in ("boosting_auc", "boosting_r2"),
     )
@@ -104,6 +148,8 @@ MODELS = {
         ("accuracy", "accuracy"),
         ("auc", "AUC"),
         ("f1", "macro-F1"),
+        ("recall", "mean recall"),
+        ("calibration", "calibration error"),
         ("r2", "R2"),
         ("mean_error", "mean error"),
     )

@@ -60,6 +60,9 @@ class Scores:
     quantiles : mapping of str to mapping
         For each ordered column its quantiles in the real and in the synthetic table; dates in days since
         1970, other times in their steps.
+    classes : tuple of mappings
+        For each class of the target its test rows and their share. For each model that learnt from synthetic
+        and from real rows: the recall, and the mean predicted probability.
     """
 
     real_rows: int
@@ -77,6 +80,7 @@ class Scores:
         default_factory=dict, repr=False
     )
     quantiles: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict, repr=False)
+    classes: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     def __getattr__(self, name: str) -> Score:
         """Return the score of a metric."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from privsyn.inference.binning import Axis, fit_steps
 from privsyn.inference.consistency import norm_sub
+from privsyn.inference.prior.counts import posterior_counts
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats, Integers, Mask
@@ -56,6 +57,9 @@ class Tails:
 
     def settle(self, measured: Measurement, total: float) -> Marginal:
         """Return the counts of one attribute, non-negative and with the total; tails by posterior means."""
+        if not measured.marginal.domain.ordered[0]:
+            settled = posterior_counts(measured.marginal.counts, measured.variance, total)
+            return Marginal(measured.marginal.domain, settled)
         found, tail = np.array(measured.marginal.counts), np.zeros(len(measured.marginal.counts), np.bool_)
         for groups, cells in self._of(measured):
             merged = self._groups(measured)[groups]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import sqrt
 
 import numpy as np
@@ -112,3 +113,36 @@ def test_the_standard_error_is_that_of_fresh_test_rows(measure):
             difference = (((truth - other) ** 2).mean() - ((truth - one) ** 2).mean()) / truth.var()
         rejected += abs(difference) > norm.ppf(0.975) * standard_error(*parts)
     assert abs(rejected - 0.05 * runs) < 5 * sqrt(runs * 0.05 * 0.95)
+
+
+def test_each_class_has_the_recall_and_the_mean_probability_of_each_model(tmp_path):
+    """By hand: a column that decides the class, but for the rarest, which nothing tells apart."""
+    clear = pd.DataFrame({"x": ["a"] * 300 + ["b"] * 200 + ["c"] * 100})
+    real = clear.assign(y=clear["x"].replace({"c": "b"}).where(clear.index < 580, "rare"))
+    test = real.iloc[::2]
+    report = tmp_path / "r.html"
+    scores = evaluate(real, clear.assign(y="a"), target="y", test=test, models=["linear"], report=report)
+    rows = {row["label"]: row for row in scores.classes}
+    assert [(name, row["rows"], round(row["share"], 3)) for name, row in sorted(rows.items())] == [
+        ("a", 150, 0.5),
+        ("b", 140, 0.467),
+        ("rare", 10, 0.033),
+    ]
+    for name, recall in (("a", 1), ("b", 1), ("rare", 0)):
+        assert rows[name]["linear_recall_real"] == recall
+        assert rows[name]["linear_predicted_real"] == pytest.approx(rows[name]["share"], abs=0.01)
+        assert rows[name]["linear_recall_synthetic"] == (name == "a")
+        assert rows[name]["linear_predicted_synthetic"] == (name == "a")
+    assert scores.linear_recall.real == pytest.approx(2 / 3)
+    assert scores.linear_calibration.synthetic == pytest.approx(0.5)
+    assert scores.linear_calibration.real < 0.05
+    assert json.loads(scores.to_json())["classes"][0]["label"] == scores.classes[0]["label"]
+    page = report.read_text()
+    assert "Classes of y" in page
+    assert "100%, 100%" in page
+
+
+def test_a_number_has_no_classes():
+    real = pd.DataFrame({"x": np.arange(200) % 7, "y": np.arange(200)})
+    assert evaluate(real, real, target="y", models=["linear"]).classes == ()
+    assert evaluate(real, real, target="y", models=False).classes == ()

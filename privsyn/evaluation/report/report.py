@@ -17,6 +17,7 @@ from privsyn.evaluation.axis import Axis
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.correlations import METHODS
 from privsyn.evaluation.marginals import shares
+from privsyn.evaluation.predictions import LEARNERS
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.report.levels import Levels, coarsen, recode
 from privsyn.evaluation.report.svg import histogram, percent_of, strip
@@ -79,6 +80,7 @@ def render(
             largest=_largest(scores, mapped),
             data=_data(comparison, scores, mapped),
             methods=METHODS,
+            models={name: label for name, label in LEARNERS.items() if name in comparison.models},
             ledger=ledger,
             origins=origins,
             version=version("privsyn"),

@@ -1,0 +1,53 @@
+"""Posterior counts of an unordered column: a projection where the counts are certain, and less error else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from privsyn.inference.consistency import norm_sub
+from privsyn.inference.prior.counts import posterior_counts
+
+noisy = arrays(np.float64, st.integers(1, 30), elements=st.floats(-300, 3000))
+
+
+@given(noisy, st.floats(1e-3, 1e4), st.floats(0, 5000))
+def test_posterior_counts_are_not_negative_and_keep_the_total(counts, variance, total):
+    found = posterior_counts(counts, np.full(counts.shape, variance), total)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(total, rel=1e-9)
+
+
+def test_certain_counts_stay():
+    counts = np.array([0.0, 700.0, 3.0, 0.0, 41.0])
+    found = posterior_counts(counts, np.full(5, 1e-6), counts.sum())
+    assert found == pytest.approx(counts, abs=1e-3)
+
+
+def test_the_order_of_cells_does_not_matter():
+    rng = np.random.default_rng(0)
+    counts, order = rng.normal(20, 40, 50), rng.permutation(50)
+    variance = rng.uniform(50, 500, 50)
+    found = posterior_counts(counts, variance, 1500.0)
+    assert posterior_counts(counts[order], variance[order], 1500.0) == pytest.approx(found[order])
+
+
+def test_two_cells_are_projected():
+    counts = np.array([90.0, -20.0])
+    assert (posterior_counts(counts, np.full(2, 100.0), 80.0) == norm_sub(counts, 80.0)).all()
+
+
+def test_counts_of_many_values_have_less_error_than_projected_ones():
+    """300 values, frequent ones and a long tail: the mean of 60 runs is clear by more than six errors."""
+    exact = np.round(20_000 / np.arange(1, 301) ** 1.5)
+    rng = np.random.default_rng(1)
+    gains = []
+    for _ in range(60):
+        seen = exact + rng.normal(0, 40, exact.shape)
+        posterior = posterior_counts(seen, np.full(exact.shape, 1600.0), exact.sum())
+        projected = norm_sub(seen, exact.sum())
+        gains.append(1 - np.abs(posterior - exact).sum() / np.abs(projected - exact).sum())
+    assert np.mean(gains) - 6 * np.std(gains) / np.sqrt(60) > 0.15
