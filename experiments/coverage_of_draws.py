@@ -96,8 +96,8 @@ POPULATIONS = {
 def real(folder: Path) -> dict[str, Population]:
     """Two real tables as populations."""
     return {
-        "adult, 20,000 rows": Population(Rows.of(folder, "adult"), ADULT, 1.0, 0.4, 20_000),
-        "kc-house, 10,000 rows": Population(Rows.of(folder, "kc-house", "id"), HOUSES, 1.0, 0.3, 10_000),
+        "adult, 20,000 rows": Population(Rows.of(folder, "adult"), ADULT, 1.0, 0.15, 20_000),
+        "kc-house, 10,000 rows": Population(Rows.of(folder, "kc-house", "id"), HOUSES, 1.0, 0.15, 10_000),
     }
 
 

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the scripts are in the repo
 INSIDE = {
     "ablations": "stages are replaced",
     "continual": "a prior is put in the place of independence",
+    "elsewhere": "the program's noise at a given sigma",
     "error_bars": "real counts in the codes of a release",
     "ordered": "stages are replaced",
     "paper": "stages are replaced",

@@ -50,10 +50,13 @@ def groups_at(one_way: Marginal, level: int) -> Codes:
 def join(cells: npt.NDArray[Any], groups: Sequence[Codes]) -> npt.NDArray[Any]:
     """Return the cells of a table, summed over joined codes along every axis."""
     for axis, group in enumerate(groups):
-        if not np.array_equal(group, np.arange(len(group))):
+        steps = np.diff(group, prepend=-1)
+        if (steps == 1).all():  # each code is a group of its own
+            continue
+        if (steps < 0).any():
             order = np.argsort(group, kind="stable")
-            starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-            cells = np.add.reduceat(cells.take(order, axis), starts, axis=axis)
+            cells, steps = cells.take(order, axis), np.diff(group[order], prepend=-1)
+        cells = np.add.reduceat(cells, np.flatnonzero(steps), axis=axis)
     return cells
 
 

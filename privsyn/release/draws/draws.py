@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from os import PathLike
+from os import PathLike, cpu_count
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 NUMBER = "draw"
 """The column of a file that says to which draw a row belongs, from 1 up."""
+
+MOST_THREADS = 4
+"""Tables that are made at once: each takes memory."""
 
 
 class Draws(Sequence[Any]):
@@ -69,12 +74,23 @@ class Draws(Sequence[Any]):
     def __repr__(self) -> str:
         return f"<Draws: {self._m} tables of {self._n} rows from {self._release!r}>"
 
+    def __iter__(self) -> Iterator[Any]:
+        return (self._release.form.cast(frame, self._release.codec.schema) for frame in self.frames())
+
     def frames(self) -> Iterator[pd.DataFrame]:
-        """Yield all tables as pandas data frames."""
-        for k in range(self._m):
-            self._report("drawing tables", k, self._m)
-            yield self._frame(k)
-        self._report("drawing tables", self._m, self._m)
+        """Yield all tables as pandas data frames. Threads make the next ones; this changes no table."""
+        threads = min(cpu_count() or 1, MOST_THREADS)
+        pool, begun = ThreadPoolExecutor(threads), deque[Future[pd.DataFrame]]()
+        try:
+            for k in range(self._m):
+                begun.extend(
+                    pool.submit(self._frame, j) for j in range(k + len(begun), min(k + threads, self._m))
+                )
+                self._report("drawing tables", k, self._m)
+                yield begun.popleft().result()
+            self._report("drawing tables", self._m, self._m)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def to_file(self, path: str | PathLike[str], *, excel_safe: bool = False) -> tuple[int, int]:
         """Write all tables to one file, one below the other, with the number of the draw in column "draw".

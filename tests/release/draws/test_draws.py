@@ -31,6 +31,18 @@ def model():
     return PrivSyn(2.0, 1e-9, SCHEMA, seed=1).fit(people())
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+def test_threads_change_no_table_and_a_reader_may_stop(model, monkeypatch, threads):
+    monkeypatch.setattr("privsyn.release.draws.draws.cpu_count", lambda: threads)
+    made = model.draws(6, 300, seed=3)
+    for k, table in enumerate(made):
+        pd.testing.assert_frame_equal(table, made[k])
+    first = iter(made)
+    pd.testing.assert_frame_equal(next(first), made[0])
+    first.close()
+    assert len(list(made.frames())) == 6
+
+
 def test_a_loaded_model_draws_the_same_tables(model, tmp_path):
     model.save(tmp_path / "m.privsyn")
     one, other = model.draws(3, 300, seed=5), load(tmp_path / "m.privsyn").draws(3, 300, seed=5)
