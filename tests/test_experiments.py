@@ -22,6 +22,7 @@ INSIDE = {
     "ablations": "stages are replaced",
     "continual": "a prior is put in the place of independence",
     "error_bars": "real counts in the codes of a release",
+    "forecast": "models are trained, and nothing else is scored",
     "ordered": "stages are replaced",
     "paper": "stages are replaced",
     "randomised": "the tables of a release and their errors",
