@@ -1,16 +1,17 @@
 """How often intervals from draws hold: writes the table of docs/inference.md.
 
-    python experiments/coverage_of_draws.py [--runs 200] [--draws 10]
+    python experiments/coverage_of_draws.py [--runs 200] [--draws 10] [--folder DATA]
 
-Private tables are drawn from a population that is known: a Bayesian network, or a Gaussian copula. A model is
-fitted to each, and each statistic is estimated from every table of its draws and pooled. Runs that
-coverage_of_draws.csv holds already are not repeated. Seeded, and so NOT PRIVATE. It takes 10 minutes.
+Private tables are drawn from a population that is known: a Bayesian network, a Gaussian copula or, with a
+folder, two large real tables. A model is fitted to each, and each statistic is estimated from every table of
+its draws and pooled. Runs that coverage_of_draws.csv holds already are not repeated. Seeded, and so NOT
+PRIVATE. It takes 10 minutes, and half an hour more for the real tables.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +19,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from known_truth import Copula, Network, chain
+from real_populations import ADULT, HOUSES, Rows
 from runs import DELTA, Row, markdown, resumed
+from statistics_of_tables import Statistic, correlation, difference, logistic, mean, odds
+from tables import add_data_argument
 
 from privsyn import PrivSyn, pool
 
@@ -37,44 +41,6 @@ HEADS = (
     "bias / standard error",
     "width / width from real rows",
 )
-
-Found = tuple[float, float]
-Statistic = tuple[str, Callable[..., Found]]
-
-
-def mean(x: np.ndarray) -> Found:
-    """The mean and its variance."""
-    return float(x.mean()), float(x.var(ddof=1) / len(x))
-
-
-def difference(x: np.ndarray, group: np.ndarray) -> Found:
-    """The difference of two groups' means."""
-    (one, a), (other, b) = mean(x[group]), mean(x[~group])
-    return one - other, a + b
-
-
-def correlation(x: np.ndarray, y: np.ndarray) -> Found:
-    """Fisher's z of the correlation."""
-    return float(np.arctanh(np.corrcoef(x, y)[0, 1])), 1 / (len(x) - 3)
-
-
-def odds(x: np.ndarray, y: np.ndarray) -> Found:
-    """The logarithm of the odds ratio of two conditions."""
-    cells = np.array([[np.sum(a & b) for b in (y, ~y)] for a in (x, ~x)]) + 0.5
-    logs = np.log(cells)
-    return float(logs[0, 0] + logs[1, 1] - logs[0, 1] - logs[1, 0]), float((1 / cells).sum())
-
-
-def logistic(y: np.ndarray, *columns: np.ndarray) -> Found:
-    """The first coefficient of a logistic regression of `y` on the columns."""
-    x = np.column_stack([np.ones(len(y)), *columns]).astype(float)
-    beta = np.zeros(x.shape[1])
-    for _ in range(12):
-        p = 1 / (1 + np.exp(-x @ beta))
-        information = x.T @ (x * (p * (1 - p))[:, np.newaxis])
-        beta = beta + np.linalg.solve(information, x.T @ (y - p))
-    return float(beta[1]), float(np.linalg.inv(information)[1, 1])
-
 
 NETWORK: Mapping[str, Statistic] = {
     "mean of x1": ("x1", lambda a: mean(a)),
@@ -112,10 +78,11 @@ FAR: Mapping[str, Statistic] = {
 class Population:
     """A population that is known, and what is estimated of it."""
 
-    source: Network | Copula
+    source: Network | Copula | Rows
     statistics: Mapping[str, Statistic]
     epsilon: float
     share: float = 1.0  # of the runs
+    rows: int = ROWS
 
 
 MIXED = np.array([[1, 0.8, -0.5, 0], [0.8, 1, -0.4, 0], [-0.5, -0.4, 1, 0.3], [0, 0, 0.3, 1]])
@@ -126,6 +93,14 @@ POPULATIONS = {
 }
 
 
+def real(folder: Path) -> dict[str, Population]:
+    """Two real tables as populations."""
+    return {
+        "adult, 20,000 rows": Population(Rows.of(folder, "adult"), ADULT, 1.0, 0.4, 20_000),
+        "kc-house, 10,000 rows": Population(Rows.of(folder, "kc-house", "id"), HOUSES, 1.0, 0.3, 10_000),
+    }
+
+
 def estimates(table: pd.DataFrame, statistics: Mapping[str, Statistic]) -> pd.DataFrame:
     """The estimate and the variance of each statistic."""
     found = [f(*(table[name].to_numpy() for name in names.split())) for names, f in statistics.values()]
@@ -134,7 +109,7 @@ def estimates(table: pd.DataFrame, statistics: Mapping[str, Statistic]) -> pd.Da
 
 def run(population: Population, truth: pd.Series, seed: int, draws: int) -> Iterator[Row]:
     """A row for each statistic."""
-    private = population.source.draw(ROWS, np.random.default_rng(seed))
+    private = population.source.draw(population.rows, np.random.default_rng(seed))
     real = estimates(private, population.statistics)
     model = PrivSyn(population.epsilon, DELTA, population.source.schema, seed=seed).fit(private)
     found = [estimates(table, population.statistics) for table in model.draws(draws, seed=seed)]
@@ -180,20 +155,22 @@ def main() -> None:
     )
     asking.add_argument("--runs", type=int, default=200)
     asking.add_argument("--draws", type=int, default=10)
+    add_data_argument(asking)
     settings = asking.parse_args()
     truths = {}
-    for name, one in POPULATIONS.items():
+    populations = POPULATIONS | ({} if settings.folder is None else real(settings.folder))
+    for name, one in populations.items():
         table = one.source.draw(POPULATION, np.random.default_rng(12345))
         truths[name] = estimates(table, one.statistics)["estimate"]
     asked = (
         {"population": name, "draws": settings.draws, "seed": seed}
-        for name, one in POPULATIONS.items()
+        for name, one in populations.items()
         for seed in range(round(settings.runs * one.share))
     )
     rows = resumed(
         ROWS_FILE,
         asked,
-        lambda one: run(POPULATIONS[one["population"]], truths[one["population"]], one["seed"], one["draws"]),
+        lambda one: run(populations[one["population"]], truths[one["population"]], one["seed"], one["draws"]),
     )
     text = PAGE.read_text(encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]

@@ -39,10 +39,10 @@ PAGE, ROWS = HERE.parent / "docs" / "coverage.md", HERE / "error_bars.csv"
 def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     """A row a number of columns: cells, how many intervals hold, errors expected and come about."""
     release = PrivSyn(epsilon, DELTA, table.schema, seed=seed).fit(table.frame).release_
-    for order, tables in release.accuracy.tables.groupby("order"):
+    for order, tables in release.accuracy_.tables.groupby("order"):
         cells, held, found = 0, 0, []
         for columns in tables["columns"]:
-            counts, true = release.accuracy.counts(*columns), true_counts(release, table.frame, columns)
+            counts, true = release.accuracy_.counts(*columns), true_counts(release, table.frame, columns)
             cells += len(counts)
             held += int(((counts["low"] <= true) & (true <= counts["high"])).sum())
             found.append((counts["estimate"] - true).abs().sum() / 2 / len(table.frame))

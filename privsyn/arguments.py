@@ -9,7 +9,7 @@ from numbers import Real
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT]?[bB])")
@@ -63,7 +63,8 @@ def check_column(what: str, name: object, names: Collection[str]) -> None:
     privsyn.errors.InputError: target 'income' is not one of the columns to be synthesised
     """
     if not isinstance(name, str) or name not in names:
-        raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised")
+        meant = did_you_mean(name, names)
+        raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
 
 
 def check_unit(unit: object, rows_per_unit: object, names: Collection[str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from difflib import get_close_matches
 from numbers import Real
 from unicodedata import category
 
@@ -95,6 +96,17 @@ def safe_repr(value: object) -> str:
     ('-1', "'much'", 'a list')
     """
     return reprlib.repr(value) if isinstance(value, Real | str) else f"a {type(value).__name__}"
+
+
+def did_you_mean(word: object, known: Iterable[object]) -> str:
+    """Return a question with the known word that is most like a wrong one, for the end of a message, or "".
+
+    >>> did_you_mean("agee", ["sex", "age"]), did_you_mean("f", ["F", "M"]), did_you_mean("town", ["age"])
+    ("; did you mean 'age'?", "; did you mean 'F'?", '')
+    """
+    words = {one.casefold(): one for one in known if isinstance(one, str)}
+    found = get_close_matches(word.casefold(), words, n=1) if isinstance(word, str) else ()
+    return f"; did you mean {reprlib.repr(words[found[0]])}?" if found else ""
 
 
 def plural(number: float, noun: str) -> str:

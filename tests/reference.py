@@ -289,6 +289,25 @@ def posterior(measurement, expected, dispersion, margins):
     return mean - (variances @ sums @ forces).reshape(domain.shape)
 
 
+def remove_negatives(counts, freedom, limits, rounds):
+    """Counts given the required sums, and none below 0, in turn; `limits`: groups of each axis, and sums."""
+    counts = counts.copy()
+    for _ in range(rounds):
+        for groups, sums in limits:
+            for place in cells_of(sums.shape):
+                inside = [
+                    cell
+                    for cell in cells_of(counts.shape)
+                    if place == tuple(group[code] for group, code in zip(groups, cell, strict=True))
+                ]
+                room = sum(freedom[cell] for cell in inside)
+                excess = sum(counts[cell] for cell in inside) - sums[place]
+                for cell in inside:
+                    counts[cell] -= freedom[cell] * (excess / room if room > 0 else 0.0)
+        counts = np.maximum(counts, 0.0)
+    return counts
+
+
 def class_evidence(distributions, classes, table):
     """What one pair's table puts down to each class, of both its attributes: each cell shared out.
 

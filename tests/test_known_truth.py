@@ -48,7 +48,7 @@ def test_errors_of_a_chain_fall_with_epsilon_as_expected(epsilon, factor):
     """Of noise and the chance of the rows together; at 0.1 what is expected is right to a factor of two."""
     table = CHAIN.draw(ROWS, np.random.default_rng())
     release = PrivSyn(epsilon, DELTA, CHAIN.schema).fit(table).release_
-    tables = release.accuracy.tables
+    tables = release.accuracy_.tables
     noise = tables.loc[tables["order"] == 2, "expected_error"].mean()
     ratio = mean_error(release.sample()) / np.hypot(noise, mean_error(table))
     assert 1 / factor < ratio < factor

@@ -158,7 +158,7 @@ def same_samples(model, path, **options):
     with warnings.catch_warnings(action="ignore", category=AbsentWarning):
         assert cells_of(back.sample(12, seed=5, **options)) == cells_of(model.sample(12, seed=5, **options))
     assert back.ledger == model.ledger_
-    assert str(back.accuracy) == str(model.accuracy_)
+    assert str(back.accuracy_) == str(model.accuracy_)
     back.save(path.with_name("again"))
     assert path.with_name("again").read_bytes() == path.read_bytes()
 

@@ -88,7 +88,7 @@ def column(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(8.2, 2.7), layout="constrained")
     for axes, epsilon in zip(figure.subplots(1, 2, sharey=True), (0.1, 1.0), strict=True):
         release = PrivSyn(epsilon, DELTA, read_schema(SCHEMA), seed=0).fit(table).release_
-        counts = release.accuracy.counts("attend")
+        counts = release.accuracy_.counts("attend")
         real = table["attend"].value_counts()
         shown = counts[counts["attend"].isin(real.index)]
         places = np.arange(len(shown))

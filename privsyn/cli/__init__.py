@@ -62,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 for success, 1 for a defect of the program, 2 for an error of the user, 130 for Ctrl-C.
+        0 for success, 1 for a failed check or criterion or a defect of the program, 2 for an error of the
+        user, 130 for Ctrl-C.
     """
     try:
         with warnings.catch_warnings(), _ended_as_by_ctrl_c():

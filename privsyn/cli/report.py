@@ -29,4 +29,4 @@ def report(
     if sheet is not None:
         privsyn.sheet(release, sheet)
         show_sheet(sheet)
-    show_privacy(release.ledger)
+    show_privacy(release.ledger, spent_before=True)

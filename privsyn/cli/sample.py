@@ -122,5 +122,5 @@ def _sample(
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
     show_dropped(release.codec.dropped)
-    show_privacy(release.ledger)
+    show_privacy(release.ledger, spent_before=True)
     show_not_accepted(release.ledger)

@@ -17,7 +17,10 @@ def schema(
         Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option(help="Count the cells that this schema would change; write no draft.")
+        Path | None,
+        typer.Option(
+            help="Count the cells that this schema would change; exit status 1 if rows break a constraint."
+        ),
     ] = None,
     from_dtypes: Annotated[
         bool, typer.Option("--from-dtypes", help="Draft from names and types alone; read no row.")
@@ -52,7 +55,7 @@ def schema(
 def _check(data: Path, check: Path, output: Path | None, unit: str | None) -> None:
     """Print what a schema would change in the rows."""
     from privsyn.errors import InputError
-    from privsyn.table.drafting.check import check_schema
+    from privsyn.table.drafting.check import Broken, check_schema
     from privsyn.table.schema.yaml_file import read_schema
 
     if output is not None:
@@ -60,3 +63,6 @@ def _check(data: Path, check: Path, output: Path | None, unit: str | None) -> No
     findings = check_schema(data, read_schema(check), unit=unit)
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
     say(*findings)
+    if any(isinstance(finding, Broken) for finding in findings):
+        say(f"privsyn: {check}: rows break a constraint: correct the rows, or correct or delete it", err=True)
+        raise typer.Exit(1)

@@ -123,3 +123,47 @@ def smooth_errors(
                     size = masses[firsts[a] + u] * masses[firsts[b] + v]
                     errors[t, r] += size * np.sqrt(max(left[u, v], 0.0))
     return np.sqrt(2 / np.pi) * errors
+
+
+@njit(cache=True)
+def remove_negatives(
+    counts: Floats,
+    freedom: Floats,
+    labels: Ints,
+    targets: Floats,
+    starts: Ints,
+    rounds: int,
+    enough: float,
+) -> None:
+    """Give counts the required sums, and set negative ones to 0, in turn and in place.
+
+    Parameters
+    ----------
+    counts, freedom : of shape (cells,); each sum is corrected in proportion to the freedom of its cells
+    labels : of shape (kinds of sums, cells), the sum of each kind that a cell belongs to
+    targets : of shape (sums,), those of kind k from ``starts[k]`` to ``starts[k + 1]``
+    rounds : most rounds
+    enough : share of the total: stop when every sum is missed by less
+    """
+    rooms = np.zeros(len(targets))
+    for kind in range(len(labels)):
+        for cell in range(len(counts)):
+            rooms[labels[kind, cell]] += freedom[cell]
+    excess = np.empty(len(targets))
+    for _ in range(rounds):
+        missed, total = 0.0, 0.0
+        for kind in range(len(labels)):
+            start, end = starts[kind], starts[kind + 1]
+            excess[start:end] = -targets[start:end]
+            for cell in range(len(counts)):
+                excess[labels[kind, cell]] += counts[cell]
+            for s in range(start, end):
+                missed = max(missed, abs(excess[s]))
+                excess[s] = excess[s] / rooms[s] if rooms[s] > 0 else 0.0
+            for cell in range(len(counts)):
+                counts[cell] -= freedom[cell] * excess[labels[kind, cell]]
+        for cell in range(len(counts)):
+            counts[cell] = max(counts[cell], 0.0)
+            total += counts[cell]
+        if missed <= enough * total:
+            break

@@ -6,7 +6,8 @@ estimates use the released tables, which are usually more accurate, and may lie 
 The noise of a weighted sum of cells is taken as normal. With a delta of 0 the noise of a cell is a Laplace
 variable, of which at least 93 % lie within the normal interval of 95 %; of sums, nearly 95 %.
 
-- A mean is a ratio of two sums of noisy counts; its variance follows by the delta method.
+- A mean is a ratio of two sums of noisy counts; its variance follows by the delta method. Tables measured in
+  groups of codes make the noise of sums smaller than that of independent cells: see `noise_factor`.
 - A quantile x of order q is the smallest number with :math:`F(x) \ge q`. A cell is in its interval unless the
   noisy count below the cell is too large for that, or the count up to its end too small.
 - Spearman's correlation follows from a weighted sum of the noisy cells of a pair. Coarse groups hide part of
@@ -65,7 +66,9 @@ class NumberedCells:
             raise ValueError("a middle lies outside its cell")
 
 
-def mean_interval(measured: Measurement, released: Marginal, cells: NumberedCells) -> Interval:
+def mean_interval(
+    measured: Measurement, released: Marginal, cells: NumberedCells, factor: Floats
+) -> Interval:
     """Return the interval of a mean, if records lie in their cells as the release draws them.
 
     Parameters
@@ -74,25 +77,33 @@ def mean_interval(measured: Measurement, released: Marginal, cells: NumberedCell
         Of one attribute; codes beyond the cells are not numbers.
     released : Marginal
     cells : NumberedCells
+    factor : matrix
+        F of `noise_factor`: the noise in the measured counts is that of F z, with z standard normal.
 
     Examples
     --------
     >>> from privsyn.marginals.domain import Domain
     >>> counts = Marginal(Domain(("a",), (2,), ordered=(2,)), np.array([300.0, 100.0]))
     >>> ends = np.array([0.0, 4.0])
-    >>> found = mean_interval(Measurement(counts, 100.0), counts, NumberedCells(ends, ends, ends))
+    >>> noise = np.diag([10.0, 10.0])
+    >>> found = mean_interval(Measurement(counts, 100.0), counts, NumberedCells(ends, ends, ends), noise)
     >>> found.estimate, round(found.low, 3), round(found.high, 3)
     (1.0, 0.845, 1.155)
     """
     size = len(cells.middles)
-    counts, noise = measured.marginal.counts[:size], measured.variance[:size] + ROUNDING
+    counts, factor = measured.marginal.counts[:size], factor[:size]
     shares = released.counts[:size] / max(released.counts[:size].sum(), 1e-9)
     estimate, total = float(shares @ cells.middles), float(counts.sum())
-    if total <= LEAST_TOTAL * sqrt(float(noise.sum())):
+    if total <= LEAST_TOTAL * float(_deviation(np.ones(size), factor)):
         return Interval(estimate, float(cells.lows[0]), float(cells.highs[-1]))
     mean = float(counts @ cells.middles) / total
-    error = TWO_SIDED * sqrt(float(noise @ (cells.middles - mean) ** 2)) / total
+    error = TWO_SIDED * float(_deviation(cells.middles - mean, factor)) / total
     return Interval(estimate, max(mean - error, cells.lows[0]), min(mean + error, cells.highs[-1]))
+
+
+def _deviation(weights: Floats, factor: Floats) -> Floats:
+    """Return the standard deviation of the noise in weighted sums of cells, each of which was rounded."""
+    return np.asarray(np.sqrt(((weights @ factor) ** 2).sum(-1) + ROUNDING * (weights**2).sum(-1)))
 
 
 def within_cells(released: Marginal, cells: NumberedCells) -> float:
@@ -103,7 +114,7 @@ def within_cells(released: Marginal, cells: NumberedCells) -> float:
 
 
 def quantile_interval(
-    measured: Measurement, released: Marginal, cells: NumberedCells, share: float
+    measured: Measurement, released: Marginal, cells: NumberedCells, factor: Floats, share: float
 ) -> Interval:
     """Return the interval of a quantile. It ends where cells end, and is valid for every private table.
 
@@ -114,7 +125,8 @@ def quantile_interval(
     >>> from privsyn.marginals.domain import Domain
     >>> counts = Marginal(Domain(("a",), (100,), ordered=(100,)), np.full(100, 50.0))
     >>> points = np.arange(100.0)
-    >>> quantile_interval(Measurement(counts, 25.0), counts, NumberedCells(points, points, points), 0.5)
+    >>> cells, noise = NumberedCells(points, points, points), 5 * np.eye(100)
+    >>> quantile_interval(Measurement(counts, 25.0), counts, cells, noise, 0.5)
     Interval(estimate=49.0, low=49.0, high=50.0)
     """
     size = len(cells.middles)
@@ -125,10 +137,9 @@ def quantile_interval(
     low, high = cells.lows[place], cells.highs[place]
     estimate = float(low + min(max(inside, 0.0), 1.0) * (high - low))
 
-    counts, noise = measured.marginal.counts[:size], measured.variance[:size] + ROUNDING
-    excess = np.cumsum(counts) - share * counts.sum()  # records up to each cell, beyond the share of all
-    variance = (1 - 2 * share) * np.cumsum(noise) + share**2 * noise.sum()
-    error = TWO_SIDED * np.sqrt(np.maximum(variance, 0.0))
+    weights = np.tri(size) - share  # sum the records up to each cell, less the share of all
+    excess = weights @ measured.marginal.counts[:size]
+    error = TWO_SIDED * _deviation(weights, factor[:size])
     enough = np.append((excess + error >= 0)[:-1], True)  # all records are below the last end
     short = np.append(True, (excess - error < 0)[:-1])
     accepted = np.flatnonzero(enough & short)

@@ -26,7 +26,8 @@ STANDS_OUT = 4.0
 """Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""
 
 BEYOND = 5.0  # standard deviations of the noise's energy, beyond which counts do not fit any tail
-AT_BOUND = 3.0  # as STANDS_OUT, for the outermost group: clipping at the bounds often makes it a spike
+AT_BOUND = 3.0  # as STANDS_OUT, for the outermost group: clipping at the bounds often makes it a spike,
+CARELESS = 0.5  # unless it covers this share of the range: then the bounds are careless, and clip nothing
 TOGETHER = 4.0  # as STANDS_OUT, for the sum of a group and all beyond
 CLEARLY = 5.0  # as STANDS_OUT, for a group that is WIDER times as wide as the one before
 WIDER = 1.5
@@ -130,7 +131,8 @@ def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple
     wide and the outermost, or hardly stands out, most of its records may lie at its start: then the tail
     begins with it. Count and width are those of the fewest groups, going inwards, that stand out together.
     """
-    needed = np.append(np.full(len(counts) - 1, STANDS_OUT), AT_BOUND)
+    at_bound = STANDS_OUT if widths[-1] > CARELESS * widths.sum() else AT_BOUND
+    needed = np.append(np.full(len(counts) - 1, STANDS_OUT), at_bound)
     alone = np.flatnonzero(counts > needed * np.sqrt(variances))
     beyond = np.cumsum(counts[::-1])[::-1] > TOGETHER * np.sqrt(np.cumsum(variances[::-1])[::-1])
     first, third = _quartiles(counts, widths)

@@ -23,6 +23,9 @@ from privsyn.table.encoding.labels import labels, labels_of
 MOST_SHOWN = 20
 """Tables in a notebook."""
 
+SHOWN = ("estimate", "low", "high", "covered")
+"""Parts of an estimate under a condition."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Accuracy:
@@ -164,7 +167,14 @@ class Accuracy:
         return self._conditions.share(where)
 
     def mean(self, column: str, where: str | None = None) -> pd.Series:
-        """Return the mean of a column of numbers over the rows that meet a condition, as `share` does."""
+        """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.
+
+        Without a condition it is that of `means`, if the column has one.
+        """
+        if where is None and column in self._ordered.names:
+            found = self._ordered.mean(column)
+            if found["covered"]:
+                return pd.Series({key: found[key] for key in SHOWN}, dtype=object)
         return self._conditions.mean(column, where)
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from math import nan
 from typing import Any
@@ -22,6 +22,7 @@ from privsyn.inference.number_intervals import (
     quantile_interval,
     within_cells,
 )
+from privsyn.inference.posterior.margins import noise_of
 from privsyn.marginals.marginal import Marginal
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
@@ -48,6 +49,7 @@ class OrderedColumns:
             if isinstance(encoder, OrderedEncoder) and name in codec.names
         }
         self.cells = cache(self._cells)
+        self.noise = cache(partial(noise_of, fitted, codec.possible(fitted.merging)))
         self.ranks = cache(self._ranks)
 
     def __reduce__(self) -> tuple[type, tuple[Codec, Fitted]]:
@@ -61,15 +63,17 @@ class OrderedColumns:
 
     def means(self) -> pd.DataFrame:
         """Return one row for each column; see `Accuracy.means`."""
-        rows = []
-        for name in self.names:
-            found, away = UNKNOWN, nan
-            if name in self._encoders:
-                certainty, released = self._one_way(name)
-                found = mean_interval(certainty.measured, released, self.cells(name))
-                away = within_cells(released, self.cells(name))
-            rows.append({"column": name, **self._shown(name, found), "within_cells": away})
+        rows = [{"column": name, **self.mean(name)} for name in self.names]
         return _frame(rows, ["column", "estimate", "low", "high", "within_cells", "covered"])
+
+    def mean(self, name: str) -> dict[str, Any]:
+        """Return the mean of one of the `names`, its interval, and what places inside cells may add."""
+        found, away = UNKNOWN, nan
+        if name in self._encoders:
+            certainty, released = self._one_way(name)
+            found = mean_interval(certainty.measured, released, self.cells(name), self.noise(name))
+            away = within_cells(released, self.cells(name))
+        return {**self._shown(name, found), "within_cells": away}
 
     def quantiles(self) -> pd.DataFrame:
         """Return one row for each column and quantile; see `Accuracy.quantiles`."""
@@ -79,7 +83,9 @@ class OrderedColumns:
                 found = UNKNOWN
                 if name in self._encoders:
                     certainty, released = self._one_way(name)
-                    found = quantile_interval(certainty.measured, released, self.cells(name), share)
+                    found = quantile_interval(
+                        certainty.measured, released, self.cells(name), self.noise(name), share
+                    )
                 rows.append({"column": name, "share": share, **self._shown(name, found)})
         return _frame(rows, ["column", "share", "estimate", "low", "high", "covered"])
 

@@ -12,9 +12,11 @@ from privsyn.release.ranges import records_with
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.gaps import Gap, number_of
 from privsyn.table.encoding.grid import ROUNDING
+from privsyn.table.encoding.parts import split_given
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.rules import Numbers
+from privsyn.table.schema.steps import DAY
 
 MOST_KINDS = 200
 """Combinations of other given values for which records are made. With more, these values are ignored where a
@@ -35,7 +37,8 @@ def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
     InputError
         If a given column is a total, or given values contradict each other.
     """
-    codec, known = pool.codec, dict(given)
+    codec = pool.codec
+    known = {**given, **_whole_times(pool, given)}
     for maker in reversed(codec.computed):
         if maker.column not in known:
             continue
@@ -52,7 +55,27 @@ def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
                 raise InputError(
                     f"given: {maker.column!r} is computed: give {' and '.join(maker.by)} instead"
                 )
+    known = split_given(known, codec.parts)
     return {name: numbers for name, numbers in known.items() if name in codec.domain.names}
+
+
+def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
+    """Return the times of which the date is given, and from which a given column follows by a gap.
+
+    A time of day that is not given is that of any record. No time is later than the given column.
+    """
+    codec, found = pool.codec, {}
+    for gap in codec.computed:
+        first = gap.by[0]
+        date, clock, *_ = (*codec.attributes_of(first), "")
+        if not isinstance(gap, Gap) or first not in codec.parts or {gap.column, date} - set(given):
+            continue
+        at = pool.rng.integers(len(pool.records), size=len(given[date]))
+        drawn = pool.numbers(pool.records)[first][at] % DAY if clock not in given else given[clock]
+        ends = _floored(codec, first, given[gap.column] / gap.scales[0])
+        whole = given[date] * DAY + np.nan_to_num(drawn)
+        found[first] = np.where(np.floor(ends / DAY) == given[date], np.minimum(whole, ends), whole)
+    return found
 
 
 def _keys(pool: Pool, maker: LookUp, wanted: Floats) -> Floats:
@@ -106,7 +129,8 @@ def _floored(codec: Codec, name: str, numbers: Floats) -> Floats:
 
 def _near(pool: Pool, known: Numbers, name: str, n: int) -> tuple[Numbers, Integers]:
     """Return decoded records, and for each row one of them: with its given values, and near it in `name`."""
-    held = {of: numbers for of, numbers in known.items() if of in pool.codec.domain.names}
+    given = split_given(known, pool.codec.parts)
+    held = {of: numbers for of, numbers in given.items() if of in pool.codec.domain.names}
     if held and len(np.unique(np.stack(list(held.values())), axis=1).T) > MOST_KINDS:
         held = {}
     records, kinds, kind = records_with(pool, held, n)

@@ -17,11 +17,12 @@ from privsyn.release.pool import Pool
 from privsyn.release.ranges import within
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.parts import split_given, split_spans
+from privsyn.table.encoding.parts import split_spans, times_within
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Numbers
 from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.steps import DAY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +67,7 @@ def completed(pool: Pool, given: Numbers, spans: Mapping[str, Span], n: int) -> 
     """
     codec = pool.codec
     whole_spans = {name: span for name, span in spans.items() if name in codec.parts}
-    given, spans = split_given(given, codec.parts), split_spans(spans, codec.parts)
+    spans = split_spans(spans, codec.parts)
     if spans:  # given as a mapping, so a column is given in all rows or in none
         known = {name: numbers for name, numbers in given.items() if not np.isnan(numbers).any()}
         spans = _with_keys(codec, known, spans)
@@ -74,14 +75,26 @@ def completed(pool: Pool, given: Numbers, spans: Mapping[str, Span], n: int) -> 
         others = {name: x for name, x in known.items() if name not in looked_up}
         held = encoded_given(pool, others, n)
         given = {**known, **held, **within(pool, held, spans, n)}
+        for name, span in whole_spans.items():
+            given |= _in_part_of_a_day(pool, codec.parts[name], name, span, given)
     whole: dict[str, Floats] = {}
     for names, at in patterns(given):
         some = {name: given[name][at] for name in names}
         for name, numbers in _complete(pool, some, len(at)).items():
             whole.setdefault(name, np.empty(n))[at] = numbers
-    for name, span in whole_spans.items():  # times of its first and last day may lie outside
-        whole[name] = np.clip(whole[name], span.lows[0], span.highs[0])
     return codec.table(whole, pool.rng)
+
+
+def _in_part_of_a_day(
+    pool: Pool, parts: tuple[str, ...], name: str, span: Span, given: Numbers
+) -> dict[str, Floats]:
+    """Return the date and the time of day of rows on the first and the last day of a span of times."""
+    date, clock = parts[:2]
+    if clock in given:
+        return {}
+    times = times_within(pool.codec.grid(name), given[date], span, pool.rng)
+    days = np.floor(times / DAY)
+    return {date: np.where(np.isnan(days), given[date], days), clock: times - days * DAY}
 
 
 def _complete(pool: Pool, given: Numbers, n: int) -> Numbers:

@@ -63,7 +63,7 @@ class ReleasedModel:
     @property
     def accuracy_(self) -> Accuracy:
         """Error bars of the release; see `Accuracy`."""
-        return self._fitted.accuracy
+        return self._fitted.accuracy_
 
     @property
     def _fitted(self) -> Release:

@@ -121,10 +121,7 @@ class Release:
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
     ) -> Iterator[Any]:
-        """Yield the table of `sample` in blocks of about 100,000 rows, to save memory.
-
-        The counts over all blocks are about as accurate as those of one table.
-        """
+        """Yield the table of `sample` in blocks of about 100,000 rows. All together are about as accurate."""
         return (self.form.cast(block, self.codec.schema) for block in self.blocks(n, seed, progress))
 
     def sample_to(
@@ -277,8 +274,13 @@ class Release:
         """
         return Draws(self, m, n, seed, progress)
 
+    @property
+    def ledger_(self) -> Ledger:
+        """The ledger, by the name that it has in a fitted model."""
+        return self.ledger
+
     @cached_property
-    def accuracy(self) -> Accuracy:
+    def accuracy_(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         draws = self.draws(DRAWS, min(round(self.fitted.total), MOST_ROWS), seed=0)
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local

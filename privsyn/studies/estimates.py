@@ -18,7 +18,7 @@ def estimates(release: Release) -> str:
     writer = csv.writer(text)
     writer.writerow(("column", "value", "estimate", "low", "high"))
     for name in release.codec.domain:
-        for value, *numbers in release.accuracy.counts(name).to_numpy().tolist():
+        for value, *numbers in release.accuracy_.counts(name).to_numpy().tolist():
             writer.writerow((_safe(name), _safe(str(value)), *(round(number, 1) for number in numbers)))
     return text.getvalue()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,11 @@ MOST_PAIRS = 300
 LEAST_NAMES, MOST_NAMES = 4, 120
 """Numbers of columns with a map of their pairs."""
 
-CLEAR = 2.0
-"""A relationship is clear if its strength is at least this multiple of its expected error."""
+WELL = 4.0
+"""A relationship is kept well if its strength is at least this multiple of its expected error."""
+
+KEPT = ("kept well", "kept roughly", "hidden by the noise")
+"""How well a measured relationship is kept, in words."""
 
 
 def relationships(release: Release) -> list[dict[str, Any]]:
@@ -45,7 +49,7 @@ def relationships(release: Release) -> list[dict[str, Any]]:
                 "columns": certainty.attributes,
                 "strength": power,
                 "error": certainty.error,
-                "verdict": _verdict(power, certainty.error),
+                "kept": _kept_how(power, certainty.error),
                 "cells": estimate.size,
                 "sigma": certainty.sigma,
             }
@@ -65,10 +69,27 @@ def strength(counts: Floats) -> float:
     return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
 
 
-def _verdict(power: float, error: float) -> str:
-    if power >= CLEAR * error:
-        return "clear"
-    return "visible" if power > error else "hidden by the noise"
+def _kept_how(power: float, error: float) -> str:
+    if power >= WELL * error:
+        return KEPT[0]
+    return KEPT[1] if power > error else KEPT[2]
+
+
+def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return how many pairs are kept how well, the best and the worst kept one, and those not measured.
+
+    The best has the largest strength over its error, the worst the largest error. All follows from the
+    released tables.
+    """
+    pairs = [row for row in rows if len(row["columns"]) == 2]
+    measured = {frozenset(pair) for row in rows for pair in combinations(row["columns"], 2)}
+    return {
+        "pairs": len(names) * (len(names) - 1) // 2,
+        "kept": {word: sum(row["kept"] == word for row in pairs) for word in KEPT},
+        "best": max(pairs, key=lambda row: row["strength"] / max(row["error"], 1e-12), default=None),
+        "worst": max(pairs, key=lambda row: row["error"], default=None),
+        "unmeasured": [pair for pair in combinations(names, 2) if frozenset(pair) not in measured],
+    }
 
 
 def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -84,7 +105,7 @@ def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
     cells = []
     for place, row in enumerate(pairs):
         first, second = sorted(map(names.index, row["columns"]))
-        title = f"{' × '.join(row['columns'])}: {row['strength']:.1%} ± {row['error']:.1%}, {row['verdict']}"
+        title = f"{' × '.join(row['columns'])}: {row['strength']:.1%} ± {row['error']:.1%}, {row['kept']}"
         shade = f"{0.06 + 0.94 * row['strength'] / most:.2f}"
         cells.append(
             {"x": left + first * unit, "y": second * unit, "shade": shade, "title": title, "place": place}
@@ -109,7 +130,7 @@ def tables(release: Release, rows: Sequence[dict[str, Any]]) -> list[dict[str, A
 def pair_table(release: Release, columns: tuple[str, str]) -> dict[str, Any]:
     """Return the counts of a measured pair, with at most `MOST_LEVELS` values of each column."""
     a, b = columns
-    frame = release.accuracy.counts(a, b)
+    frame = release.accuracy_.counts(a, b)
     shape = (-1, int((frame[a] == frame[a].iloc[0]).sum()))
     grids = {part: frame[part].to_numpy(float).reshape(shape) for part in ("estimate", "low", "high")}
     words = frame[a].to_numpy().reshape(shape)[:, 0], frame[b].to_numpy().reshape(shape)[0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.evaluation.axis import Axis
-from privsyn.evaluation.report.svg import error_bars, percent_of
+from privsyn.evaluation.report.svg import error_bars, outside, percent_of
 from privsyn.evaluation.report.template import environment, number
 from privsyn.files import atomic_path
 from privsyn.inference.consistency import norm_sub
@@ -19,10 +19,11 @@ from privsyn.marginals.types import Floats
 from privsyn.release.release import Release
 from privsyn.studies.estimates import data_link, estimates
 from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import pair_map, relationships
+from privsyn.studies.relationships import overview, pair_map, relationships
 from privsyn.studies.relationships import tables as pair_tables
 from privsyn.table.encoding.labels import members
 from privsyn.table.schema.columns import Generated, Numerical, Text
+from privsyn.table.schema.explain import sentence_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,6 +94,9 @@ def render(release: Release) -> str:
             drawn=sum(next(iter(drawn.values()))) if drawn else 0,
             uncovered=_uncovered(release),
             tables=rows,
+            overview=overview(release.codec.domain.names, rows),
+            schema=_schema(release),
+            outside=sum(row["outside"] for column in columns for row in column["rows"]),
             pairs=pair_tables(release, rows),
             map=pair_map(release.codec.domain.names, rows),
             most=MOST_TABLES,
@@ -109,6 +113,15 @@ def _drawn(release: Release) -> dict[str, Floats]:
         return {name: np.asarray(n, float) for name, n in release.drawn_counts(rows, SEED).items()}
     except InputError:  # no row satisfies the constraints; the page says that they are not covered
         return {}
+
+
+def _schema(release: Release) -> list[tuple[str, str]]:
+    """Return what is public about each column and which constraints hold, in words."""
+    schema = release.codec.schema
+    return [
+        *((name, sentence_on(schema, name)) for name in schema.columns),
+        *((f"constraint {place}", each.explain()) for place, each in enumerate(schema.constraints, 1)),
+    ]
 
 
 def _uncovered(release: Release) -> dict[str, list[str]]:
@@ -132,7 +145,7 @@ def _column(
     codec, fitted = release.codec, release.fitted
     place = codec.domain.names.index(name)
     certainty = fitted.certainties[place]
-    counts = release.accuracy.counts(name)
+    counts = release.accuracy_.counts(name)
     noise = certainty.distance(norm_sub(certainty.measured.marginal.counts, fitted.total))
     error = certainty.error if drawn is None else certainty.distance(drawn * (fitted.total / drawn.sum()))
     constrained = {of for constraint in codec.schema.constraints for of in constraint.columns}
@@ -161,12 +174,19 @@ def _facts(release: Release, name: str) -> str:
         return ""
     words = []
     for what, frame, share in (
-        ("mean", release.accuracy.means, 1.0),
-        ("median", release.accuracy.quantiles, 0.5),
+        ("mean", release.accuracy_.means, 1.0),
+        ("median", release.accuracy_.quantiles, 0.5),
     ):
         found = frame[(frame["column"] == name) & (frame.get("share", share) == share)]
         for row in found[found["covered"].astype(bool)].to_dict("records"):
-            words.append(f"{what} {number(row['estimate'])} ({number(row['low'])} to {number(row['high'])})")
+            mark = "" if row["low"] <= row["estimate"] <= row["high"] else "†"
+            words.append(
+                f"{what} {number(row['estimate'])}{mark} ({number(row['low'])} to {number(row['high'])})"
+            )
+            if (within := row.get("within_cells", 0.0)) > (row["high"] - row["low"]) / 2:
+                words.append(
+                    f"if numbers that were counted together lie elsewhere, up to {number(within)} off"
+                )
     return "; ".join(words)
 
 
@@ -186,6 +206,7 @@ def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool
 
 def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str, Any]]:
     """Return each count with its values, and the ends of its bar and its interval."""
+    marks = outside(*(counts[part].to_numpy() for part in ("estimate", "low", "high"))).tolist()
     longest = max(float(counts["high"].max()), float(counts["estimate"].max()), 1e-12)
     return [
         {
@@ -197,8 +218,11 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
             "bar": percent_of(longest, estimate),
             "low_at": percent_of(longest, low),
             "long": percent_of(longest, high - low),
+            "outside": out,
         }
-        for (label, estimate, low, high), values in zip(counts.to_numpy().tolist(), groups, strict=True)
+        for (label, estimate, low, high), values, out in zip(
+            counts.to_numpy().tolist(), groups, marks, strict=True
+        )
     ]
 
 

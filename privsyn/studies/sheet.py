@@ -75,7 +75,7 @@ def sheet(release: Release, path: str | PathLike[str], *, data: str | PathLike[s
 def render(release: Release, data: Path | None = None) -> str:
     """Return the sheet as text."""
     ledger, codec = release.ledger.to_dict(), release.codec
-    tables = release.accuracy.tables
+    tables = release.accuracy_.tables
     errors = tables[tables["order"] == 1]["expected_error"].tolist()
     larger = tables[tables["order"] > 1]["expected_error"].tolist()
     by_column: dict[str, list[float]] = {}

@@ -188,7 +188,8 @@ def test_what_was_taken_as_public_of_the_file_is_said_once_by_the_run_that_reads
     done = run(capsys, *SYNTH, "--ledger", "ledger.json", "--model", "m.privsyn")
     for later in (("sample", "m.privsyn", "more.csv"), ("report", "m.privsyn", "page.html")):
         said = run(capsys, *later).out
-        assert "privacy: epsilon 1" in said
+        assert "no further privacy cost: the model's epsilon 1 at delta" in said
+        assert "privacy: epsilon" not in said  # as if it were spent again
         assert "taken as public" not in said
     (said,) = (line for line in done.out.splitlines() if line.startswith("taken as public: "))
     assert "well-formed CSV" in said

@@ -123,3 +123,15 @@ def test_a_wide_last_group_is_densest_at_its_start():
         settled, (shares,) = tails.settle(measured, true.sum()).counts, tails.share((measured,)).shares
         logs.append(np.log(spread(settled[group] * shares) / spread(true)))
     assert np.mean(np.abs(logs)) < 0.3
+
+
+@pytest.mark.parametrize(("width", "kept"), [(1.0, True), (400.0, False)])
+def test_noise_in_a_last_group_of_careless_bounds_is_no_spike(width, kept):
+    """3.4 standard deviations: a spike at a bound, unless the group covers most of the range."""
+    widths = np.append(np.ones(30), width)
+    counts = np.concatenate([[200.0, 500, 300], np.zeros(27), [68.0]])
+    domain = Domain(("a",), (31,), ordered=(31,))
+    merging = Merging(domain, domain, (np.arange(31, dtype=np.int32),), (np.ones(31),))
+    tails = Tails(merging, {"a": Axis(widths, 31)})
+    settled = tails.settle(Measurement(Marginal(domain, counts), 400.0), 1000.0).counts
+    assert (settled[-1] > 20) == kept

@@ -133,7 +133,7 @@ def test_a_saved_model_keeps_the_local_promise(model, tmp_path):
     assert loaded.ledger == model.ledger_
     assert loaded.codec.schema == SCHEMA
     assert loaded.sample(50, seed=1).equals(model.sample(50, seed=1))
-    assert (loaded.accuracy.tables == model.accuracy_.tables).all(axis=None)
+    assert (loaded.accuracy_.tables == model.accuracy_.tables).all(axis=None)
 
 
 def test_missing_cells_are_one_more_value():

@@ -64,7 +64,9 @@ def test_more_budget_smaller_errors():
 def test_a_loaded_release_knows_as_much(tmp_path, method):
     model = PrivSyn(1.0, 1e-6, SCHEMA, seed=0, method=method).fit(TABLE)
     model.save(tmp_path / "m.privsyn")
-    loaded = load(tmp_path / "m.privsyn").accuracy
+    release = load(tmp_path / "m.privsyn")
+    loaded = release.accuracy_
+    assert release.ledger_ == model.ledger_
     pd.testing.assert_frame_equal(loaded.tables, model.accuracy_.tables)
     for columns in loaded.tables["columns"]:
         pd.testing.assert_frame_equal(loaded.counts(*columns), model.accuracy_.counts(*columns))
@@ -209,7 +211,7 @@ def test_intervals_of_columns_hold_though_rows_break_a_constraint():
     for seed in range(15):
         release = PrivSyn(3.0, 1e-6, schema, seed=seed).fit(table).release_
         for name, true in zip(("first", "second"), true_one_ways(release, table), strict=True):
-            cells = release.accuracy.counts(name)
+            cells = release.accuracy_.counts(name)
             held.append(((cells["low"] <= true) & (true <= cells["high"])).mean())
     assert 0.914 < np.mean(held) < 0.986
 
@@ -221,7 +223,7 @@ def test_expected_errors_of_columns_cover_what_constraints_change():
     for seed in range(6):
         release = PrivSyn(3.0, 1e-6, schema, seed=seed).fit(table).release_
         true = true_one_ways(release, table)[0]
-        estimate = release.accuracy.counts("first")["estimate"]
+        estimate = release.accuracy_.counts("first")["estimate"]
         found.append(np.abs(estimate - true).sum() / 2 / len(table))
-        expected.append(release.accuracy.tables["expected_error"][0])
+        expected.append(release.accuracy_.tables["expected_error"][0])
     assert 0.8 < np.mean(expected) / np.mean(found) < 1.4

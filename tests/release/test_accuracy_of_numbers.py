@@ -85,16 +85,23 @@ def test_intervals_hold_in_most_fits():
     assert failed < 12
 
 
+def test_a_mean_without_a_condition_is_that_of_the_page(precise):
+    means = precise.accuracy_.means.set_index("column")
+    for name in means.index[means["covered"].astype(bool)]:
+        found = precise.accuracy_.mean(name)
+        assert found.to_dict() == means.loc[name, list(found.index)].to_dict()
+
+
 def test_a_release_that_was_saved_has_the_same(precise, tmp_path):
     precise.save(tmp_path / "m.privsyn")
-    loaded = load(tmp_path / "m.privsyn").accuracy
+    loaded = load(tmp_path / "m.privsyn").accuracy_
     for name in ("means", "quantiles", "correlations"):
         pd.testing.assert_frame_equal(getattr(loaded, name), getattr(precise.accuracy_, name))
 
 
 def test_a_release_whose_accuracy_was_read_can_be_pickled(precise):
     means = precise.accuracy_.means
-    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy.means, means)  # noqa: S301
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy_.means, means)  # noqa: S301
 
 
 def test_what_constraints_link_or_compute_is_not_covered():

@@ -4,6 +4,7 @@ import csv
 import re
 from base64 import b64decode
 from io import StringIO
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -28,8 +29,9 @@ from privsyn.errors import DroppedWarning
 from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
 from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import relationships
+from privsyn.studies.relationships import overview, relationships
 from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES, render
+from privsyn.table.schema.explain import sentence_on
 
 EVIL = "</style><img src=http://example.invalid onerror=alert(1)>"
 LETTERS = [f"value {place}" for place in range(40)]
@@ -249,7 +251,7 @@ def test_a_browser_shows_the_page_without_error_or_request(open_page, page):
     tab = open_page(page)
     assert tab.locator("#columns figure").count() == 8
     assert tab.locator("#columns figure svg").count() == 1
-    tab.locator("#tables summary").click()
+    tab.locator("#tables summary").first.click()
     assert tab.locator("#tables tbody tr").last.is_visible()
 
 
@@ -313,9 +315,44 @@ def test_relationships_are_sorted_by_strength_and_say_how_sure_they_are(model):
     assert [row["strength"] for row in rows] == sorted((row["strength"] for row in rows), reverse=True)
     one = next(row for row in rows if set(row["columns"]) == {"p", "q"})
     assert one["strength"] == pytest.approx(0.5, abs=0.05)
-    assert one["verdict"] == "clear"
+    assert one["kept"] == "kept well"
     weak = [row for row in rows if "many <b>" in row["columns"]]
-    assert all(row["verdict"] != "clear" for row in weak)
+    assert all(row["kept"] != "kept well" for row in weak)
+
+
+def test_each_pair_is_kept_well_roughly_not_or_not_measured(model, page):
+    names, rows = model.release_.codec.domain.names, relationships(model.release_)
+    found = overview(names, rows)
+    pairs = [row for row in rows if len(row["columns"]) == 2]
+    assert sum(found["kept"].values()) == len(pairs)
+    assert found["worst"]["error"] == max(row["error"] for row in pairs)
+    assert found["best"]["kept"] == "kept well"
+    measured = {frozenset(columns) for columns in model.accuracy_.tables["columns"]}
+    everything = [frozenset(pair) for pair in combinations(names, 2)]
+    triples = [columns for columns in measured if len(columns) > 2]
+    left = {pair for pair in everything if pair not in measured and not any(pair <= one for one in triples)}
+    assert {frozenset(pair) for pair in found["unmeasured"]} == left
+    text = visible(page.read_text())
+    assert f"Kept well: {found['kept']['kept well']} of 28 pairs" in text
+    assert f"Not measured: {len(left)} pairs" in text
+    assert f"The best kept pair is {' × '.join(found['best']['columns'])}" in text
+
+
+def test_bars_outside_their_own_intervals_are_marked_and_explained():
+    """The constraint moves both counts of 500 rows away from what was counted."""
+    rows = pd.DataFrame({"a": ["x", "y"] * 500, "b": ["u"] * 1000})
+    columns = {"a": Categorical(["x", "y"], nullable=False), "b": Categorical(["u", "v"], nullable=False)}
+    schema = Schema(columns, constraints=[Forbidden({"a": "y", "b": "u"})])
+    text = render(PrivSyn(50.0, 1e-6, schema).fit(rows).release_)
+    marks = text.count(" outside its interval</span>")
+    assert marks > 0
+    assert f"The end of {marks} bars, marked † , lies outside its own interval" in visible(text)
+
+
+def test_the_page_says_what_the_schema_says(model, page):
+    section = visible(page.read_text().split('<section id="schema">')[1].split("</section>")[0])
+    for name in ("number", "p"):
+        assert f"{name} {sentence_on(SCHEMA, name)}".replace("'", "&#39;") in section
 
 
 @pytest.mark.parametrize(("epsilon", "guess"), [(0.5, 52), (1.0, 54), (5.0, 66)])

@@ -150,12 +150,13 @@ def show_nothing_found(asked: Schema | None, released: Schema) -> None:
         say(f"no value was found in: {', '.join(names)}; raise epsilon or list them in a schema")
 
 
-def show_privacy(ledger: Ledger) -> None:
-    """Print the privacy guarantee, or that there is none."""
+def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
+    """Print the privacy guarantee, or that there is none; of a saved model, that nothing more is spent."""
     if ledger.elsewhere is not None:
         say(f"privacy: the counts were measured elsewhere: {printable(ledger.elsewhere)}")
         return
-    promise = f"privacy: epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
+    paid = "no further privacy cost: the model's" if spent_before else "privacy:"
+    promise = f"{paid} epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
     if ledger.all_local:
         promise += f" for {randomised_cells(ledger)}, by the respondents' randomised response"
     if ledger.unchanged:

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from privsyn.inference.consistency import EXACT
+from privsyn.inference.fitted import Fitted
 from privsyn.inference.posterior.cells import draw_cells
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Codes, Floats
 
 ROUNDS = 50  # of the fixed-point iteration; the variances then agree to a few per cent
@@ -43,6 +45,15 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
         alone = alone * stated / np.maximum(np.diag(covariance), EXACT)
     values, vectors = np.linalg.eigh(_covariance(alone, information))
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def noise_of(fitted: Fitted, possible: StructuralZeros, name: str) -> Floats:
+    """Return the `noise_factor` of one attribute of a release."""
+    first, domain = len(fitted.one_ways), fitted.merging.merged
+    combined = fitted.certainties[domain.names.index(name)].measured
+    answers = [c.measured for c in fitted.certainties[first:] if name in c.attributes]
+    # Tables with structural zeros did not contribute to the one-way tables.
+    return noise_factor(combined, [m for m in answers if possible.of(domain.project(m.attributes)).all()])
 
 
 def _information(group: Codes, variance: Floats) -> Floats:

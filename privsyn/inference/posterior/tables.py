@@ -15,7 +15,7 @@ import numpy as np
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import margins_inside
 from privsyn.inference.posterior.cells import draw_cells
-from privsyn.inference.posterior.margins import draw_margins, noise_factor
+from privsyn.inference.posterior.margins import draw_margins, noise_of
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -52,13 +52,7 @@ class Posterior:
 
     @cached_property
     def _factors(self) -> list[Floats]:
-        first = len(self.fitted.one_ways)
-        answers = [certainty.measured for certainty in self.fitted.certainties]
-        combined, measured = answers[:first], answers[first:]
-        domain = self.fitted.merging.merged
-        used = [m for m in measured if self.possible.of(domain.project(m.attributes)).all()]
-        about = [[m for m in used if one.attributes[0] in m.attributes] for one in combined]
-        return list(map(noise_factor, combined, about))
+        return [noise_of(self.fitted, self.possible, name) for name in self.fitted.merging.merged.names]
 
     def _drawn(
         self,

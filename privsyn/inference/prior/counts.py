@@ -5,8 +5,8 @@ empty cells stays where it is positive. Here the true counts are independent dra
 their sum. The law is a nonparametric maximum likelihood estimate (Kiefer and Wolfowitz 1956; Laird, JASA
 1978) by EM, shrunk towards a law without a scale. The more cells a column has, the less it is shrunk.
 
-A factor :math:`e^{\lambda x}` on the law of each count x keeps the sum, because independent counts have
-nearly this law given their sum. To a cell far above the noise it adds :math:`\lambda` times the variance, as
+A factor :math:`e^{\lambda x}` on the law of each count x keeps the sum: independent counts have nearly
+this law, given their sum. To a cell far above the noise it adds :math:`\lambda` times the variance, as
 norm-sub does.
 """
 

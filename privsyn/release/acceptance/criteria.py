@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, about, replace_errors, safe_repr
+from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.files import check_file
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.schema.column import Ordinal
@@ -44,10 +46,10 @@ class Margin:
     needed: ClassVar = ("margin", "error")
 
     def __post_init__(self) -> None:
-        names = (self.margin,) if isinstance(self.margin, str) else tuple(self.margin)
-        if not names or len(set(names)) < len(names):
+        names = (self.margin,) if isinstance(self.margin, str) else self.margin
+        if not isinstance(names, list | tuple) or not names or len(set(map(repr, names))) < len(names):
             raise InputError("margin is a list of different columns")
-        object.__setattr__(self, "margin", names)
+        object.__setattr__(self, "margin", tuple(names))
         object.__setattr__(self, "error", _between("error", self.error, 1.0))
         check_whole("groups", self.groups, least=2)
 
@@ -88,6 +90,8 @@ class Mean:
     needed: ClassVar = ("mean", "within")
 
     def __post_init__(self) -> None:
+        if not isinstance(self.mean, str):
+            raise InputError("mean is the name of one column")
         object.__setattr__(self, "within", _between("within", self.within))
         _check_where(self.where)
 
@@ -106,7 +110,7 @@ class Mean:
         if self.mean in self.where:
             raise InputError(f"{self.mean!r} is both averaged and in a condition")
         if not isinstance(schema.coded[self.mean], Numerical):
-            raise InputError(f"{self.mean!r} is no column of numbers")
+            raise InputError(f"{self.mean!r} is no column of numbers: give its margin, or a proportion")
         spans(self.where, schema)
 
     def __str__(self) -> str:
@@ -243,11 +247,15 @@ def _criterion(place: int, line: object) -> Criterion:
             raise InputError("is a mapping such as {mean: age, within: 0.5}")
         kinds = [class_ for key, class_ in KINDS.items() if key in line]
         if len(kinds) != 1:
-            raise InputError(f"names exactly one of {', '.join(KINDS)}")
+            meant = "" if kinds else did_you_mean(next(iter(line), None), KINDS)
+            raise InputError(f"names exactly one of {', '.join(KINDS)}{meant}")
+        known = [field.name for field in fields(kinds[0])]
+        if unknown := [key for key in line if key not in known]:
+            meant = did_you_mean(unknown[0], known) or f": it has {', '.join(known)}"
+            raise InputError(f"{safe_repr(unknown[0])} is not known{meant}")
         if lacking := [key for key in kinds[0].needed if key not in line]:
             raise InputError(f"{lacking[0]!r} is missing")
-        with replace_errors("has a key that is not known, or a value of another type", TypeError):
-            return kinds[0](**line)
+        return kinds[0](**line)
 
 
 def spans(where: Mapping[str, Any], schema: Schema) -> dict[str, Span]:
@@ -263,6 +271,8 @@ def spans(where: Mapping[str, Any], schema: Schema) -> dict[str, Span]:
                     raise InputError("a range is {low: ..., high: ...}, of a column of numbers or times")
                 said = {end: value for end, value in said.items() if value is not None}
             found[name] = Span.of(column, tuple(said) if isinstance(said, list) else said)
+            if not found[name].missing and not found[name].touches(*map(np.atleast_1d, column.bounds)).any():
+                raise InputError("no value within its bounds meets the condition: correct one of them")
     return found
 
 

@@ -67,7 +67,7 @@ def from_marginals(
     Returns
     -------
     Release
-        Sample, draw and save it like any other; see `Release.accuracy` for its error bars. Variances must be
+        Sample, draw and save it like any other; see `Release.accuracy_` for its error bars. Variances must be
         true: intervals depend on them.
 
     Raises

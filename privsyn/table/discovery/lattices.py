@@ -181,6 +181,7 @@ def heaps_of(noisy: Ints, sigma: float, listed: Sequence[Lattice], base: Lattice
     >>> heaps_of(np.array([400, 60, 540, 0]), 5.0, listed, Lattice(1))
     (Heap(step=100, offset=0.0, share=0.4),)
     """
+    noisy = np.where(noisy > STANDS_OUT * sigma, noisy, 0)  # many counts of noise would add up
     inside = [lattice.within(base) for lattice in listed]
     total = float(noisy[:-1][inside].sum())
     if base not in listed:  # numbers on no coarser lattice lie on the public grid

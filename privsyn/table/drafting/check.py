@@ -24,11 +24,17 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 
 
+class Broken(str):
+    """A line about a constraint that rows break: the schema says what is not true."""
+
+    __slots__ = ()
+
+
 def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> list[str]:
     """Return a line for each column with cells that do not fit, and for each constraint that rows break.
 
-    NOT PRIVATE: each line counts private rows and is for the owner only. Every cell fits a column whose
-    values or bounds are left to be found.
+    NOT PRIVATE: each line counts private rows, and is for the owner only. Every cell fits a column whose
+    values or bounds are left to be found. A line about a constraint that rows break is `Broken`.
 
     Examples
     --------
@@ -106,8 +112,10 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
         unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
         numbers[name] = np.where(unlisted, -1.0, numbers[name])
     return [
-        f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
-        f"{broken} of {len(frame)} rows break it, and no synthetic row will"
+        Broken(
+            f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
+            f"{broken} of {len(frame)} rows break it, and no synthetic row will"
+        )
         for place, constraint in enumerate(schema.constraints, 1)
         if (broken := int((~rows_that_keep(schema.coded, constraint, numbers)).sum()))
     ] or ["every row keeps every constraint"]

@@ -75,7 +75,7 @@ def _of_numbers(column: Column, present: pd.Series) -> Iterator[str]:
     numbers = np.asarray(present.astype(np.float64), np.float64)
     numbers = numbers[np.isfinite(numbers)]
     first, last = np.quantile(numbers, [BULK, 1 - BULK])
-    if column.high - column.low > WIDE * (last - first):
+    if column.high - column.low > WIDE * (last - first) > 0:
         low, high = outwards(float(first), float(last))
         yield (
             "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"

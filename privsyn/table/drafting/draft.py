@@ -15,6 +15,7 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
 from privsyn.table.discovery.open_schema import column_of
+from privsyn.table.drafting.order import Order
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
 from privsyn.table.encoding.heaps import NUMBERS, TIMES, Lattice
@@ -48,9 +49,9 @@ COARSE = 5
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
     """Return a schema that fits a table. It reads the rows, so it is not private before a person reviews it.
 
-    A column of few distinct values gets a list of these. Numbers and dates get bounds. Bounds are rounded
-    outwards, except for whole numbers in a short range. A column named like an identifier is drafted as one
-    and not read.
+    A column of few distinct texts gets a list of these. Numbers and dates get bounds: a list would lose their
+    order. Bounds are rounded outwards, except for whole numbers in a short range. A column named like an
+    identifier is drafted as one and not read.
 
     Parameters
     ----------
@@ -81,6 +82,10 @@ def draft_with_rows(table: object, unit: str | None) -> tuple[Schema, pd.DataFra
     """Return the draft from the rows, and the rows."""
     frame = without(unit, read_table(table, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
+    order = Order(frame)
+    for name, column in columns.items():
+        if isinstance(column, Numerical) and frame[name].nunique() <= FEW_NUMBERS and order.is_code(name):
+            columns[name] = _listed(frame[name].dropna(), column.nullable) or column
     return Schema(columns, missing=_marks(table)), frame
 
 
@@ -138,28 +143,36 @@ def _works(column: Coded, dtype: Dtype) -> bool:
 
 
 def _number(present: pd.Series, nullable: bool) -> Coded | None:
-    """Return a column for many distinct numbers, with bounds."""
+    """Return a column for numbers, with bounds; none for two numbers, or for codes."""
     kind = family(present.dtype)
     if kind == "object":
         present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
     elif kind not in ("integer", "real", "decimal"):
         return None
-    numbers = present.astype(np.float64).to_numpy()
+    numbers = np.asarray(present.astype(np.float64), np.float64)
     numbers = numbers[np.isfinite(numbers)]
-    if (len(np.unique(numbers)) <= FEW_NUMBERS and kind != "decimal") or not len(numbers):
+    if not len(numbers):
         return None
-    decimals = next((d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None)
+    with np.errstate(over="ignore"):
+        decimals = next(
+            (d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None
+        )
     low, high = float(numbers.min()), float(numbers.max())
     if not math.isfinite(high - low):
         return None  # `Numerical` needs a finite range
+    step = None
+    if decimals is not None and kind != "decimal":
+        step = _step(numbers, NUMBERS, COARSE / 10**decimals)
+    if kind != "decimal" and are_codes(numbers, step or (0.0 if decimals is None else 10.0**-decimals)):
+        return None
     if decimals != 0 or kind == "decimal" or not is_short(low, high):
         low, high = outwards(low, high)
+    if step is not None:  # to the grid: multiples of the step that hold all numbers
+        first, last = math.ceil(round(low / step, 6)), math.floor(round(high / step, 6))
+        low, high = round(first * step, decimals), round(last * step, decimals)
     if kind == "integer":
         limits = np.iinfo(number_type(present.dtype))
         low, high = max(low, limits.min), min(high, limits.max)
-    step = None
-    if decimals is not None and kind != "decimal":
-        step = _step(np.asarray(numbers, np.float64), NUMBERS, COARSE / 10**decimals)
     try:
         if decimals == 0 and kind != "decimal":
             step = None if step is None else int(step)
@@ -170,6 +183,16 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
         return Numerical(low, high, integer=False, decimals=decimals, step=step, nullable=nullable)
     except InputError:
         return None  # too many digits to be a quantity
+
+
+def are_codes(numbers: Floats, step: float) -> bool:
+    """Return whether numbers are better listed: two of them, or few that leave out most of their grid.
+
+    >>> [are_codes(np.array(numbers), 1) for numbers in ([0, 1], [1, 2, 3], [1, 2, 9])]
+    [True, False, True]
+    """
+    values = len(np.unique(numbers))
+    return values <= 2 or (values <= FEW_NUMBERS and 2 * values * step < float(np.ptp(numbers)) + step)
 
 
 def _step(numbers: Floats, lattices: Sequence[Lattice], least: float) -> float | None:

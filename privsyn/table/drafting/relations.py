@@ -55,7 +55,7 @@ class Cells:
         codes, values = pd.factorize(self.raw)
         listed: list[Any] = pd.Index(values).tolist()
         if isinstance(self.column, Categorical):  # missing cells have made whole numbers floats
-            listed = [int(v) if isinstance(v, float) and v == round(v) else v for v in listed]
+            listed = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
         return codes.astype(np.int64), listed
 
     @cached_property

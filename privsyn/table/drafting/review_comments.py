@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from privsyn.table.drafting.column_remarks import remarks_on
-from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_csv, is_short
+from privsyn.table.drafting.draft import FEW_NUMBERS, draft_schema, draft_with_rows, is_csv, is_short
 from privsyn.table.drafting.relations import propose
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.schema.time_columns import Datetime, Duration
@@ -107,7 +107,13 @@ def _question(column: Coded) -> str:
             return "Common values are found. Free text? {kind: text} leaves it out."
         case Categorical(values=values) if sum(type(v) in (int, float) for v in values or ()) >= MANY_NUMBERS:
             return "Counts or amounts? Then bounds reveal less: {kind: numerical, low: , high: }."
+        case Numerical(low=low, high=high, integer=True) if _is_short_list(low, high):
+            return "Codes or classes? Then list them: {kind: categorical, values: [ ]}."
     return ""
+
+
+def _is_short_list(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and high - low < FEW_NUMBERS
 
 
 def _unread(column: Column) -> str:

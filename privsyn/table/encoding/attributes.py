@@ -97,7 +97,7 @@ class Attributes:
         several = {
             name: parts(name, cast(Datetime, schema.columns[name]))
             for name in split
-            if isinstance(columns[name], DatetimeEncoder)
+            if isinstance(columns[name], DatetimeEncoder) and _later(schema, name) <= set(gaps)
         }
         return cls(columns, makers, nullable, bins, frozenset(schema.computed), several, gaps)
 
@@ -192,6 +192,12 @@ class Attributes:
         """Return pairs of parts and which of their groups a row can have: all are missing, or none."""
         pairs = [(of[0], part) for name, of in self.parts.items() if self.nullable[name] for part in of[1:]]
         return [(pair, both_or_neither_missing(cells, pair)) for pair in pairs]
+
+
+def _later(schema: Schema, name: str) -> set[str]:
+    """Return the columns that constraints name together with one."""
+    naming = [constraint.columns for constraint in schema.constraints if name in constraint.columns]
+    return {of for columns in naming for of in columns} - {name}
 
 
 def _column(

@@ -22,7 +22,7 @@ from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, missing
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.identifiers import IdentifierMaker
-from privsyn.table.encoding.parts import join_rows, split_given, splittable
+from privsyn.table.encoding.parts import join_rows, split_given, splittable, whole_cells
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.gap_rules import rules_with_gaps
@@ -173,13 +173,13 @@ class Codec:
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
         numbers = {name: self._attributes.draw(name, drawn, rng) for name, drawn in codes.items()}
         numbers |= {name: np.array(given) for name, given in fixed.items()}
-        rows = DrawnRows(numbers, codes, self.cells(merging), frozenset(fixed))
+        whole = {name for name, of in self.parts.items() if not fixed.keys().isdisjoint(of)}
+        rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *whole}))
+        for name, of in self.parts.items():
+            numbers[name] = join_rows(rows, of, self.grid(name), rng)
         if self.schema.constraints:
             self.rules.enforce(rows, rng)
-        for name, of in self.parts.items():
-            joined = join_rows(rows, of, self.grid(name), rng)
-            numbers |= {name: joined, **split_given({name: joined}, self.parts)}
-        return numbers
+        return numbers | split_given({name: numbers[name] for name in self.parts}, self.parts)
 
     @property
     def computed(self) -> tuple[Computation, ...]:
@@ -238,7 +238,11 @@ class Codec:
     def possible(self, merging: Merging) -> StructuralZeros:
         """Return the structural zeros of merged tables that the constraints and missing cells imply."""
         cells = self.cells(merging)
-        tables = [*self.rules.possible(cells), *self._attributes.possible(cells)]
+        dates = {name: of[0] for name, of in self.parts.items()}
+        whole = {name: whole_cells(cells[date]) for name, date in dates.items()}
+        ruled = self.rules.possible({**cells, **whole})
+        renamed = [(tuple(dates.get(name, name) for name in names), mask) for names, mask in ruled]
+        tables = [*renamed, *self._attributes.possible(cells)]
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:

@@ -6,6 +6,7 @@ own it survives, and so does what other columns have to do with it. In every tab
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
+from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import DAY
@@ -47,13 +49,14 @@ IN_A_DAY = 288
 def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
     """Return the columns of times that are counted as several attributes. Public.
 
-    They have a step below a day and go over more than `LEAST_DAYS` days. They are not the target, and no
-    constraint names them: rows that break one are repaired as whole columns.
+    They have a step below a day and go over more than `LEAST_DAYS` days. They are not the target. Constraints
+    name them at most as the start of an `Increasing` whose other columns are encoded as gaps: rows that break
+    any other constraint are repaired as whole columns.
 
     >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
     ('at',)
     """
-    named = {target, *(name for constraint in schema.constraints for name in constraint.columns)}
+    named = {target, *_constrained(schema)}
     return tuple(
         name
         for name, column in schema.coded.items()
@@ -65,6 +68,17 @@ def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
         and name not in named
         and not {*parts(name, column)} & {*schema.columns}
     )
+
+
+def _constrained(schema: Schema) -> set[str]:
+    """Return the columns that constraints name, apart from starts whose later columns no other one names."""
+    named = Counter(name for constraint in schema.constraints for name in constraint.columns)
+    starts = {
+        constraint.columns[0]
+        for constraint in schema.constraints
+        if isinstance(constraint, Increasing) and all(named[name] == 1 for name in constraint.columns)
+    }
+    return set(named) - starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +188,11 @@ def join(
     return np.clip(numbers, grid.low, grid.high)
 
 
+def whole_cells(dates: Cells) -> Cells:
+    """Return the cells of a column of times by the cells of its dates."""
+    return replace(dates, lows=dates.lows * DAY, highs=dates.highs * DAY + DAY - 1, grid=None)
+
+
 def split_given(given: Mapping[str, Floats], split: Mapping[str, tuple[str, ...]]) -> dict[str, Floats]:
     """Return given numbers with the attributes of each column in `split` in its place."""
     found: dict[str, Floats] = {}
@@ -198,6 +217,17 @@ def split_spans(spans: Mapping[str, Span], split: Mapping[str, tuple[str, ...]])
         if (lows == highs).all():
             found[split[name][1]] = replace(span, lows=span.lows % DAY, highs=span.highs % DAY)
     return found
+
+
+def times_within(grid: Grid | None, days: Floats, span: Span, rng: np.random.Generator) -> Floats:
+    """Return a time in a span for each day that lies in it only in part, NaN for whole days."""
+    if grid is None:
+        raise ValueError("a column without a grid has no times")
+    lows, highs = np.maximum(span.lows[0], days * DAY), np.minimum(span.highs[0], days * DAY + DAY - 1)
+    drawn = grid.between(lows, highs, rng)
+    low, high = (np.full(len(days), end[0]) for end in (span.lows, span.highs))
+    drawn = np.where(np.isnan(drawn), grid.between(low, high, rng), drawn)  # no point lies in the day's part
+    return np.where(highs - lows < DAY - 1, drawn, np.nan)
 
 
 def both_or_neither_missing(cells: Mapping[str, Cells], names: tuple[str, str]) -> Mask:

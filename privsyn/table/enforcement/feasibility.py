@@ -27,8 +27,15 @@ def check_constraints(columns: Columns, constraints: Sequence[Constraint]) -> No
     for names, _ in repair.parts:
         with suppress(TooManyError):
             if repair.example(names, {}, {}) is None:
+                about = [
+                    str(place)
+                    for place, one in enumerate(constraints, 1)
+                    if one in decided and not {*names}.isdisjoint(one.columns)
+                ]
+                which, what = ("s", "one of them") if len(about) > 1 else ("", "it")
                 raise InputError(
-                    f"the constraints on {', '.join(names)} contradict each other: no row can keep them all"
+                    f"no row can keep constraint{which} {', '.join(about)} on {', '.join(names)}:"
+                    f" correct or delete {what}"
                 )
 
 

@@ -70,7 +70,8 @@ class Increasing(Constraint):
                 low, high = ends[j][0] * scales[j], ends[k][1] * scales[k]
                 if low > high or (self.strict and low == high):
                     raise InputError(
-                        f"{name!r} begins above the end of {self.columns[k]!r}: change the bounds"
+                        f"{name!r} begins above the end of {self.columns[k]!r}, so no row can keep it:"
+                        " exchange the columns or change their bounds"
                     )
 
     def explain(self) -> str:

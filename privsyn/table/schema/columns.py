@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.table.schema.column import Coded, Column, Ordinal
 from privsyn.table.schema.generated import Faker, Generated, Identifier
@@ -106,8 +106,12 @@ class Categorical(Coded):
 
     def number_of(self, value: Any) -> float:
         """Return the place of a value in the list."""
-        with replace_errors(f"{safe_repr(value)} is not one of its values", ValueError):
-            return float(cast(Sequence[Hashable], self.values).index(value))
+        values = cast(Sequence[Hashable], self.values)
+        try:
+            return float(values.index(value))
+        except ValueError:
+            meant = did_you_mean(value, values)
+            raise InputError(f"{safe_repr(value)} is not one of its values{meant}") from None
 
     def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
         """Return the place of each listed value in the range."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.table.schema.columns import Coded, Column, Generated, Text
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.expressions.parse import parse_expression
@@ -35,7 +35,8 @@ def derive_columns(
             )
         for name in constraint.columns:
             if name not in columns:
-                raise InputError(f"constraint {place}: the schema has no column {safe_repr(name)}")
+                meant = did_you_mean(name, columns)
+                raise InputError(f"constraint {place}: the schema has no column {safe_repr(name)}{meant}")
             if isinstance(columns[name], Generated | Text):
                 raise InputError(f"constraint {place}: {name!r} is never counted: leave it out")
             if getattr(columns[name], "keep", None) is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privsyn.notebook import html, html_table
 from privsyn.table.schema.columns import (
     Categorical,
@@ -115,8 +117,18 @@ def _multiples(step: Any) -> str:
 def _bounds(column: Ordinal) -> str:
     if not column.is_public:
         return "between bounds that are found under privacy."
-    low, high = (str(bound).removesuffix(" 00:00:00") for bound in (column.low, column.high))
+    low, high = map(_end, (column.low, column.high))
     return f"from {low} to {high}; others are clipped."
+
+
+def _end(bound: Any) -> str:
+    """Return a bound without an exponent and without midnight.
+
+    >>> _end(1e-05), _end(90.0), _end(7)
+    ('0.00001', '90.0', '7')
+    """
+    text = str(bound).removesuffix(" 00:00:00")
+    return np.format_float_positional(bound, trim="-") if isinstance(bound, float) and "e" in text else text
 
 
 def _missing(column: Coded) -> str:

@@ -58,7 +58,7 @@ def test_given_counts_make_a_table_as_good_as_measured_ones():
 
 def test_the_intervals_of_given_counts_hold():
     """36 + 9 * 3 intervals of 95 %: fewer than 80 % hold with probability below 1e-6."""
-    accuracy = from_marginals(CHAIN.schema, chain_tables()).accuracy
+    accuracy = from_marginals(CHAIN.schema, chain_tables()).accuracy_
     held = []
     for names in accuracy.tables["columns"]:
         counts = accuracy.counts(*names)
@@ -70,7 +70,7 @@ def test_the_intervals_of_given_counts_hold():
 def test_pairs_inform_columns_and_bigger_tables_inform_pairs():
     triples = {names: (noisy(names, 7), SIGMA**2) for names in combinations(NAMES, 3)}
     release = from_marginals(CHAIN.schema, triples)
-    assert {2, 3} < set(release.accuracy.tables["order"])
+    assert {2, 3} < set(release.accuracy_.tables["order"])
     assert errors(release.sample(ROWS, seed=0)) < 0.03
 
 
@@ -143,7 +143,7 @@ def test_the_ledger_says_that_the_promise_is_somebody_elses(release, tmp_path):
 
 def test_given_counts_draw_and_have_error_bars(release):
     assert len(release.draws(2)[0]) == 1003
-    share = release.accuracy.share("smokes == 'yes'")
+    share = release.accuracy_.share("smokes == 'yes'")
     assert share["low"] < 263 / 1003 < share["high"]
 
 

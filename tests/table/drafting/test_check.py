@@ -125,11 +125,12 @@ def test_the_command_names_each_constraint_and_says_that_it_is_not_private(tmp_p
     )
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(to_plain(schema)))
     checked = run(capsys, "schema", "t.csv", "--check", "s.yaml")
-    assert checked.code == 0
+    assert checked.code == 1
     assert checked.out.splitlines() == [
         "every cell fits",
         "constraint 1 (increasing: 'born', 'died'): 9 of 27 rows break it, and no synthetic row will",
         "constraint 2 (missing: 'born', 'spouse'): 9 of 27 rows break it, and no synthetic row will",
     ]
     assert "NOT PRIVATE" in checked.err
+    assert checked.err.splitlines()[-1].startswith("privsyn: s.yaml: rows break a constraint: correct")
     assert run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml").code == 0

@@ -34,6 +34,8 @@ from privsyn import (
 from privsyn.table.drafting.check import check_schema
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.schema.columns import COLUMNS
+from privsyn.table.schema.constraint import CONSTRAINTS
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema, to_plain, to_yaml
 
 VALIDATOR = Draft202012Validator(
@@ -72,6 +74,29 @@ def test_bounds_of_a_short_range_of_whole_numbers_are_exact_and_said_to_be():
     assert [(c.low, c.high) for c in draft.values()] == [(1, 31), (22, 52), (0, 3500)]
     notes = remarks(draft_text(rows))
     assert [notes[name].split(",")[0] for name in rows] == [*["READ: exact bounds"] * 2, "READ: bounds"]
+
+
+def alone(numbers):
+    return draft_schema(pd.DataFrame({"x": numbers})).columns["x"]
+
+
+def test_numbers_keep_their_order_unless_they_leave_out_most_of_those_between():
+    assert alone([1, 2, 3, 4, 5, 6]) == Numerical(1, 6, integer=True, nullable=False)
+    assert alone([1.0, 1.5, 2.5]) == Numerical(1.0, 2.5, integer=False, step=0.5, nullable=False)
+    assert alone([1, 2, 8, 9]) == Categorical([1, 2, 8, 9], nullable=False)
+    assert alone([0, 7, 0]) == Categorical([0, 7], nullable=False)
+    assert alone([1 / 3, 2 / 3, 4 / 3]).values == (1 / 3, 2 / 3, 4 / 3)
+
+
+def test_numbers_whose_order_says_little_about_other_columns_are_listed():
+    """A class of ten in no order, and a grade; both explain the length."""
+    rng = np.random.default_rng(0)
+    code, grade = rng.integers(0, 10, 500), rng.integers(0, 10, 500)
+    length = rng.permutation(10)[code] + grade + rng.normal(size=500)
+    frame = pd.DataFrame({"code": code, "grade": grade, "length": length, "alone": rng.integers(0, 10, 500)})
+    columns = draft_schema(frame).columns
+    assert columns["code"] == Categorical(range(10), nullable=False)
+    assert columns["grade"] == columns["alone"] == Numerical(0, 9, integer=True, nullable=False)
 
 
 def test_texts_that_stand_for_missing_are_asked_about_above_their_line(tmp_path):
@@ -191,6 +216,16 @@ def test_the_json_schema_accepts_what_is_written(schema):
 @given(tables())
 def test_the_json_schema_accepts_every_draft(table):
     VALIDATOR.validate(parse(to_yaml(draft_schema(table[1]))))
+
+
+def test_the_json_schema_lists_every_kind_and_its_settings():
+    written = VALIDATOR.schema["$defs"]
+    for kind, class_ in COLUMNS.items():
+        assert set(written[kind]["properties"]) == {"kind", *(field.name for field in fields(class_))}
+    kinds = VALIDATOR.schema["properties"]["columns"]["additionalProperties"]["oneOf"]
+    assert kinds == [{"$ref": f"#/$defs/{kind}"} for kind in COLUMNS]
+    constraint = VALIDATOR.schema["properties"]["constraints"]["items"]["oneOf"][0]
+    assert constraint["properties"]["kind"]["enum"] == list(CONSTRAINTS)
 
 
 def test_the_json_schema_accepts_the_schemas_of_this_package():

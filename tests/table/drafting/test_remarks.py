@@ -104,7 +104,7 @@ def drafted():
             "READ: UNIQUE, nearly every row has a text of its own. If it names the row: {kind: identifier}.",
         ),
         ("empty", "READ: EMPTY, no cell is given. {kind: text} leaves the column out."),
-        ("grade", "READ: gaps, no cell is 4."),
+        ("grade", "Codes or classes? Then list them: {kind: categorical, values: [ ]}."),
         ("ward", "READ: gaps, no cell is W03."),
         ("nace", "READ: CODES? All numbers have 4 digits"),
         ("pay", "READ: 98 % are multiples of 100. If all should be: {kind: numerical, step: 100}."),

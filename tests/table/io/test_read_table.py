@@ -577,7 +577,7 @@ def test_a_draft_says_what_it_read(tmp_path):
     assert schema == Schema(
         {
             "age": Numerical(17, 86, integer=True, nullable=False),
-            "kids": Categorical([0, 1, 2], nullable=False),
+            "kids": Numerical(0, 2, integer=True, nullable=False),
             "sex": Categorical(["F", "M"]),
             "name": Categorical(nullable=False),
             "score": Numerical(0.0, 3.0, integer=False, decimals=2, nullable=False),

@@ -39,7 +39,7 @@
     const caption = make("caption");
     // A phone shows one block for each row of the table: neither down nor across.
     caption.append(shown.columns[0], make("span", " (down)"), ` × ${shown.columns[1]}`, make("span", " (across)"));
-    caption.append(": estimated counts, with 95% intervals");
+    caption.append(": estimated counts, with 95% intervals (†: outside its interval; trust the interval)");
     table.append(caption);
     const head = make("tr");
     head.append(make("td"), ...columns.map((level) => Object.assign(make("th", level), { scope: "col" })));
@@ -51,7 +51,8 @@
       line.append(Object.assign(make("th", level), { scope: "row" }));
       columns.forEach((column, j) => {
         const place = i * columns.length + j;
-        const cell = make("td", whole(shown.estimate[place]));
+        const inside = shown.low[place] <= shown.estimate[place] && shown.estimate[place] <= shown.high[place];
+        const cell = make("td", whole(shown.estimate[place]) + (inside ? "" : "†"));
         cell.dataset.label = column;
         cell.append(make("span", `${whole(shown.low[place])}–${whole(shown.high[place])}`));
         const share = (45 * Math.max(0, shown.estimate[place])) / most;

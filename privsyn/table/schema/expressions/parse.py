@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from privsyn.errors import InputError, about
+from privsyn.errors import InputError, about, did_you_mean
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import CONSTRAINTS, Constraint
 from privsyn.table.schema.expressions.values import OPPOSITE, PRESENT, Values, all_values, both, compared
@@ -254,7 +254,8 @@ class _Reader:
             raise InputError(f"one side of each comparison is a column alone: {FORMS}")
         name = self.quoted.get(node.id, node.id)
         if name not in self.columns:
-            raise InputError(f"the schema has no column {name!r} that is counted; text stands in quotes")
+            meant = did_you_mean(name, self.columns) or "; text stands in quotes"
+            raise InputError(f"the schema has no column {name!r} that is counted{meant}")
         return name
 
 
