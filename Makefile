@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations ordered error-bars robustness constraints package clean
+.PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations ordered error-bars robustness constraints forecast package clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -55,7 +55,7 @@ results: $(INSTALLED)
 	@test -n "$(BENCH)" || { echo 'say where the bench is: make results BENCH=folder' >&2; exit 2; }
 	$(EXPERIMENT)/results.py $(BENCH)
 
-paper ablations ordered robustness constraints: $(INSTALLED)
+paper ablations ordered robustness constraints forecast: $(INSTALLED)
 	$(EXPERIMENT)/$@.py
 
 error-bars: $(INSTALLED)

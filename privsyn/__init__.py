@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.elsewhere.from_marginals import from_marginals
     from privsyn.release.release import Release, load
+    from privsyn.studies.forecast import Forecast, forecast
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
     from privsyn.studies.sheet import sheet
@@ -49,6 +50,7 @@ __all__ = [
     "Equal",
     "Faker",
     "Forbidden",
+    "Forecast",
     "Identifier",
     "Increasing",
     "InputError",
@@ -66,6 +68,7 @@ __all__ = [
     "Total",
     "attack",
     "evaluate",
+    "forecast",
     "from_marginals",
     "load",
     "plan",
@@ -86,6 +89,7 @@ _HOMES = {
     "privsyn.evaluation.evaluate": ("evaluate",),
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
+    "privsyn.studies.forecast": ("Forecast", "forecast"),
     "privsyn.studies.plan": ("Plan", "plan"),
     "privsyn.release.draws.draws": ("Draws",),
     "privsyn.release.draws.pooling": ("pool", "pooled"),

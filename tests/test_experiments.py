@@ -23,6 +23,7 @@ INSIDE = {
     "continual": "a prior is put in the place of independence",
     "elsewhere": "the program's noise at a given sigma",
     "error_bars": "real counts in the codes of a release",
+    "forecast": "models are trained, and nothing else is scored",
     "ordered": "stages are replaced",
     "paper": "stages are replaced",
     "randomised": "the tables of a release and their errors",

@@ -19,6 +19,7 @@ from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.demo import demo
 from privsyn.cli.evaluate import evaluate
+from privsyn.cli.forecast import forecast
 from privsyn.cli.owner import owner
 from privsyn.cli.plan import plan
 from privsyn.cli.randomize import randomize
@@ -41,7 +42,9 @@ app = typer.Typer(
 )
 
 
-for command in (synth, owner, sample, report, schema, evaluate, attack, plan, sweep, randomize, demo):
+COMMANDS = (synth, owner, sample, report, forecast, schema, evaluate, attack, plan, sweep, randomize, demo)
+
+for command in COMMANDS:
     app.command()(command)
 
 

@@ -1,0 +1,234 @@
+"""Forecast: how well will a model predict real rows if it learns from synthetic ones? From a release alone.
+
+A posterior draw of the release stands in for the private table. It is tested what a model learns from this
+table, from the released one, and from a table of a simulated release of the stand-in. Nothing here reads a
+private row, so a forecast costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+
+from privsyn.arguments import check_column, check_whole
+from privsyn.errors import InputError, printable
+from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.predictions import DEFAULT, LEARNERS, chosen_learners
+from privsyn.private.accounting import epsilon_for
+from privsyn.private.laws import LAWS
+from privsyn.private.ledger import Ledger
+from privsyn.private.spend import ONE_WAYS
+from privsyn.progress import Progress, no_progress
+from privsyn.release.release import Release
+from privsyn.synthesizer import PrivSyn
+from privsyn.table.io.write import stacked
+
+DRAWS = 3
+TEST_ROWS = 10_000
+GUESSES = {"auc": 0.5, "r2": 0.0}
+"""Scores of a prediction that uses no column: a lower score counts as this one."""
+
+NAMES = {"auc": "AUC", "r2": "R2"}
+
+UNSEEN = {"AUC": (-0.05, 0.10), "R2": (-0.05, 0.20)}
+"""About the 5 and 95 % quantiles of found drop - expected drop over the runs of experiments/forecast.py."""
+
+USELESS = 0.1
+"""A score that exceeds that of a guess by no more than this is called a guess."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a model is expected to reach on real rows, if it learns from the synthetic table.
+
+    Parameters
+    ----------
+    target : str
+    measure : "AUC" or "R2"
+        AUC for classes, the mean over classes of each against the rest; R2 for numbers.
+    learner : str
+        The model that learns.
+    score : float
+        Expected score on real rows, learnt from synthetic rows.
+    drop : float
+        By how much this is expected to be below the score of a model that learns from the real rows: what
+        the noise costs. Structure of the real table that the release does not show costs more.
+    guess : float
+        The score of a prediction that uses no column.
+    """  # style: allow
+
+    target: str
+    measure: str
+    learner: str
+    score: float
+    drop: float
+    guess: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of the drop: 90 % of the drops that were found in tests lie between both ends."""
+        return max(self.drop + UNSEEN[self.measure][0], 0.0)
+
+    @property
+    def high(self) -> float:
+        """The upper end of the drop, which includes structure that a release usually does not show."""
+        return min(self.drop + UNSEEN[self.measure][1], 1 - self.score)
+
+    @property
+    def useless(self) -> bool:
+        """Whether a model is expected to be hardly better than a guess. Then the drop cannot be known."""
+        return self.score - self.guess <= USELESS
+
+    def __str__(self) -> str:
+        score = (
+            f"to predict {self.target} on real rows, a model ({LEARNERS[self.learner]}) that learns"
+            f" from synthetic rows is expected to reach an {self.measure} of {self.score:.2f}"
+        )
+        drop = (
+            f"a model that learns from real rows may reach {self.drop:.2f} more by what the noise costs, and"
+            f" {self.low:.2f} to {self.high:.2f} more with structure that the release does not show"
+        )
+        none = (
+            f"this is hardly better than a guess ({self.guess:g}): do not train on this table. The noise"
+            " hides what predicts the target, or nothing does"
+        )
+        return "\n".join(map(printable, [score, none if self.useless else drop]))
+
+
+def forecast(
+    release: Release,
+    target: str,
+    *,
+    model: str = DEFAULT[0],
+    draws: int = DRAWS,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Forecast:
+    """Return what a model that learns from a release is expected to reach on real rows.
+
+    It uses only the release, so it costs no further privacy. For each draw it simulates a run with the same
+    budget, and trains three models. It cannot see structure that the release lacks, such as interactions of
+    columns that were only counted in pairs: see docs/engineer.md for how far drops were off.
+
+    Parameters
+    ----------
+    release : Release
+        The result of `load`, or ``model.release_``.
+    target : str
+        The column to be predicted. The simulated runs name it as their `target`.
+    model : "boosting", "linear", "forest" or "mlp"
+    draws : int
+        Number of simulated private tables, at least 2. The time is proportional to it.
+    seed : int, optional
+        Makes the forecast repeatable.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)``.
+
+    Raises
+    ------
+    InputError
+        If the target is no counted column or has one value only, or the counts were measured elsewhere or
+        randomised by the respondents.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privsyn import Categorical, PrivSyn, Schema
+    >>> rows = pd.DataFrame({"smokes": ["no", "yes"] * 500, "ill": ["no", "yes", "no", "no"] * 250})
+    >>> schema = Schema({"smokes": Categorical(["no", "yes"]), "ill": Categorical(["no", "yes"])})
+    >>> release = PrivSyn(1.0, 1e-6, schema, seed=0).fit(rows).release_
+    >>> found = forecast(release, "ill", draws=2, seed=0)
+    >>> found.measure, found.score > 0.7, found.drop < 0.1
+    ('AUC', True, True)
+    """
+    check_column("target", target, release.codec.schema.coded)
+    if model not in LEARNERS:
+        chosen_learners([model])
+    entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
+    simulated = _Simulation(release, target, model, check_whole("draws", draws, least=2), entropy)
+    report, found = progress or no_progress, []
+    for done, scores in enumerate(simulated.scores()):
+        report("simulating runs", done + 1, draws)
+        found.append(scores)
+    measure = simulated.measure
+    guess = GUESSES[measure]
+    known = np.maximum([scores for scores in found if not any(map(isnan, scores))], guess)
+    if not len(known):
+        raise InputError(f"target {target!r}: the release has one value only, so nothing can be learnt")
+    alike, released, again = known.mean(axis=0).tolist()
+    score = (released + again) / 2
+    return Forecast(target, NAMES[measure], model, score, max(alike - score, 0.0), guess)
+
+
+class _Simulation:
+    """Stand-ins for the private table, and simulated releases of them."""
+
+    def __init__(
+        self, release: Release, target: str, model: str, draws: int, entropy: np.random.SeedSequence
+    ) -> None:
+        schema, method = release.codec.schema, release.method.name
+        self._schema = replace(schema, columns=schema.coded)
+        self._target, self._model, self._seeds = target, model, entropy.generate_state(draws + 1).tolist()
+        self._rows = max(round(release.fitted.total), 1)
+        named: dict[str, Any] = {"target": target} if method == "default" else {}
+        epsilon, delta = epsilon_of_row(release.ledger)
+        self._run: Callable[..., PrivSyn] = partial(
+            PrivSyn, epsilon, delta, self._schema, method=method, **named
+        )
+        test_rows = min(self._rows, TEST_ROWS)
+        self._draws = release.draws(draws, self._rows + test_rows, seed=self._seeds[-1])
+        self._released = stacked(release.blocks(self._rows, self._seeds[-1], None))
+        self.measure = "auc"
+
+    def scores(self) -> Iterator[tuple[float, float, float]]:
+        """Yield for each draw the scores on its rows of what is learnt from other rows of the draw.
+
+        Then from the released table, and from that of a simulated release of the draw.
+        """
+        for frame, seed in zip(self._draws.frames(), self._seeds, strict=False):
+            mixed = frame[list(self._schema.columns)].sample(frac=1, random_state=seed)
+            alike, test = mixed.iloc[: self._rows], mixed.iloc[self._rows :]
+            run = self._run(seed=seed).fit(alike)
+            again = run.sample(self._rows, seed=seed)
+            view, (tested, *learnt) = code_together([test, alike, self._released, again], self._schema)
+            yield self._learn(view, tested, learnt)
+
+    def _learn(self, view: View, test: Coded, tables: list[Coded]) -> tuple[float, float, float]:
+        from privsyn.evaluation.models import Task, learning
+
+        task = Task.of(view, tables[0], self._target)
+        self.measure = "r2" if task.classes is None else "auc"
+        found = [learning(view, task, table, test, (self._model,)) for table in tables]
+        key = f"{self._model}_{self.measure}"
+        alike, released, again = (scores[key].value if key in scores else nan for scores in found)
+        return alike, released, again
+
+
+def epsilon_of_row(ledger: Ledger) -> tuple[float, float]:
+    """Return the epsilon and delta of a run on single rows with the noise of this one's counts.
+
+    What finding values and bounds cost is left out, as is what the tests of criteria cost.
+
+    >>> from privsyn.private.spend import Spend
+    >>> counts = Spend(ONE_WAYS, answers=12, sensitivity=6.0, sigma=8.0)
+    >>> of_persons = Ledger((counts,), promised_epsilon=4.0, promised_delta=1e-5, accounting="gaussian",
+    ...     randomness="operating system", private=True, public_inputs=(), version="1.0", unit="id",
+    ...     rows_per_unit=3)
+    >>> epsilon, delta = epsilon_of_row(of_persons)
+    >>> f"{epsilon:.3f}", delta
+    ('0.926', 1e-05)
+    """
+    if ledger.elsewhere is not None or ledger.local:
+        raise InputError("a forecast simulates the run: it needs counts with noise of privsyn's own")
+    law = LAWS["laplace" if ledger.accounting == "pure" else "gaussian"]
+    first = next(place for place, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS))
+    cost = sum(spend.cost for spend in ledger.spends[first:])
+    if ledger.acceptance is not None:
+        cost -= ledger.acceptance.share * ledger.budget
+    row = law.of_row(cost, ledger.rows_per_unit or 1)
+    return epsilon_for(row, ledger.promised_delta, ledger.accounting), ledger.promised_delta
