@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0 for success, 1 for a defect of the program, 2 for an error of the user, 130 for Ctrl-C.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads would only spin
     try:
         with warnings.catch_warnings(), _ended_as_by_ctrl_c(), _rare_collections():
             warnings.simplefilter("ignore")
