@@ -12,6 +12,7 @@ import numpy as np
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.synthesis._kernels import HOPELESS, RUN
 
 
 def cells_of(shape):
@@ -198,15 +199,18 @@ def anneal(codes, sets, shape, targets, sweeps, temperature, rng, together=()):
     n, d = rows.shape
     moves = [[j] for j in range(d)] + [list(pair) for pair in together]
     for turn in range(sweeps * n):
-        for move in moves:
-            row, donor = turn % n, int(rng.random() * n)
+        row = turn % n
+        if row % RUN == 0:
+            donors = [int(rng.random() * n) for _ in moves]
+        for move, first in zip(moves, donors, strict=True):
+            donor = (first + row % RUN) % n
             changed = rows.copy()
             changed[row, move] = rows[donor, move]
             if (changed[row] == rows[row]).all() or not any(set(move) & set(columns) for columns in sets):
                 continue
             change = misfit(changed) - misfit(rows)
             heat = temperature * (1 - turn / (sweeps * n))
-            if change <= 0 or (heat > 0 and rng.random() < exp(-change / heat)):
+            if change <= 0 or (change < HOPELESS * heat and rng.random() < exp(-change / heat)):
                 rows = changed
     return rows
 

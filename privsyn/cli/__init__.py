@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import signal
 import warnings
@@ -31,6 +33,9 @@ from privsyn.cli.synth import synth
 from privsyn.errors import InputError
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+
+RARELY = (50_000, 20, 100)
+"""New objects, and collections of younger objects, before a collection of each generation."""
 
 # Typer has no public name for the parent of all usage errors.
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -65,8 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 for success, 1 for a failed check or criterion or a defect of the program, 2 for an error of the
         user, 130 for Ctrl-C.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads would only spin
     try:
-        with warnings.catch_warnings(), _ended_as_by_ctrl_c():
+        with warnings.catch_warnings(), _ended_as_by_ctrl_c(), _rare_collections():
             warnings.simplefilter("ignore")
             code = app(args=arguments, prog_name="privsyn", standalone_mode=False)
     except InputError as error:
@@ -97,6 +103,22 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Search for cyclic garbage less often, and not at all when the process ends.
+
+    Libraries make half a million objects that stay. To look at them again and again takes a quarter of the
+    time of `privsyn synth` on Adult.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*RARELY)
+    atexit.register(gc.freeze)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _complain(text: str, code: int) -> int:

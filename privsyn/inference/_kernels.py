@@ -12,30 +12,35 @@ LEAST_FITTED = 1e-12  # share of a cell: avoids division by 0 where all classes 
 
 @njit(cache=True, fastmath=True)  # sums over classes may be reordered, so they are vectorised
 def add_class_evidence(
-    values: Floats, classes: Floats, observed: Floats, row: int, column: int, evidence: Floats
+    values: Floats, classes: Floats, observed: Floats, firsts: Ints, shapes: Ints, evidence: Floats
 ) -> None:
-    """Add the expected share of each value in each class, by one pair's table, to `evidence` in place.
+    """Add the expected share of each value in each class, by the tables of pairs, to `evidence` in place.
 
     Parameters
     ----------
     values, evidence : of shape (values of all attributes, classes)
-        The pair's attributes begin at `row` and `column`.
     classes : of shape (classes,), their shares
-    observed : of the pair's shape, shares of the table
+    observed : shares of the cells of all tables, one table after the other
+    firsts : of shape (pairs, 2), where the values of the pair's attributes begin
+    shapes : of shape (pairs, 2), of the tables
     """
-    part = np.empty(len(classes))
-    for i in range(observed.shape[0]):
-        for j in range(observed.shape[1]):
-            if observed[i, j] <= 0:
-                continue
-            fitted = 0.0
-            for k in range(len(classes)):
-                part[k] = classes[k] * values[row + i, k] * values[column + j, k]
-                fitted += part[k]
-            ratio = observed[i, j] / max(fitted, LEAST_FITTED)
-            for k in range(len(classes)):
-                evidence[row + i, k] += ratio * part[k]
-                evidence[column + j, k] += ratio * part[k]
+    part, cell = np.empty(len(classes)), 0
+    for p in range(len(firsts)):
+        row, column = firsts[p]
+        for i in range(shapes[p, 0]):
+            for j in range(shapes[p, 1]):
+                share = observed[cell]
+                cell += 1
+                if share <= 0:
+                    continue
+                fitted = 0.0
+                for k in range(len(classes)):
+                    part[k] = classes[k] * values[row + i, k] * values[column + j, k]
+                    fitted += part[k]
+                ratio = share / max(fitted, LEAST_FITTED)
+                for k in range(len(classes)):
+                    evidence[row + i, k] += ratio * part[k]
+                    evidence[column + j, k] += ratio * part[k]
 
 
 @njit(cache=True)

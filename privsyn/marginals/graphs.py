@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
-
 from privsyn.marginals.domain import Attributes
 
 
@@ -20,11 +16,12 @@ def components(groups: Iterable[Attributes]) -> list[set[str]]:
     >>> [sorted(part) for part in components([("a", "b"), ("c",), ("d", "b")])]
     [['a', 'b', 'd'], ['c']]
     """
-    groups = list(groups)
-    names = tuple(dict.fromkeys(name for group in groups for name in group))
-    pairs: dict[Attributes, float] = {pair: 1.0 for group in groups for pair in pairwise(group)}
-    count, labels = connected_components(_matrix(names, pairs), directed=False)
-    return [{names[at] for at in np.flatnonzero(labels == part)} for part in range(count)]
+    forest = _Forest()
+    parts: dict[str, set[str]] = {}
+    names = dict.fromkeys(name for group in groups for name in forest.join(group))
+    for name in names:
+        parts.setdefault(forest.root(name), set()).add(name)
+    return list(parts.values())
 
 
 def strongest_tree(
@@ -32,25 +29,44 @@ def strongest_tree(
 ) -> Iterator[tuple[str | None, str]]:
     """Yield (parent, child) along a maximum spanning tree, parents first; roots have the parent None.
 
-    Pairs of weight 0 are not on the tree.
+    Pairs of weight 0 are not on the tree. Of equal weights the first wins (Kruskal, 1956).
 
     Examples
     --------
     >>> list(strongest_tree(("a", "b", "c", "d"), {("a", "b"): 1.0, ("b", "c"): 3.0, ("a", "c"): 2.0}))
     [(None, 'a'), ('a', 'c'), ('c', 'b'), (None, 'd')]
     """
-    tree = minimum_spanning_tree(-_matrix(names, weights))
+    forest, beside = _Forest(), {name: list[str]() for name in names}
+    for a, b in sorted(weights, key=weights.__getitem__, reverse=True):
+        if weights[a, b] > 0 and forest.root(a) != forest.root(b):
+            forest.join((a, b))
+            beside[a].append(b)
+            beside[b].append(a)
     seen: set[str] = set()
-    for root, name in enumerate(names):
-        if name not in seen:
-            order, parents = breadth_first_order(tree, root, directed=False)
-            seen.update(names[child] for child in order)
-            yield from (
-                (names[parents[child]] if parents[child] >= 0 else None, names[child]) for child in order
-            )
+    for name in names:
+        ahead: list[tuple[str | None, str]] = [(None, name)] if name not in seen else []
+        for parent, child in ahead:  # it grows meanwhile
+            seen.add(child)
+            yield parent, child
+            ahead.extend((child, other) for other in beside[child] if other not in seen)
 
 
-def _matrix(names: Attributes, weights: Mapping[Attributes, float]) -> coo_array:
-    place = {name: at for at, name in enumerate(names)}
-    ends = np.array([[place[a], place[b]] for a, b in weights], np.int32).reshape(-1, 2)
-    return coo_array((list(weights.values()), (ends[:, 0], ends[:, 1])), shape=(len(names), len(names)))
+class _Forest:
+    """Sets of connected names; each has one of its names as root."""
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}
+
+    def root(self, name: str) -> str:
+        """Return the root of the name's set; halve the way there for the next time."""
+        above = self._above.setdefault(name, name)
+        while above != name:
+            above = self._above[name] = self._above[above]
+            name, above = above, self._above[above]
+        return name
+
+    def join(self, group: Attributes) -> Attributes:
+        """Join the sets of the names of a group; return the group."""
+        for a, b in pairwise(group):
+            self._above[self.root(b)] = self.root(a)
+        return group

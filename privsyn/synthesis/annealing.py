@@ -20,9 +20,9 @@ from privsyn.marginals.types import Codes
 from privsyn.synthesis import _kernels
 from privsyn.synthesis.layout import lay_out
 
-LOOKUPS = 2500  # cell lookups per row; determines the number of sweeps
+LOOKUPS = 2000  # cell lookups per row; determines the number of sweeps
 FEWEST, MOST = 10, 20  # bounds on the sweeps: with fewer, wide tables are poorly fitted
-TEMPERATURE = 0.3  # in units of the objective; most of the improvement happens far below it
+TEMPERATURE = 0.1  # in units of the objective; most of the improvement happens far below it
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
 COARSE = 4  # groups of an attribute in a coarse sum
@@ -85,14 +85,14 @@ def finish(
     layout = lay_out(start.domain, fitted, groups=joined, together=tightly_coupled(tables), still=still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
     cells = [sum(table.domain.cells for table in kind) for kind in (tables, sums, one_ways)]
-    gaps = layout.count_rows(start.codes, len(targets)) - targets
+    small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
+    codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
+    gaps = layout.count_rows(codes, len(targets)) - targets
     weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
     if possible.masks:
         masks = np.concatenate([possible.of(table.domain).ravel() for table in tables])
         weights[: len(masks)][~masks] = NEVER
     misfit = float(weights @ gaps**2)
-    small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
-    codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
 

@@ -23,35 +23,34 @@ NO_GROUPS: Mapping[int, tuple[Codes, ...]] = MappingProxyType({})
 class Layout(NamedTuple):
     """Tables and moves as arrays for `_kernels.anneal`; a move changes one or two attributes of a row.
 
-    The cell of a row in table t is ``starts[t] + sum over q < widths[t] of
-    places[bases[t, q] + codes[row, columns[t, q]]]``. Move m touches the tables
-    ``held[firsts[m]:firsts[m + 1]]``.
+    There is a move for each attribute, in their order, then one for each pair. Move m changes the cell in the
+    tables ``held[firsts[m]:firsts[m + 1]]``. Code c of its attribute adds to their cells
+    ``offsets[blocks[m, 0] + c * width]`` and those behind it, where `width` is the number of these tables. So
+    one proposal reads two short stretches of memory.
 
     Parameters
     ----------
-    starts, widths : of shape (tables,)
-        First cell of each table, and its number of attributes.
-    columns, bases : of shape (tables, most attributes of one table)
-    places : flat array
-        Offset of the cell for each code of an attribute; equal for codes that a table joins. It begins
-        with zeros, for an attribute that a table does not hold.
+    starts : of shape (tables,)
+        First cell of each table.
     moved : of shape (moves, 2)
-        The columns that a move changes; equal if it is one.
+        The attributes that a move changes; equal if it is one.
+    offered : of shape (moves that are proposed,)
     firsts : of shape (moves + 1,)
     held : of shape (all tables of all moves,)
-    steps : of shape (all tables of all moves, 2)
-        Start in `places` of the moved columns, for that table.
+    offsets : flat array
+        One block for each attribute of each move, of shape (codes, tables of the move). It has equal rows for
+        codes that a table joins, and zeros for tables that do not have the attribute.
+    blocks : of shape (moves, 2)
+        Start in `offsets` of the blocks of the moved attributes.
     """
 
     starts: Indices
-    widths: Indices
-    columns: Indices
-    bases: Indices
-    places: Indices
     moved: Indices
+    offered: Indices
     firsts: Indices
     held: Indices
-    steps: Indices
+    offsets: Indices
+    blocks: Indices
 
     def count_rows(self, codes: Codes, cells: int) -> Floats:
         """Count the rows in each of the `cells` of all tables."""
@@ -72,57 +71,37 @@ def lay_out(
 
     `groups` has the group of each code for the tables (by place) that join codes.
     """
-    widths = [len(table.domain) for table in tables]
-    columns, bases = np.zeros((2, len(tables), max(widths)), np.uint32)
-    places = _Places(max(domain.sizes))
-    base: list[dict[int, int]] = []
-    for place, table in enumerate(tables):
-        axes = domain.axes(table.attributes)
-        codes = groups.get(place) or tuple(np.arange(domain.sizes[axis], dtype=np.int32) for axis in axes)
-        base.append({})
-        for axis, group, stride in zip(axes, codes, table.domain.strides, strict=True):
-            base[place][axis] = places.find(stride * group.astype(np.int64))
-        columns[place, : widths[place]] = list(base[place].keys())
-        bases[place, : widths[place]] = list(base[place].values())
     moves = [(axis, axis) for axis in range(len(domain))] + [domain.axes(pair) for pair in together]
-    moves = [move for move in moves if not set(move) & set(domain.axes(still))]
+    parts = [_parts(domain, table, groups.get(place)) for place, table in enumerate(tables)]
     holding: list[list[int]] = [[] for _ in range(len(domain))]
-    for place, of in enumerate(base):
-        for axis in of:
+    for place, part in enumerate(parts):
+        for axis in part:
             holding[axis].append(place)
     held = [sorted({*holding[a], *holding[b]}) for a, b in moves]
-    steps = [
-        (base[place].get(a, 0), base[place].get(b, 0) if b != a else 0)
-        for (a, b), of_move in zip(moves, held, strict=True)
-        for place in of_move
-    ]
+    blocks: list[Indices] = []
+    for (a, b), of_move in zip(moves, held, strict=True):
+        for axis, wanted in ((a, True), (b, a != b)):
+            block = np.zeros((domain.sizes[axis] * wanted, len(of_move)), np.uint32)
+            for column, place in enumerate(of_move if wanted else ()):
+                block[:, column] = parts[place].get(axis, 0)
+            blocks.append(block.ravel())
     layout = Layout(
         starts=np.cumsum([0, *(table.domain.cells for table in tables[:-1])]),
-        widths=np.array(widths),
-        columns=columns,
-        bases=bases,
-        places=np.concatenate(places.parts),
         moved=np.array(moves).reshape(-1, 2),
+        offered=np.array([m for m, move in enumerate(moves) if not set(move) & set(domain.axes(still))]),
         firsts=np.cumsum([0, *map(len, held)]),
         held=np.array([place for of_move in held for place in of_move]),
-        steps=np.array(steps).reshape(-1, 2),
+        offsets=np.concatenate(blocks),
+        blocks=np.cumsum([0, *map(len, blocks)])[:-1].reshape(-1, 2),
     )
-    return Layout(*(array.astype(np.uint32) for array in layout))
+    return Layout(*(array.astype(np.uint32, copy=False) for array in layout))
 
 
-class _Places:
-    """Concatenated arrays, equal ones stored once, so that they fit the cache."""
-
-    def __init__(self, longest: int) -> None:
-        self.parts = [np.zeros(longest, np.int64)]
-        self._length = longest
-        self._known: dict[bytes, int] = {}
-
-    def find(self, part: Integers) -> int:
-        """Return where `part` starts; append it if it is new."""
-        key = part.astype(np.int64).tobytes()
-        if key not in self._known:
-            self._known[key] = self._length
-            self.parts.append(part.astype(np.int64))
-            self._length += len(part)
-        return self._known[key]
+def _parts(domain: Domain, table: Marginal, groups: tuple[Codes, ...] | None) -> dict[int, Integers]:
+    """Return what each code of each of the table's attributes adds to the cell."""
+    axes = domain.axes(table.attributes)
+    groups = groups or tuple(np.arange(domain.sizes[axis], dtype=np.int32) for axis in axes)
+    return {
+        axis: stride * group.astype(np.int64)
+        for axis, group, stride in zip(axes, groups, table.domain.strides, strict=True)
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -239,6 +240,21 @@ def test_version_and_help(capsys):
         shown = run(capsys, *arguments)
         assert shown.code == 0
         assert all(command in shown.out for command in ("synth", "sample", "schema", "demo"))
+
+
+def test_a_command_leaves_the_garbage_collector_as_it_was(capsys):
+    before = gc.get_threshold()
+    assert run(capsys, "--version").code == 0
+    assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "1"), ("4", "4")])
+def test_linear_algebra_has_one_thread_unless_the_user_says_otherwise(capsys, monkeypatch, given, used):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", given or "")
+    if given is None:
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    assert run(capsys, "--version").code == 0
+    assert os.environ["OPENBLAS_NUM_THREADS"] == used
 
 
 # The demo

@@ -15,6 +15,7 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis import _kernels
 from privsyn.synthesis import annealing as finishing
+from privsyn.synthesis._kernels import RUN
 from privsyn.synthesis.annealing import finish, tightly_coupled
 from privsyn.synthesis.layout import lay_out
 
@@ -188,6 +189,19 @@ def test_every_decision_is_that_of_trying_it_out(seed, sets, temperature):
     slow = Records(DOMAIN, slow)
     better = misfit(slow, tables) < misfit(start, tables)
     assert np.array_equal(ended.codes, slow.codes if better else start.codes)
+
+
+def test_decisions_are_those_of_trying_it_out_for_more_rows_than_get_consecutive_donors():
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.integers(0, 2, RUN + 6) for _ in "ab"], axis=1).astype(np.int32)
+    domain = reference.binary("ab")
+    targets = rng.choice([0.0, 1.0, 3.0, 7.0], (2, 2))
+    layout, annealed = lay_out(domain, (Marginal(domain, targets),)), codes.copy()
+    gaps = layout.count_rows(codes, 4) - targets.ravel()
+    _kernels.anneal(annealed, layout, gaps, 1 / (targets.ravel() + 1), 2, 8.0, np.random.default_rng(1))
+    slow = reference.anneal(codes, [(0, 1)], (2, 2), [targets], 2, 8.0, np.random.default_rng(1))
+    assert not np.array_equal(slow, codes)
+    assert np.array_equal(annealed, slow)
 
 
 @compiled

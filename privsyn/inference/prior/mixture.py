@@ -48,11 +48,11 @@ def latent_class_pairs(
     factors = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
     values = _per_attribute((shares + TINY) * factors, starts)
     classes = np.full(CLASSES, 1 / CLASSES)
-    observed = [pair.counts / pair.total for pair in pairs]
-    for _ in range(ROUNDS if pairs else 0):
+    observed = np.concatenate([(pair.counts / pair.total).ravel() for pair in pairs])
+    shapes = np.array([pair.counts.shape for pair in pairs])
+    for _ in range(ROUNDS):
         evidence = np.zeros_like(values)
-        for (row, column), table in zip(edges, observed, strict=True):
-            _kernels.add_class_evidence(values, classes, table, row, column, evidence)
+        _kernels.add_class_evidence(values, classes, observed, edges, shapes, evidence)
         classes = evidence.sum(axis=0) / evidence.sum()
         values = _per_attribute(evidence + KEPT_OPEN * shares + TINY, starts)
     return tuple(

@@ -7,7 +7,7 @@ that explains the measured counts better.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -45,8 +45,8 @@ class Smoother:
 
     one_ways: Sequence[Marginal]
     smoothness: float = SMOOTHNESS
-    _covariances: dict[str, Floats] = field(default_factory=dict)
-    _spectra: dict[tuple[str, bytes], Spectrum] = field(default_factory=dict)
+    _covariances: dict[tuple[str, float], Floats] = field(default_factory=dict)
+    _spectra: dict[tuple[str, float, bytes], Spectrum] = field(default_factory=dict)
     _hermite: dict[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -54,9 +54,10 @@ class Smoother:
 
     def covariance(self, name: str) -> Floats:
         """Return the prior covariance along one attribute."""
-        if name not in self._covariances:
-            self._covariances[name] = covariance(self._one_way[name], self.smoothness)
-        return self._covariances[name]
+        key = (name, self._smoothness(name))
+        if key not in self._covariances:
+            self._covariances[key] = covariance(self._one_way[name], self.smoothness)
+        return self._covariances[key]
 
     def spectra(self, measured: Measurement) -> tuple[Spectrum, Spectrum]:
         """Return the components along both attributes of a measured pair."""
@@ -65,7 +66,7 @@ class Smoother:
 
     def along(self, name: str, group: Codes) -> Spectrum:
         """Return the components along one attribute in groups of codes."""
-        key = (name, group.tobytes())
+        key = (name, self._smoothness(name), group.tobytes())
         if key not in self._spectra:
             self._spectra[key] = spectrum_of(self.covariance(name), group)
         return self._spectra[key]
@@ -138,6 +139,10 @@ class Smoother:
         gained = self.likelihood(measured, found).max() - self.likelihood(measured, independent).max()
         return found if gained > GAINED else independent
 
+    def _smoothness(self, name: str) -> float:
+        """Return the smoothness, or 0 for a nominal attribute, whose prior does not depend on it."""
+        return self.smoothness if self._one_way[name].domain.ordered[0] > 1 else 0.0
+
     def _integrals(self, name: str) -> Floats:
         if name not in self._hermite:
             self._hermite[name] = hermite(self._one_way[name])
@@ -155,7 +160,7 @@ def fitted_smoother(
     seen = list(zip(measured, expected, strict=True))[::step]
     best, most = Smoother(one_ways), -np.inf
     for smoothness in SMOOTHNESSES if seen else ():
-        smoother = Smoother(one_ways, smoothness)
+        smoother = replace(best, smoothness=smoothness)  # with the results that do not depend on it
         likelihood = sum(float(smoother.likelihood(m, e).max()) for m, e in seen)
         if likelihood > most:
             best, most = smoother, likelihood

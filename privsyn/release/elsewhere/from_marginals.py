@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
@@ -120,7 +121,7 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
     for name, column in schema.columns.items():
         cells = pd.Series(list(getattr(column, "values", None) or ()), dtype=None)
         if isinstance(column, Ordinal):
-            cells = read_texts(column, [], schema.csv)
+            cells = read_texts(column, pa.chunked_array([], pa.string()), schema.csv)
         elif name not in schema.coded:
             cells = cells.astype(object)
         elif cells.dtype.kind in "iub" and schema.coded[name].nullable:

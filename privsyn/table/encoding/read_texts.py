@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from privsyn.table.encoding.parsing import clock_seconds, moments, numbers, span_seconds
 from privsyn.table.schema.columns import Column, Numerical, Ordinal
@@ -50,7 +51,20 @@ READERS: dict[type[Column], Callable[[Any, Sequence[str | None], CsvFormat], pd.
 """Converts the texts of a CSV to cells, for each column type with bounds."""
 
 
-def read_texts(column: Ordinal, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
-    """Return texts of a CSV as cells of the column's dtype; None is a missing cell."""
+def read_texts(column: Ordinal, cells: pa.ChunkedArray, spelling: CsvFormat) -> pd.Series:
+    """Return texts of a CSV as cells of the column's dtype; null is a missing cell."""
     class_ = next(class_ for class_ in type(column).__mro__ if class_ in READERS)
-    return READERS[class_](column, texts, spelling)
+    return convert_distinct(cells, lambda texts: READERS[class_](column, texts, spelling))
+
+
+def convert_distinct(
+    cells: pa.ChunkedArray, convert: Callable[[Sequence[str | None]], pd.Series]
+) -> pd.Series:
+    """Return the converted cells; each distinct text is converted once, and the dtype is `convert`'s.
+
+    `convert` converts each text alone, and all its results have one dtype. So a cell does not depend on the
+    others; only the time does, which is no secret of privsyn (docs/privacy.md).
+    """
+    texts = pc.unique(cells)
+    places = pc.index_in(cells, value_set=texts).to_numpy()
+    return convert(texts.to_pylist()).take(places).reset_index(drop=True)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.encoding.parsing import number
-from privsyn.table.encoding.read_texts import read_texts
+from privsyn.table.encoding.read_texts import convert_distinct, read_texts
 from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_text, read_text, walk_text
 from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
@@ -183,7 +183,7 @@ def _typed(cells: pa.ChunkedArray, column: Column, dialect: CsvFormat) -> pd.Ser
         case Generated():  # its cells are not read: its type follows from the schema
             return pd.Series([None] * len(cells), dtype=TEXT if column.is_text else "Int64")
         case Ordinal():
-            return read_texts(column, cells.to_pylist(), dialect)
+            return read_texts(column, cells, dialect)
         case _:
             raise TypeError(f"no reader of text for a {type(column).__name__}")
 
@@ -196,14 +196,15 @@ def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any, dialect
     written: dict[Any, Any] = {number(value): value for value in values if type(value) in (int, float)}
     written |= {str(value).lower(): value for value in values if isinstance(value, bool)}
     written |= {str(value): value for value in reversed(values)}
-    meaning = {text: _meaning(text, written, other, dialect) for text in pc.unique(cells).to_pylist()}
     if types == {bool}:
         dtype = "boolean"
     elif types == {int} and all(-(2**63) <= value < 2**63 for value in values):
         dtype = "Int64"
     else:
         dtype = "float64" if types == {float} or types == {int, float} else "object"
-    return pd.Series([meaning[text] for text in cells.to_pylist()], dtype=dtype)
+    return convert_distinct(
+        cells, lambda texts: pd.Series([_meaning(t, written, other, dialect) for t in texts], dtype=dtype)
+    )
 
 
 def _meaning(text: str | None, written: dict[Any, Any], other: Any, dialect: CsvFormat) -> Any:

@@ -106,23 +106,35 @@ def test_every_round_fits_better(seed):
 
 @settings(deadline=None)
 @given(seeds, st.integers(1, 4), st.integers(1, 5), st.integers(1, 3))
-def test_each_cell_is_shared_out_over_the_classes(seed, rows, columns, classes):
+def test_each_cell_of_each_pair_is_shared_out_over_the_classes(seed, rows, columns, classes):
     rng = np.random.default_rng(seed)
-    table = rng.dirichlet(np.full(rows * columns, 0.3)).reshape(rows, columns)
-    table[table < 0.01] = 0.0
+    sizes = (rows, columns, 2)
     shares = rng.dirichlet(np.ones(classes))
-    distributions = [rng.dirichlet(np.ones(size), classes).T for size in (rows, columns)]
-    # Between and around the two attributes lie others, which stay as they are.
-    values = np.concatenate(
-        [np.ones((2, classes)), distributions[0], np.ones((1, classes)), distributions[1]]
-    )
+    distributions = [rng.dirichlet(np.ones(size), classes).T for size in sizes]
+    # Between and around the attributes lie others, which stay as they are.
+    other = np.ones((1, classes))
+    values = np.concatenate([x for distribution in distributions for x in (other, distribution)] + [other])
+    starts = [1, rows + 2, rows + columns + 3]
+    expected = np.ones_like(values)
+    pairs, tables = [(0, 1), (2, 0)], []
+    for a, b in pairs:
+        table = rng.dirichlet(np.full(sizes[a] * sizes[b], 0.3)).reshape(sizes[a], sizes[b])
+        table[table < 0.01] = 0.0
+        tables.append(table)
+        for axis, more in zip(
+            (a, b), reference.class_evidence([distributions[a], distributions[b]], shares, table), strict=True
+        ):
+            expected[starts[axis] : starts[axis] + sizes[axis]] += more
     evidence = np.ones_like(values)
-    _kernels.add_class_evidence(values, shares, table, 2, rows + 3, evidence)
-    first, second = reference.class_evidence(distributions, shares, table)
-    np.testing.assert_allclose(evidence[2 : rows + 2], 1 + first, rtol=1e-9)
-    np.testing.assert_allclose(evidence[rows + 3 :], 1 + second, rtol=1e-9)
-    assert (evidence[:2] == 1).all()
-    assert (evidence[rows + 2] == 1).all()
+    _kernels.add_class_evidence(
+        values,
+        shares,
+        np.concatenate([table.ravel() for table in tables]),
+        np.array([[starts[a], starts[b]] for a, b in pairs]),
+        np.array([table.shape for table in tables]),
+        evidence,
+    )
+    np.testing.assert_allclose(evidence, expected, rtol=1e-9)
 
 
 def test_one_class_is_independence(monkeypatch):
