@@ -120,10 +120,10 @@ class Accuracy:
         """One row for each ordered column: the estimated mean, and a 95 % interval.
 
         The interval covers the mean of the private numbers, clipped to the bounds. It comes from the noisy
-        counts of the column alone, and takes each number at the place in its cell where the release draws
-        it. ``within_cells`` is how far the mean can move if numbers lie elsewhere in their cells; it is large
-        where bounds are far beyond the numbers. Times are cells of the table. A column with ``covered``
-        False follows from others and was not measured.
+        counts of the column, alone and in pairs, and takes each number at the place in its cell where the
+        release draws it. ``within_cells`` is how far the mean can move if numbers lie elsewhere in their
+        cells; it is large where bounds are far beyond the numbers. Times are cells of the table. A column
+        with ``covered`` False follows from others and was not measured.
         """
         return self._ordered.means()
 
