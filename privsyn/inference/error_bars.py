@@ -161,7 +161,8 @@ def table_certainty(
     if measured.groups is not None:
         groups = dict(zip(table.attributes, measured.groups, strict=True))
         # Errors inside a group may all have one sign. Their sum varies no more than the noise of the group.
-        left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
+        if left.shape != measured.variance.shape:
+            left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
         table = coarsen(table, measured.groups)
         one_ways = tuple(_joined(one_way, groups) for one_way in one_ways)
     variance = _centred(left)

@@ -20,18 +20,20 @@ from privsyn.inference.prior.dispersion import (
     pooled_dispersions,
     residual_likelihood,
 )
+from privsyn.marginals.coarse import coarsen, join
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Floats, keep
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
+from privsyn.marginals.types import Codes, Floats, keep
 
 LARGEST = 5  # attributes of a table
 MOST_CELLS = 6000
 MOST_SETS = 1000  # scored sets of one size; limited by run time
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
 MOST_MEASURED = 20  # sets, those that depart most
+ROUNDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +166,11 @@ def denoise_bigger(
     possible: StructuralZeros = NO_ZEROS,
 ) -> tuple[Marginal, ...]:
     """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins."""
-    sides = [margins_inside(m.attributes, pairs, one_ways) for _, m in measured]
+    fine = [margins_inside(m.attributes, pairs, one_ways) for _, m in measured]
+    sides = [_in_groups(side, m) for (_, m), side in zip(measured, fine, strict=True)]
     expected = [
-        fit_margins(possible.fit(p.expected, side), side).counts
-        for (p, _), side in zip(measured, sides, strict=True)
+        fit_margins(p.expected if m.groups else possible.fit(p.expected, side), side).counts
+        for (p, m), side in zip(measured, sides, strict=True)
     ]
     dispersions = pooled_dispersions(
         [
@@ -175,7 +178,33 @@ def denoise_bigger(
             for (p, m), e in zip(measured, expected, strict=True)
         ]
     )
-    return tuple(map(denoise, (m for _, m in measured), expected, dispersions.tolist(), sides))
+    found = map(denoise, (m for _, m in measured), expected, dispersions.tolist(), sides)
+    return tuple(
+        table if m.groups is None else _shared_out(table, m.groups, side, possible)
+        for table, (_, m), side in zip(found, measured, fine, strict=True)
+    )
+
+
+def _in_groups(sides: tuple[Marginal, ...], measured: Measurement) -> tuple[Marginal, ...]:
+    if measured.groups is None:
+        return sides
+    group = dict(zip(measured.attributes, measured.groups, strict=True))
+    return tuple(coarsen(side, tuple(group[name] for name in side.attributes)) for side in sides)
+
+
+def _shared_out(
+    sums: Marginal, groups: tuple[Codes, ...], sides: tuple[Marginal, ...], possible: StructuralZeros
+) -> Marginal:
+    one_way = {name: side.project((name,)) for side in sides for name in side.attributes}
+    sizes = tuple(len(group) for group in groups)
+    ordered = tuple(one_way[name].domain.ordered[0] for name in sums.attributes)
+    domain = Domain(sums.attributes, sizes, ordered)
+    table = fit_margins(possible.fit(product(domain, tuple(one_way[n] for n in domain)), sides), sides)
+    for _ in range(ROUNDS):
+        now = join(table.counts, groups)
+        ratio = np.divide(sums.counts, now, out=np.ones_like(now), where=now > 0)
+        table = fit_margins(Marginal(domain, table.counts * ratio[np.ix_(*groups)]), sides, rounds=ROUNDS)
+    return table
 
 
 def margins_inside(

@@ -39,6 +39,9 @@ from privsyn.progress import Progress
 MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
+GROUPS = 4
+ONLY_TARGET = 3
+DEBUG = False
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
 FEWEST = 2.0  # without target and numbers: of one in a table with a column of fewest values, a likely target
@@ -68,19 +71,20 @@ def learn(
     report("counting", 0, 4)
     private, merging, one_ways, split = measure_columns(private, rho, facts)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
-    sets = tuple(s for s in candidates(private.domain) if not channels.random(s))
+    margins = settled_one_ways(merging, one_ways, possible := facts.zeros_after(merging), tails := Tails(merging, facts.axes), channels)
+    blocks = joined(private.domain, margins, GROUPS)
+    sets = tuple(s for s in candidates(blocks.merged) if not channels.random(s))
+    if ONLY_TARGET and facts.target is not None and max(private.domain.ordered) > 2:
+        sets = tuple(s for s in sets if facts.target in s and len(s) <= ONLY_TARGET)
     if private.sums_only:
         sets, split = (), split.sums_only()
     elif not sets:
         split = split.without_scores()
-    possible = facts.zeros_after(merging)
-    tails = Tails(merging, facts.axes)
     if not split.pairs:
         report("counting", 4, 4)
         return fit_one_ways(merging, one_ways, possible, tails, channels)
     report("counting", 1, 4)
 
-    margins = settled_one_ways(merging, one_ways, possible, tails, channels)
     expected = independent_pairs(private.domain, margins, possible)
     smoother = Smoother(margins)
     scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
@@ -92,8 +96,8 @@ def learn(
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible)
-    measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
+    unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible, blocks)
+    measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target, blocks)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
     fitted = fit_tables(merging, one_ways, measured, bigger, scores, rng, possible, tails, channels)
@@ -177,13 +181,16 @@ def _unexplained(
     rho: float,
     rng: np.random.Generator,
     possible: StructuralZeros,
+    blocks: Merging,
 ) -> tuple[Unexplained, ...]:
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
-    found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible)
-    departures, sigma = private.departures(found, rho)
-    return score_bigger(departures, sigma, found, pairs.one_ways, scatter)
+    found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible, blocks)
+    departures, sigma = private.departures(found, rho, blocks)
+    got = score_bigger(departures, sigma, found, tuple(map(blocks.merge_table, pairs.one_ways)), scatter)
+    if DEBUG: print(sigma, [(departures[sets.index(s.expected.attributes)].round(), s.expected.attributes, round(s.dispersion,2)) for s in got])
+    return got
 
 
 def _second_look(
@@ -193,6 +200,7 @@ def _second_look(
     sets: tuple[Unexplained, ...],
     rho: float,
     target: str | None,
+    blocks: Merging,
 ) -> tuple[tuple[Measurement, ...], tuple[tuple[Unexplained, Measurement], ...]]:
     """Spend the rest of the budget where it reduces the error most: on pairs again, or on bigger tables.
 
@@ -223,7 +231,8 @@ def _second_look(
         gains[smooth] = slopes_along(errors, rho)
     rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
-    groups = tuple(measured[i].groups if i < len(measured) else None for i in chosen)
+    groups = tuple(measured[i].groups if i < len(measured) else _groups(blocks, attributes[i]) for i in chosen)
+    if DEBUG: print(rho, [(attributes[i], round(rhos[i]/rho,3)) for i in chosen])
     looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen], groups)
     second = dict(zip(chosen, looks, strict=True))
     again = tuple(
@@ -231,6 +240,11 @@ def _second_look(
     )
     bigger = ((s, second[i]) for i, s in enumerate(sets, start=len(measured)) if i in second)
     return again, tuple(bigger)
+
+
+def _groups(blocks: Merging, attributes: Attributes) -> tuple[Codes, ...] | None:
+    groups = tuple(blocks.groups_of(attributes))
+    return None if all(len(g) == g.max() + 1 for g in groups) else groups
 
 
 def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:

@@ -101,6 +101,7 @@ def predicted_by_pairs(
     pairs: Pairs,
     rng: np.random.Generator,
     possible: StructuralZeros,
+    blocks: Merging | None = None,
 ) -> tuple[tuple[Marginal, ...], float]:
     """Return the counts of sets of attributes that the pairs predict, and the variance of each over itself.
 
@@ -111,4 +112,6 @@ def predicted_by_pairs(
     enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKS // max(looks, 1))
     domain = merging.merged
     records = synthesise(domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
+    if blocks is not None:
+        records = blocks.merge(records)
     return expected_by(records, sets, pairs.total), pairs.total / len(records)

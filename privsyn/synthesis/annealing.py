@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.marginals.coarse import coarsen, groups_at
+from privsyn.marginals.coarse import LEVELS, coarsen, groups_at
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import coupling, pairs_within
@@ -25,6 +25,8 @@ FEWEST, MOST = 10, 20  # bounds on the sweeps: with fewer, wide tables are poorl
 TEMPERATURE = 0.3  # in units of the objective; most of the improvement happens far below it
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
+DENSE = 5
+HIGH = 1.0
 COARSE = 4  # groups of an attribute in a coarse sum
 TOGETHER = 0.5  # least coupling of two attributes that are also moved together
 
@@ -78,15 +80,21 @@ def finish(
         return start
     # Nominal columns are left free: held to them, no single value could move in a table of few records.
     one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
+    together = tightly_coupled(tables)
     pairs, groups = _coarse_pairs(tables, one_ways)
     sums = tuple(map(coarsen, pairs, groups))
-    fitted = (*tables, *sums, *one_ways)
     joined = dict(enumerate(groups, start=len(tables)))
-    layout = lay_out(start.domain, fitted, groups=joined, together=tightly_coupled(tables), still=still)
+    coarse = {i: g for i, table in enumerate(tables) if (g := _groups(table, len(start))) is not None}
+    joined |= coarse
+    tables = tuple(coarsen(t, coarse[i]) if i in coarse else t for i, t in enumerate(tables))
+    fitted = (*tables, *sums, *one_ways)
+    layout = lay_out(start.domain, fitted, groups=joined, together=together, still=still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
     cells = [sum(table.domain.cells for table in kind) for kind in (tables, sums, one_ways)]
     gaps = layout.count_rows(start.codes, len(targets)) - targets
     weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
+    kinds = np.repeat([HIGH if i in coarse else 1.0 for i in range(len(tables))], [t.domain.cells for t in tables])
+    weights[: len(kinds)] *= kinds
     if possible.masks:
         masks = np.concatenate([possible.of(table.domain).ravel() for table in tables])
         weights[: len(masks)][~masks] = NEVER
@@ -95,6 +103,17 @@ def finish(
     codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
+
+
+def _groups(table: Marginal, n: int) -> tuple[Codes, ...] | None:
+    if len(table.attributes) < 3 or max(table.domain.ordered) <= 2 or table.domain.cells * DENSE <= n:
+        return None
+    sides = [table.project((name,)) for name in table.attributes]
+    for level in reversed(LEVELS):
+        groups = tuple(groups_at(side, level) for side in sides)
+        if np.prod([g.max() + 1 for g in groups]) * DENSE <= n or level == LEVELS[0]:
+            return groups
+    return None
 
 
 def _coarse_pairs(
