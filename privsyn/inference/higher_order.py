@@ -128,6 +128,7 @@ def score_bigger(
     found: tuple[Marginal, ...],
     one_ways: tuple[Marginal, ...],
     scatter: float,
+    uncertain: tuple[Marginal, ...] = (),
 ) -> tuple[Unexplained, ...]:
     """Return the sets that depart most from the counts that the pairs predict.
 
@@ -145,11 +146,27 @@ def score_bigger(
     one_way = {table.attributes[0]: table for table in one_ways}
     expected = [_smoothed(table, one_way) for table in found]
     likelihoods = [
-        departure_likelihood(departure, sigma, table.counts, scatter * table.counts)
+        departure_likelihood(
+            departure,
+            sigma,
+            table.counts,
+            scatter * table.counts + _of_pairs(table, uncertain),
+        )
         for departure, table in zip(departures, expected, strict=True)
     ]
     scored = map(Unexplained, expected, pooled_dispersions(likelihoods).tolist(), likelihoods)
     return tuple(sorted(scored, key=lambda scored: -scored.dispersion)[:MOST_MEASURED])
+
+
+def _of_pairs(table: Marginal, uncertain: tuple[Marginal, ...]) -> Floats:
+    """Return the variance of the cells of a table that pairs predict, by the errors of these pairs."""
+    variance = np.zeros(table.domain.shape)
+    for pair in uncertain:
+        if set(pair.attributes) <= set(table.attributes):
+            sums = lift(table.project(pair.attributes), table.domain)
+            share = np.divide(table.counts, sums, out=np.zeros(table.domain.shape), where=sums > 0)
+            variance += lift(pair, table.domain) * share**2
+    return variance
 
 
 def unscored(found: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Unexplained, ...]:

@@ -42,6 +42,8 @@ SCORED = 4  # groups of an ordered attribute in which a pair's departure is meas
 GROUPS = 4
 ONLY_TARGET = 3
 DEBUG = False
+AHEAD = 1.0
+PAIR_ERRORS = True
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
 FEWEST = 2.0  # without target and numbers: of one in a table with a column of fewest values, a likely target
@@ -96,7 +98,7 @@ def learn(
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible, blocks)
+    unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible, blocks, measured)
     measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target, blocks)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
@@ -153,7 +155,7 @@ def _first_look(
     chosen = np.flatnonzero(rhos)
     groups: list[tuple[Codes, ...] | None] = [None] * len(expected)
     for row, i in enumerate(places):
-        step = int(np.argmin(np.abs(rho * STEPS - rhos[i])))
+        step = int(np.argmin(np.abs(rho * STEPS - rhos[i] * AHEAD)))
         level = int(np.argmin(errors[:, row, step]))
         groups[i] = resolutions.groups(attributes[i], level)
     measured = private.marginals(
@@ -182,13 +184,21 @@ def _unexplained(
     rng: np.random.Generator,
     possible: StructuralZeros,
     blocks: Merging,
+    measured: tuple[Measurement, ...],
 ) -> tuple[Unexplained, ...]:
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
     found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible, blocks)
     departures, sigma = private.departures(found, rho, blocks)
-    got = score_bigger(departures, sigma, found, tuple(map(blocks.merge_table, pairs.one_ways)), scatter)
+    uncertain = []
+    for m, left, dispersion in zip(measured, pairs.left, pairs.dispersions, strict=True):
+        domain = blocks.merged.project(m.attributes)
+        smooth = is_smooth(blocks.original.project(m.attributes))
+        g = blocks.groups_of(m.attributes)
+        uncertain.append(Marginal(domain, pairs.smoother.left(m, dispersion, g) if smooth else left))
+    if not PAIR_ERRORS: uncertain = []
+    got = score_bigger(departures, sigma, found, tuple(map(blocks.merge_table, pairs.one_ways)), scatter, tuple(uncertain))
     if DEBUG: print(sigma, [(departures[sets.index(s.expected.attributes)].round(), s.expected.attributes, round(s.dispersion,2)) for s in got])
     return got
 
