@@ -42,6 +42,7 @@ SCORED = 4  # groups of an ordered attribute in which a pair's departure is meas
 GROUPS = 4
 ONLY_TARGET = 3
 DEBUG = False
+SMOOTH_BIGGER = 2.0
 AHEAD = 1.0
 PAIR_ERRORS = True
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
@@ -76,8 +77,8 @@ def learn(
     margins = settled_one_ways(merging, one_ways, possible := facts.zeros_after(merging), tails := Tails(merging, facts.axes), channels)
     blocks = joined(private.domain, margins, GROUPS)
     sets = tuple(s for s in candidates(blocks.merged) if not channels.random(s))
-    if ONLY_TARGET and facts.target is not None and max(private.domain.ordered) > 2:
-        sets = tuple(s for s in sets if facts.target in s and len(s) <= ONLY_TARGET)
+    many = {n for n, o in zip(private.domain.names, private.domain.ordered, strict=True) if o > 2}
+    sets = tuple(s for s in sets if many.isdisjoint(s) or (len(s) == 3 and (facts.target is None or facts.target in s)))
     if private.sums_only:
         sets, split = (), split.sums_only()
     elif not sets:
@@ -267,7 +268,7 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
     many = {name for name, ordered in zip(domain.names, domain.ordered, strict=True) if ordered > 2}
     numbers = [len(many.intersection(attributes)) for attributes in tables]
     pairs = np.array([len(attributes) == 2 for attributes in tables])
-    smooth = np.where(pairs, np.power(SMOOTH, numbers), 1.0)
+    smooth = np.where(pairs, np.power(SMOOTH, numbers), np.power(SMOOTH_BIGGER, numbers))
     wanted, weight = {target}, TARGET
     if target is None:
         wanted = set() if many else {name for name, size in sizes.items() if size == min(sizes.values())}
