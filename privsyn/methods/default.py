@@ -14,11 +14,12 @@ import numpy as np
 from privsyn.inference.consistency import combine_measurements
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import (
+    GROUPS,
     Unexplained,
     candidates,
     score_bigger,
 )
-from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
+from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.resolution import Resolutions
@@ -39,16 +40,10 @@ from privsyn.progress import Progress
 MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
-GROUPS = 4
-ONLY_TARGET = 3
-DEBUG = False
-SMOOTH_BIGGER = 2.0
-AHEAD = 1.0
-PAIR_ERRORS = True
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
 FEWEST = 2.0  # without target and numbers: of one in a table with a column of fewest values, a likely target
-SMOOTH = 2.0  # weight of an error in a pair for each ordered attribute: its few components matter most
+SMOOTH = 2.0  # weight of an error in a table for each ordered attribute: its few components matter most
 SMALL_FIRST = 0.25  # errors are weighted by cells^-SMALL_FIRST: models learn from small tables
 
 
@@ -74,20 +69,19 @@ def learn(
     report("counting", 0, 4)
     private, merging, one_ways, split = measure_columns(private, rho, facts)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
-    margins = settled_one_ways(merging, one_ways, possible := facts.zeros_after(merging), tails := Tails(merging, facts.axes), channels)
-    blocks = joined(private.domain, margins, GROUPS)
-    sets = tuple(s for s in candidates(blocks.merged) if not channels.random(s))
-    many = {n for n, o in zip(private.domain.names, private.domain.ordered, strict=True) if o > 2}
-    sets = tuple(s for s in sets if many.isdisjoint(s) or (len(s) == 3 and (facts.target is None or facts.target in s)))
+    sets = tuple(s for s in candidates(private.domain, facts.target) if not channels.random(s))
     if private.sums_only:
         sets, split = (), split.sums_only()
     elif not sets:
         split = split.without_scores()
+    possible = facts.zeros_after(merging)
+    tails = Tails(merging, facts.axes)
     if not split.pairs:
         report("counting", 4, 4)
         return fit_one_ways(merging, one_ways, possible, tails, channels)
     report("counting", 1, 4)
 
+    margins = settled_one_ways(merging, one_ways, possible, tails, channels)
     expected = independent_pairs(private.domain, margins, possible)
     smoother = Smoother(margins)
     scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
@@ -99,8 +93,11 @@ def learn(
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible, blocks, measured)
-    measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target, blocks)
+    blocks = joined(private.domain, margins, GROUPS)
+    unexplained = _unexplained(private, merging, sets, measured, pairs, split.scores, rng, possible, blocks)
+    measured, bigger = _second_look(
+        private, measured, pairs, unexplained, split.second_look, facts.target, blocks
+    )
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
     fitted = fit_tables(merging, one_ways, measured, bigger, scores, rng, possible, tails, channels)
@@ -156,7 +153,7 @@ def _first_look(
     chosen = np.flatnonzero(rhos)
     groups: list[tuple[Codes, ...] | None] = [None] * len(expected)
     for row, i in enumerate(places):
-        step = int(np.argmin(np.abs(rho * STEPS - rhos[i] * AHEAD)))
+        step = int(np.argmin(np.abs(rho * STEPS - rhos[i])))
         level = int(np.argmin(errors[:, row, step]))
         groups[i] = resolutions.groups(attributes[i], level)
     measured = private.marginals(
@@ -180,28 +177,20 @@ def _unexplained(
     private: PrivateTable,
     merging: Merging,
     sets: tuple[Attributes, ...],
+    measured: tuple[Measurement, ...],
     pairs: Pairs,
     rho: float,
     rng: np.random.Generator,
     possible: StructuralZeros,
     blocks: Merging,
-    measured: tuple[Measurement, ...],
 ) -> tuple[Unexplained, ...]:
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
     found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible, blocks)
     departures, sigma = private.departures(found, rho, blocks)
-    uncertain = []
-    for m, left, dispersion in zip(measured, pairs.left, pairs.dispersions, strict=True):
-        domain = blocks.merged.project(m.attributes)
-        smooth = is_smooth(blocks.original.project(m.attributes))
-        g = blocks.groups_of(m.attributes)
-        uncertain.append(Marginal(domain, pairs.smoother.left(m, dispersion, g) if smooth else left))
-    if not PAIR_ERRORS: uncertain = []
-    got = score_bigger(departures, sigma, found, tuple(map(blocks.merge_table, pairs.one_ways)), scatter, tuple(uncertain))
-    if DEBUG: print(sigma, [(departures[sets.index(s.expected.attributes)].round(), s.expected.attributes, round(s.dispersion,2)) for s in got])
-    return got
+    one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
+    return score_bigger(departures, sigma, found, one_ways, scatter, variances_in(blocks, measured, pairs))
 
 
 def _second_look(
@@ -220,6 +209,7 @@ def _second_look(
     measured : the measured pairs
     pairs : estimates from these
     sets : candidate bigger tables
+    blocks : the groups of codes in which bigger tables are counted
 
     Returns
     -------
@@ -242,8 +232,9 @@ def _second_look(
         gains[smooth] = slopes_along(errors, rho)
     rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
-    groups = tuple(measured[i].groups if i < len(measured) else _groups(blocks, attributes[i]) for i in chosen)
-    if DEBUG: print(rho, [(attributes[i], round(rhos[i]/rho,3)) for i in chosen])
+    groups = tuple(
+        measured[i].groups if i < len(measured) else _joining(blocks, attributes[i]) for i in chosen
+    )
     looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen], groups)
     second = dict(zip(chosen, looks, strict=True))
     again = tuple(
@@ -253,9 +244,10 @@ def _second_look(
     return again, tuple(bigger)
 
 
-def _groups(blocks: Merging, attributes: Attributes) -> tuple[Codes, ...] | None:
-    groups = tuple(blocks.groups_of(attributes))
-    return None if all(len(g) == g.max() + 1 for g in groups) else groups
+def _joining(blocks: Merging, attributes: Attributes) -> tuple[Codes, ...] | None:
+    """Return the groups of the codes of some attributes; None if no codes are joined."""
+    joins = blocks.original.project(attributes) != blocks.merged.project(attributes)
+    return tuple(blocks.groups_of(attributes)) if joins else None
 
 
 def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:
@@ -267,8 +259,7 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
     cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)
     many = {name for name, ordered in zip(domain.names, domain.ordered, strict=True) if ordered > 2}
     numbers = [len(many.intersection(attributes)) for attributes in tables]
-    pairs = np.array([len(attributes) == 2 for attributes in tables])
-    smooth = np.where(pairs, np.power(SMOOTH, numbers), np.power(SMOOTH_BIGGER, numbers))
+    smooth = np.power(SMOOTH, numbers)
     wanted, weight = {target}, TARGET
     if target is None:
         wanted = set() if many else {name for name, size in sizes.items() if size == min(sizes.values())}

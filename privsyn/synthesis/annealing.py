@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.marginals.coarse import LEVELS, coarsen, groups_at
+from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, joined_domain
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import coupling, pairs_within
@@ -25,8 +25,7 @@ FEWEST, MOST = 10, 20  # bounds on the sweeps: with fewer, wide tables are poorl
 TEMPERATURE = 0.3  # in units of the objective; most of the improvement happens far below it
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
-DENSE = 5
-HIGH = 1.0
+DENSE = 5.0  # records a cell: bigger tables with fewer are fitted in groups of codes
 COARSE = 4  # groups of an attribute in a coarse sum
 TOGETHER = 0.5  # least coupling of two attributes that are also moved together
 
@@ -80,24 +79,21 @@ def finish(
         return start
     # Nominal columns are left free: held to them, no single value could move in a table of few records.
     one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
-    together = tightly_coupled(tables)
     pairs, groups = _coarse_pairs(tables, one_ways)
     sums = tuple(map(coarsen, pairs, groups))
-    joined = dict(enumerate(groups, start=len(tables)))
-    coarse = {i: g for i, table in enumerate(tables) if (g := _groups(table, len(start))) is not None}
-    joined |= coarse
-    tables = tuple(coarsen(t, coarse[i]) if i in coarse else t for i, t in enumerate(tables))
+    together = tightly_coupled(tables)
+    joined = _sparse(tables, len(start), possible)
+    tables = tuple(coarsen(t, joined[i]) if i in joined else t for i, t in enumerate(tables))
     fitted = (*tables, *sums, *one_ways)
+    joined |= enumerate(groups, start=len(tables))
     layout = lay_out(start.domain, fitted, groups=joined, together=together, still=still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
     cells = [sum(table.domain.cells for table in kind) for kind in (tables, sums, one_ways)]
     gaps = layout.count_rows(start.codes, len(targets)) - targets
     weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
-    kinds = np.repeat([HIGH if i in coarse else 1.0 for i in range(len(tables))], [t.domain.cells for t in tables])
-    weights[: len(kinds)] *= kinds
     if possible.masks:
-        masks = np.concatenate([possible.of(table.domain).ravel() for table in tables])
-        weights[: len(masks)][~masks] = NEVER
+        masks = [possible.of(t.domain) | np.full(t.domain.shape, i in joined) for i, t in enumerate(tables)]
+        weights[: cells[0]][~np.concatenate([mask.ravel() for mask in masks])] = NEVER
     misfit = float(weights @ gaps**2)
     small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
     codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
@@ -105,15 +101,18 @@ def finish(
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
 
 
-def _groups(table: Marginal, n: int) -> tuple[Codes, ...] | None:
-    if len(table.attributes) < 3 or max(table.domain.ordered) <= 2 or table.domain.cells * DENSE <= n:
-        return None
-    sides = [table.project((name,)) for name in table.attributes]
-    for level in reversed(LEVELS):
-        groups = tuple(groups_at(side, level) for side in sides)
-        if np.prod([g.max() + 1 for g in groups]) * DENSE <= n or level == LEVELS[0]:
-            return groups
-    return None
+def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, tuple[Codes, ...]]:
+    """Return the place of each sparse table of three or more attributes, and the groups to fit it in."""
+    found: dict[int, tuple[Codes, ...]] = {}
+    for place, table in enumerate(tables):
+        big = len(table.attributes) > 2 and max(table.domain.ordered) > 2
+        if big and table.domain.cells * DENSE > n and possible.of(table.domain).all():
+            sides = [table.project((name,)) for name in table.attributes]
+            for level in LEVELS:
+                groups = tuple(groups_at(side, level) for side in sides)
+                if place not in found or DENSE * joined_domain(table.domain, groups).cells <= n:
+                    found[place] = groups
+    return found
 
 
 def _coarse_pairs(

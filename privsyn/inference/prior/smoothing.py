@@ -118,15 +118,14 @@ class Smoother:
         return settle(Marginal(domain, counts), np.where(expected > 0, left, 0.0).clip(0.0), floor, margins)
 
     def left(self, measured: Measurement, dispersion: float, blocks: Sequence[Codes]) -> Floats:
-        """Return the posterior variance of the counts of a pair, joined to blocks of codes."""
+        """Return the posterior variance of a measured pair's counts in blocks of codes."""
         scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
-        lifts, priors, variances = [], [], []
-        for name, spectrum, block in zip(measured.attributes, self.spectra(measured), blocks, strict=True):
+        spectra, lifts, priors = self.spectra(measured), [], []
+        for name, spectrum, block in zip(measured.attributes, spectra, blocks, strict=True):
             each = np.arange(len(spectrum.variances), dtype=np.int32)
             lifts.append(join(spectrum.lift, [block, each]) ** 2)
             priors.append(np.diag(join(self.covariance(name), [block, block])))
-            variances.append(spectrum.variances)
-        scatter = scale * np.outer(*variances) + noise
+        scatter = scale * np.outer(*(spectrum.variances for spectrum in spectra)) + noise
         left = scale * np.outer(*priors) - scale**2 * lifts[0] @ (1 / scatter) @ lifts[1].T
         return np.asarray(left.clip(0.0))
 
