@@ -50,11 +50,14 @@ class Unexplained:
         Variance of a cell about its expected count, over that count.
     likelihood : array of shape ``DISPERSIONS.shape``
         Log-likelihood of the dispersions, by the departure.
+    groups : tuple of integer arrays, optional
+        For each attribute the group of each code, if the counts are over joined codes.
     """
 
     expected: Marginal
     dispersion: float
     likelihood: Floats
+    groups: tuple[Codes, ...] | None = None
 
     def __post_init__(self) -> None:
         keep(self, "likelihood", dtype=np.float64)
@@ -78,8 +81,8 @@ def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, .
     """Return the sets of three, four and five attributes to be scored, those with the fewest cells.
 
     At most `MOST_SETS` of each size. A size above three with more sets than that is left out. Sets with an
-    ordered attribute have three attributes. They hold the target, or else a nominal attribute if there is
-    one: a few sets are scored with less noise than many.
+    ordered attribute have three attributes. They hold the target, or without one a nominal attribute, which
+    may be classes: a few sets are scored with less noise than many.
 
     Examples
     --------
@@ -91,8 +94,7 @@ def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, .
     sizes = [min(o, GROUPS) + size - o for size, o in zip(domain.sizes, domain.ordered, strict=True)]
     numbers = {axis for axis, ordered in enumerate(domain.ordered) if ordered > 2}
     free = np.array([axis not in numbers for axis in range(len(domain))])
-    likely = free if free.any() else ~free
-    wanted = likely if target is None else np.array([name == target for name in domain.names])
+    wanted = free if target is None else np.array([name == target for name in domain.names])
     found = _triples(np.array(sizes, np.float64), wanted, free) if len(domain) > 2 else []
     for size in range(4, LARGEST + 1):
         if comb(len(domain), size) > MOST_SETS:

@@ -7,6 +7,7 @@ measures bigger tables that the pairs do not explain, or pairs again.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -95,9 +96,7 @@ def learn(
 
     blocks = joined(private.domain, margins, GROUPS)
     unexplained = _unexplained(private, merging, sets, measured, pairs, split.scores, rng, possible, blocks)
-    measured, bigger = _second_look(
-        private, measured, pairs, unexplained, split.second_look, facts.target, blocks
-    )
+    measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
     fitted = fit_tables(merging, one_ways, measured, bigger, scores, rng, possible, tails, channels)
@@ -190,7 +189,9 @@ def _unexplained(
     found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible, blocks)
     departures, sigma = private.departures(found, rho, blocks)
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
-    return score_bigger(departures, sigma, found, one_ways, scatter, variances_in(blocks, measured, pairs))
+    of_pairs = variances_in(blocks, measured, pairs)
+    scored = score_bigger(departures, sigma, found, one_ways, scatter, of_pairs)
+    return tuple(replace(s, groups=_joining(blocks, s.expected.attributes)) for s in scored)
 
 
 def _second_look(
@@ -200,7 +201,6 @@ def _second_look(
     sets: tuple[Unexplained, ...],
     rho: float,
     target: str | None,
-    blocks: Merging,
 ) -> tuple[tuple[Measurement, ...], tuple[tuple[Unexplained, Measurement], ...]]:
     """Spend the rest of the budget where it reduces the error most: on pairs again, or on bigger tables.
 
@@ -209,7 +209,6 @@ def _second_look(
     measured : the measured pairs
     pairs : estimates from these
     sets : candidate bigger tables
-    blocks : the groups of codes in which bigger tables are counted
 
     Returns
     -------
@@ -232,10 +231,10 @@ def _second_look(
         gains[smooth] = slopes_along(errors, rho)
     rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
-    groups = tuple(
-        measured[i].groups if i < len(measured) else _joining(blocks, attributes[i]) for i in chosen
+    groups = [*(m.groups for m in measured), *(s.groups for s in sets)]
+    looks = private.marginals(
+        tuple(attributes[i] for i in chosen), rhos[chosen], tuple(groups[i] for i in chosen)
     )
-    looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen], groups)
     second = dict(zip(chosen, looks, strict=True))
     again = tuple(
         combine_measurements((m,), (second[i],))[0] if i in second else m for i, m in enumerate(measured)
