@@ -31,7 +31,6 @@ MOST_DEPARTURES = 0.2  # at most: few records, many columns
 CLEAR = 0.1  # standard deviation of a departure, over the number of records, that suffices for the choice
 SCORES = 0.02  # of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
-TARGET_LOOK = 0.25  # the same with a target among numbers: it may follow from several of them together
 
 # The same with Laplace noise. Its standard deviation is proportional to 1 / cost, not to 1 / sqrt(cost). So
 # two measurements of a table are worse than one, and sums of many scores cost more.
@@ -66,7 +65,6 @@ class Split:
         one_ways: float,
         attributes: int = 3,
         departures: float = DEPARTURES,
-        second_look: float = SECOND_LOOK,
         pure: bool = False,
     ) -> Split:
         """Return the split of `rho`.
@@ -80,8 +78,6 @@ class Split:
             Number of attributes. With one there is nothing else to measure: the first look gets all.
         departures : float
             Share of the pairs' departures in what the one-ways leave.
-        second_look : float
-            Share of the second look in the same.
         pure : bool
             Whether the noise is Laplace.
         """
@@ -89,7 +85,7 @@ class Split:
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho
-        shares = (departures, SCORES, second_look)
+        shares = (departures, SCORES, SECOND_LOOK)
         if pure:
             shares = (PURE_DEPARTURES, PURE_SCORES, PURE_SECOND_LOOK)
         scored, scores, second = (share * left for share in shares)
@@ -97,14 +93,7 @@ class Split:
 
     @classmethod
     def for_domain(
-        cls,
-        rho: float,
-        domain: Domain,
-        total: float,
-        informative: Floats,
-        *,
-        law: Law = GAUSSIAN,
-        target: str | None = None,
+        cls, rho: float, domain: Domain, total: float, informative: Floats, *, law: Law = GAUSSIAN
     ) -> Split:
         """Return the split for about `total` records over `domain`, by the noise of its one-ways.
 
@@ -116,8 +105,6 @@ class Split:
         informative : array of shape (attributes,)
             How many cells of each attribute stand out of the noise.
         law : Law, optional
-        target : str, optional
-            The attribute to be predicted.
         """
         of_gaussian = len(domain) * law.rho(rho / len(domain))  # the one-ways share the cost
         noise = sqrt(len(domain) / (2 * of_gaussian)) / total
@@ -127,15 +114,7 @@ class Split:
         numbers = max(domain.ordered, default=0) > 2
         departures = departures_share((1 - one_ways) * rho, len(domain), total) if numbers else DEPARTURES
         pure = law.name == "laplace"
-        second = TARGET_LOOK if numbers and target is not None else SECOND_LOOK
-        return cls.of(
-            rho,
-            one_ways=one_ways,
-            attributes=len(domain),
-            departures=departures,
-            second_look=second,
-            pure=pure,
-        )
+        return cls.of(rho, one_ways=one_ways, attributes=len(domain), departures=departures, pure=pure)
 
     def without_scores(self) -> Split:
         """Return the split without sets to score: the pairs get their share.

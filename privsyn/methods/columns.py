@@ -39,8 +39,7 @@ def measure_columns(
     unbiased = tuple(map(channels.unbiased, first))
     # From the first look alone:
     kept = merge_rare(unbiased, total, spared=MANY_VALUES, axes=facts.axes, cells=cells).merged
-    informative = informative_cells(unbiased, total)
-    split = Split.for_domain(rho, kept, total, informative, law=private.law, target=facts.target)
+    split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
     joined = merge_rare(unbiased, total, spared=ANY, axes=facts.axes, cells=cells)
     private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))

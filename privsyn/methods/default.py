@@ -42,6 +42,7 @@ MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synth
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
+IN_GROUPS = 0.8  # the same for one in groups of numbers: such tables decide what several numbers together say
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
 FEWEST = 2.0  # without target and numbers: of one in a table with a column of fewest values, a likely target
 SMOOTH = 2.0  # weight of an error in a table for each ordered attribute: its few components matter most
@@ -217,8 +218,8 @@ def _second_look(
     if not rho:
         return measured, ()
     attributes = (*(m.attributes for m in measured), *(s.expected.attributes for s in sets))
-    kind = np.repeat([1.0, BIGGER], [len(measured), len(sets)])
-    weights = kind * _weights(private.domain, attributes, target)
+    kind = [*(1.0 for _ in measured), *(BIGGER if s.groups is None else IN_GROUPS for s in sets)]
+    weights = np.array(kind) * _weights(private.domain, attributes, target)
     smooth = [i for i, m in enumerate(measured) if m.groups is not None]
     others = [i for i, m in enumerate(measured) if m.groups is None]
     gains = np.empty((len(attributes), len(STEPS)))
