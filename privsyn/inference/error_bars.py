@@ -149,7 +149,7 @@ def table_certainty(
     Parameters
     ----------
     measured : Measurement
-    left : array of the table's shape
+    left : array of the table's shape, or of that of its groups
         Posterior variance of each cell, in records squared.
     table : Marginal
         The released counts.
@@ -160,8 +160,9 @@ def table_certainty(
     """
     if measured.groups is not None:
         groups = dict(zip(table.attributes, measured.groups, strict=True))
-        # Errors inside a group may all have one sign. Their sum varies no more than the noise of the group.
-        left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
+        if left.shape != measured.variance.shape:
+            # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
+            left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
         table = coarsen(table, measured.groups)
         one_ways = tuple(_joined(one_way, groups) for one_way in one_ways)
     variance = _centred(left)

@@ -2,6 +2,8 @@
 
 Records are synthesised from the pairs alone and counted over every small enough set of attributes. The noisy
 distance of the private table from these counts scores each set. The sets that depart most may be measured.
+
+The ordered codes of an attribute are joined to few groups. So a table of three numbers has few cells too.
 """
 
 from __future__ import annotations
@@ -20,18 +22,21 @@ from privsyn.inference.prior.dispersion import (
     pooled_dispersions,
     residual_likelihood,
 )
+from privsyn.marginals.coarse import coarsen, join
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Floats, keep
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
+from privsyn.marginals.types import Codes, Floats, Mask, keep
 
-LARGEST = 5  # attributes of a table
+LARGEST = 5  # attributes of a table; three if one of them is ordered
+GROUPS = 4  # of the ordered codes of an attribute
 MOST_CELLS = 6000
 MOST_SETS = 1000  # scored sets of one size; limited by run time
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
 MOST_MEASURED = 20  # sets, those that depart most
+ROUNDS = 5  # of sharing out the counts of groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +50,14 @@ class Unexplained:
         Variance of a cell about its expected count, over that count.
     likelihood : array of shape ``DISPERSIONS.shape``
         Log-likelihood of the dispersions, by the departure.
+    groups : tuple of integer arrays, optional
+        For each attribute the group of each code, if the counts are over joined codes.
     """
 
     expected: Marginal
     dispersion: float
     likelihood: Floats
+    groups: tuple[Codes, ...] | None = None
 
     def __post_init__(self) -> None:
         keep(self, "likelihood", dtype=np.float64)
@@ -69,10 +77,12 @@ class Unexplained:
         )
 
 
-def candidates(domain: Domain) -> tuple[Attributes, ...]:
+def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, ...]:
     """Return the sets of three, four and five attributes to be scored, those with the fewest cells.
 
-    At most `MOST_SETS` of each size. A size above three with more sets than that is left out.
+    At most `MOST_SETS` of each size. A size above three with more sets than that is left out. Sets with an
+    ordered attribute have three attributes. They hold the target, or without one a nominal attribute, which
+    may be classes: a few sets are scored with less noise than many.
 
     Examples
     --------
@@ -81,30 +91,35 @@ def candidates(domain: Domain) -> tuple[Attributes, ...]:
     >>> candidates(Domain(("a", "b"), (2, 2)))
     ()
     """
-    found = _triples(np.array(domain.sizes, np.float64)) if len(domain) > 2 else []
+    sizes = [min(o, GROUPS) + size - o for size, o in zip(domain.sizes, domain.ordered, strict=True)]
+    numbers = {axis for axis, ordered in enumerate(domain.ordered) if ordered > 2}
+    free = np.array([axis not in numbers for axis in range(len(domain))])
+    wanted = free if target is None else np.array([name == target for name in domain.names])
+    found = _triples(np.array(sizes, np.float64), wanted, free) if len(domain) > 2 else []
     for size in range(4, LARGEST + 1):
         if comb(len(domain), size) > MOST_SETS:
             break
-        sets = combinations(range(len(domain)), size)
-        small = (
-            (cells, axes) for axes in sets if (cells := prod(domain.sizes[a] for a in axes)) <= MOST_CELLS
-        )
+        sets = (axes for axes in combinations(range(len(domain)), size) if numbers.isdisjoint(axes))
+        small = ((cells, axes) for axes in sets if (cells := prod(sizes[a] for a in axes)) <= MOST_CELLS)
         found += [axes for _, axes in nsmallest(MOST_SETS, small)]
     return tuple(tuple(domain.names[axis] for axis in axes) for axes in found)
 
 
-def _triples(sizes: Floats) -> list[tuple[int, ...]]:
+def _triples(sizes: Floats, wanted: Mask, free: Mask) -> list[tuple[int, ...]]:
     """Return sets of three attributes by increasing number of cells; ties keep the attributes' order.
 
+    One of the three is `wanted`, or all are `free`.
     1,000 attributes have 166 million such sets, so all sets with the same first attribute are ranked at once.
     """
     second, third = np.triu_indices(len(sizes), 1)
     cells = sizes[second] * sizes[third]
+    one_wanted, both_free = wanted[second] | wanted[third], free[second] & free[third]
     begin = np.searchsorted(second, np.arange(len(sizes)), side="right")  # first pair after each attribute
     best, fewest = np.zeros((0, 3), np.int64), np.zeros(0)
     for first, start in enumerate(begin[:-2].tolist()):
         all_three = sizes[first] * cells[start:]
         few = all_three < fewest[-1] if len(fewest) == MOST_SETS else all_three <= MOST_CELLS
+        few &= wanted[first] | one_wanted[start:] | (free[first] & both_free[start:])
         places = start + np.flatnonzero(few)
         added = np.stack([np.full(len(places), first), second[places], third[places]], axis=1)
         best, fewest = np.concatenate([best, added]), np.append(fewest, all_three[few])
@@ -126,6 +141,7 @@ def score_bigger(
     found: tuple[Marginal, ...],
     one_ways: tuple[Marginal, ...],
     scatter: float,
+    of_pairs: tuple[Marginal, ...] = (),
 ) -> tuple[Unexplained, ...]:
     """Return the sets that depart most from the counts that the pairs predict.
 
@@ -139,15 +155,30 @@ def score_bigger(
     one_ways : tuple of Marginal, one per attribute
     scatter : float
         Variance of a count in `found` over that count, from sampling the records. It adds to a departure.
+    of_pairs : tuple of Marginal, optional
+        Variance of the cells of estimated pairs. It adds to a departure too, but no bigger table reduces it.
     """
     one_way = {table.attributes[0]: table for table in one_ways}
     expected = [_smoothed(table, one_way) for table in found]
     likelihoods = [
-        departure_likelihood(departure, sigma, table.counts, scatter * table.counts)
+        departure_likelihood(
+            departure, sigma, table.counts, scatter * table.counts + _variance_by(of_pairs, table)
+        )
         for departure, table in zip(departures, expected, strict=True)
     ]
     scored = map(Unexplained, expected, pooled_dispersions(likelihoods).tolist(), likelihoods)
     return tuple(sorted(scored, key=lambda scored: -scored.dispersion)[:MOST_MEASURED])
+
+
+def _variance_by(pairs: tuple[Marginal, ...], table: Marginal) -> Floats:
+    """Return the variance of a table's cells that is due to the variance of the pairs inside it."""
+    variance = np.zeros(table.domain.shape)
+    for pair in pairs:
+        if set(pair.attributes) <= set(table.attributes):
+            sums = lift(table.project(pair.attributes), table.domain)
+            share = np.divide(table.counts, sums, out=np.zeros(table.domain.shape), where=sums > 0)
+            variance += lift(pair, table.domain) * share**2
+    return variance
 
 
 def unscored(found: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Unexplained, ...]:
@@ -163,11 +194,16 @@ def denoise_bigger(
     one_ways: tuple[Marginal, ...],
     possible: StructuralZeros = NO_ZEROS,
 ) -> tuple[Marginal, ...]:
-    """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins."""
-    sides = [margins_inside(m.attributes, pairs, one_ways) for _, m in measured]
+    """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins.
+
+    A table that was measured in groups of codes is shrunk in these groups, and then shared out.
+    """
+    looks = [m for _, m in measured]
+    fine = [margins_inside(m.attributes, pairs, one_ways) for m in looks]
+    sides = [_in_groups(side, m) for m, side in zip(looks, fine, strict=True)]
     expected = [
-        fit_margins(possible.fit(p.expected, side), side).counts
-        for (p, _), side in zip(measured, sides, strict=True)
+        fit_margins(possible.fit(p.expected, side) if m.groups is None else p.expected, side).counts
+        for (p, m), side in zip(measured, sides, strict=True)
     ]
     dispersions = pooled_dispersions(
         [
@@ -175,7 +211,35 @@ def denoise_bigger(
             for (p, m), e in zip(measured, expected, strict=True)
         ]
     )
-    return tuple(map(denoise, (m for _, m in measured), expected, dispersions.tolist(), sides))
+    found = map(denoise, looks, expected, dispersions.tolist(), sides)
+    return tuple(
+        table if m.groups is None else _shared_out(table, m.groups, side, possible)
+        for table, m, side in zip(found, looks, fine, strict=True)
+    )
+
+
+def _in_groups(sides: tuple[Marginal, ...], measured: Measurement) -> tuple[Marginal, ...]:
+    if measured.groups is None:
+        return sides
+    group = dict(zip(measured.attributes, measured.groups, strict=True))
+    return tuple(coarsen(side, tuple(group[name] for name in side.attributes)) for side in sides)
+
+
+def _shared_out(
+    sums: Marginal, groups: tuple[Codes, ...], sides: tuple[Marginal, ...], possible: StructuralZeros
+) -> Marginal:
+    """Return a table over single codes with the given sums of groups: inside them, as its sides predict."""
+    one_way = {name: side.project((name,)) for side in sides for name in side.attributes}
+    alone = tuple(one_way[name] for name in sums.attributes)
+    ordered = tuple(side.domain.ordered[0] for side in alone)
+    domain = Domain(sums.attributes, tuple(map(len, groups)), ordered)
+    table = fit_margins(possible.fit(product(domain, alone), sides), sides)
+    for _ in range(ROUNDS):
+        now = join(table.counts, groups)
+        ratio = np.divide(sums.counts, now, out=np.ones_like(now), where=now > 0)
+        scaled = Marginal(domain, table.counts * ratio[np.ix_(*groups)])
+        table = fit_margins(scaled, sides, rounds=ROUNDS)
+    return table
 
 
 def margins_inside(

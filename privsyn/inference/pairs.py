@@ -7,6 +7,7 @@ residuals. If these carry little information, it is taken from the other pairs (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -67,6 +68,20 @@ class Pairs:
         keep(self, "left")
         if [table.domain.shape for table in self.tables] != [left.shape for left in self.left]:
             raise ValueError("what is left is not of the tables' shapes")
+
+
+def variances_in(blocks: Merging, measured: Sequence[Measurement], pairs: Pairs) -> tuple[Marginal, ...]:
+    """Return the posterior variance of each measured pair with an ordered attribute, in blocks of codes."""
+    smooth = [i for i, m in enumerate(measured) if is_smooth(blocks.original.project(m.attributes))]
+    return tuple(
+        Marginal(
+            blocks.merged.project(measured[i].attributes),
+            pairs.smoother.left(
+                measured[i], float(pairs.dispersions[i]), blocks.groups_of(measured[i].attributes)
+            ),
+        )
+        for i in smooth
+    )
 
 
 def independent_pairs(

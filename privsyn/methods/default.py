@@ -7,6 +7,7 @@ measures bigger tables that the pairs do not explain, or pairs again.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -14,11 +15,12 @@ import numpy as np
 from privsyn.inference.consistency import combine_measurements
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import (
+    GROUPS,
     Unexplained,
     candidates,
     score_bigger,
 )
-from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs
+from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.resolution import Resolutions
@@ -40,9 +42,10 @@ MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synth
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
+IN_GROUPS = 0.8  # the same for one in groups of numbers: such tables decide what several numbers together say
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
 FEWEST = 2.0  # without target and numbers: of one in a table with a column of fewest values, a likely target
-SMOOTH = 2.0  # weight of an error in a pair for each ordered attribute: its few components matter most
+SMOOTH = 2.0  # weight of an error in a table for each ordered attribute: its few components matter most
 SMALL_FIRST = 0.25  # errors are weighted by cells^-SMALL_FIRST: models learn from small tables
 
 
@@ -68,7 +71,7 @@ def learn(
     report("counting", 0, 4)
     private, merging, one_ways, split = measure_columns(private, rho, facts)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
-    sets = tuple(s for s in candidates(private.domain) if not channels.random(s))
+    sets = tuple(s for s in candidates(private.domain, facts.target) if not channels.random(s))
     if private.sums_only:
         sets, split = (), split.sums_only()
     elif not sets:
@@ -92,7 +95,8 @@ def learn(
     pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, merging, sets, pairs, split.scores, rng, possible)
+    blocks = joined(private.domain, margins, GROUPS)
+    unexplained = _unexplained(private, merging, sets, measured, pairs, split.scores, rng, possible, blocks)
     measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
@@ -173,17 +177,22 @@ def _unexplained(
     private: PrivateTable,
     merging: Merging,
     sets: tuple[Attributes, ...],
+    measured: tuple[Measurement, ...],
     pairs: Pairs,
     rho: float,
     rng: np.random.Generator,
     possible: StructuralZeros,
+    blocks: Merging,
 ) -> tuple[Unexplained, ...]:
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
-    found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible)
-    departures, sigma = private.departures(found, rho)
-    return score_bigger(departures, sigma, found, pairs.one_ways, scatter)
+    found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible, blocks)
+    departures, sigma = private.departures(found, rho, blocks)
+    one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
+    of_pairs = variances_in(blocks, measured, pairs)
+    scored = score_bigger(departures, sigma, found, one_ways, scatter, of_pairs)
+    return tuple(replace(s, groups=_joining(blocks, s.expected.attributes)) for s in scored)
 
 
 def _second_look(
@@ -209,8 +218,8 @@ def _second_look(
     if not rho:
         return measured, ()
     attributes = (*(m.attributes for m in measured), *(s.expected.attributes for s in sets))
-    kind = np.repeat([1.0, BIGGER], [len(measured), len(sets)])
-    weights = kind * _weights(private.domain, attributes, target)
+    kind = [*(1.0 for _ in measured), *(BIGGER if s.groups is None else IN_GROUPS for s in sets)]
+    weights = np.array(kind) * _weights(private.domain, attributes, target)
     smooth = [i for i, m in enumerate(measured) if m.groups is not None]
     others = [i for i, m in enumerate(measured) if m.groups is None]
     gains = np.empty((len(attributes), len(STEPS)))
@@ -223,14 +232,22 @@ def _second_look(
         gains[smooth] = slopes_along(errors, rho)
     rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
-    groups = tuple(measured[i].groups if i < len(measured) else None for i in chosen)
-    looks = private.marginals(tuple(attributes[i] for i in chosen), rhos[chosen], groups)
+    groups = [*(m.groups for m in measured), *(s.groups for s in sets)]
+    looks = private.marginals(
+        tuple(attributes[i] for i in chosen), rhos[chosen], tuple(groups[i] for i in chosen)
+    )
     second = dict(zip(chosen, looks, strict=True))
     again = tuple(
         combine_measurements((m,), (second[i],))[0] if i in second else m for i, m in enumerate(measured)
     )
     bigger = ((s, second[i]) for i, s in enumerate(sets, start=len(measured)) if i in second)
     return again, tuple(bigger)
+
+
+def _joining(blocks: Merging, attributes: Attributes) -> tuple[Codes, ...] | None:
+    """Return the groups of the codes of some attributes; None if no codes are joined."""
+    joins = blocks.original.project(attributes) != blocks.merged.project(attributes)
+    return tuple(blocks.groups_of(attributes)) if joins else None
 
 
 def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:
@@ -242,8 +259,7 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
     cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)
     many = {name for name, ordered in zip(domain.names, domain.ordered, strict=True) if ordered > 2}
     numbers = [len(many.intersection(attributes)) for attributes in tables]
-    pairs = np.array([len(attributes) == 2 for attributes in tables])
-    smooth = np.where(pairs, np.power(SMOOTH, numbers), 1.0)
+    smooth = np.power(SMOOTH, numbers)
     wanted, weight = {target}, TARGET
     if target is None:
         wanted = set() if many else {name for name, size in sizes.items() if size == min(sizes.values())}

@@ -101,14 +101,17 @@ def predicted_by_pairs(
     pairs: Pairs,
     rng: np.random.Generator,
     possible: StructuralZeros,
+    blocks: Merging | None = None,
 ) -> tuple[tuple[Marginal, ...], float]:
     """Return the counts of sets of attributes that the pairs predict, and the variance of each over itself.
 
-    Records are made from the pairs and counted.
+    Records are made from the pairs and counted, in blocks of codes if these are given.
     """
     tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
     looks = ROUGH * sum(len(table.attributes) for table in tables)
     enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKS // max(looks, 1))
     domain = merging.merged
     records = synthesise(domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
-    return expected_by(records, sets, pairs.total), pairs.total / len(records)
+    scatter = pairs.total / len(records)
+    records = records if blocks is None else blocks.merge(records)
+    return expected_by(records, sets, pairs.total), scatter

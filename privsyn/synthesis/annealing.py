@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.marginals.coarse import coarsen, groups_at
+from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, joined_domain
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import coupling, pairs_within
@@ -25,6 +25,7 @@ FEWEST, MOST = 10, 20  # bounds on the sweeps: with fewer, wide tables are poorl
 TEMPERATURE = 0.1  # in units of the objective; most of the improvement happens far below it
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
+DENSE = 5.0  # records a cell: bigger tables with fewer are fitted in groups of codes
 COARSE = 4  # groups of an attribute in a coarse sum
 TOGETHER = 0.5  # least coupling of two attributes that are also moved together
 
@@ -80,9 +81,12 @@ def finish(
     one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
     pairs, groups = _coarse_pairs(tables, one_ways)
     sums = tuple(map(coarsen, pairs, groups))
+    together = tightly_coupled(tables)
+    joined = _sparse(tables, len(start), possible)
+    tables = tuple(coarsen(t, joined[i]) if i in joined else t for i, t in enumerate(tables))
     fitted = (*tables, *sums, *one_ways)
-    joined = dict(enumerate(groups, start=len(tables)))
-    layout = lay_out(start.domain, fitted, groups=joined, together=tightly_coupled(tables), still=still)
+    joined |= enumerate(groups, start=len(tables))
+    layout = lay_out(start.domain, fitted, groups=joined, together=together, still=still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
     cells = [sum(table.domain.cells for table in kind) for kind in (tables, sums, one_ways)]
     small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
@@ -90,11 +94,25 @@ def finish(
     gaps = layout.count_rows(codes, len(targets)) - targets
     weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
     if possible.masks:
-        masks = np.concatenate([possible.of(table.domain).ravel() for table in tables])
-        weights[: len(masks)][~masks] = NEVER
+        masks = [possible.of(t.domain) | np.full(t.domain.shape, i in joined) for i, t in enumerate(tables)]
+        weights[: cells[0]][~np.concatenate([mask.ravel() for mask in masks])] = NEVER
     misfit = float(weights @ gaps**2)
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
+
+
+def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, tuple[Codes, ...]]:
+    """Return the place of each sparse table of three or more attributes, and the groups to fit it in."""
+    found: dict[int, tuple[Codes, ...]] = {}
+    for place, table in enumerate(tables):
+        big = len(table.attributes) > 2 and max(table.domain.ordered) > 2
+        if big and table.domain.cells * DENSE > n and possible.of(table.domain).all():
+            sides = [table.project((name,)) for name in table.attributes]
+            for level in LEVELS:
+                groups = tuple(groups_at(side, level) for side in sides)
+                if place not in found or DENSE * joined_domain(table.domain, groups).cells <= n:
+                    found[place] = groups
+    return found
 
 
 def _coarse_pairs(

@@ -10,6 +10,7 @@ import reference
 
 from privsyn.inference import higher_order as bigger
 from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, score_bigger
+from privsyn.marginals.coarse import coarsen
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 
@@ -24,6 +25,23 @@ def test_sets_of_three_are_the_smallest_and_of_as_many_cells_the_first(columns, 
     cells = {s: domain.project(s).cells for s in combinations(domain.names, 3)}
     small = sorted((s for s in cells if cells[s] <= bigger.MOST_CELLS), key=lambda s: (cells[s], s))
     assert [s for s in candidates(domain) if len(s) == 3] == small[: bigger.MOST_SETS]
+
+
+@pytest.mark.parametrize("target", [None, "d", "b"])
+def test_sets_with_a_number_are_of_three_and_hold_the_target_or_a_nominal_attribute(target):
+    domain = Domain(tuple("abcdefg"), (32, 31, 32, 10, 2, 2, 3), (32, 30, 32, 0, 0, 0, 0))
+    sizes = dict(zip(domain.names, (4, 5, 4, 10, 2, 2, 3), strict=True))
+    wanted = {target} if target else set("defg")
+    sets = [s for size in (3, 4, 5) for s in combinations(domain.names, size)]
+    free = [s for s in sets if set(s) <= set("defg")]
+    numbers = [s for s in sets if len(s) == 3 and set(s) & set("abc") and set(s) & wanted]
+    small = {s for s in (*free, *numbers) if np.prod([sizes[name] for name in s]) <= bigger.MOST_CELLS}
+    assert set(candidates(domain, target)) == small
+    assert len(candidates(domain, target)) == len(small)
+
+
+def test_without_target_and_nominal_attributes_no_set_is_scored():
+    assert candidates(Domain(tuple("abcd"), (32,) * 4, (32,) * 4)) == ()
 
 
 def exclusive_or(n=4000, seed=0):
@@ -108,3 +126,34 @@ def test_drowned_in_noise_it_tells_what_the_pairs_tell():
     noisy = Marginal(CUBE, 1e5 * np.array([1.0, -1, -1, 1, -1, 1, 1, -1]).reshape(2, 2, 2))
     (table,) = denoise_bigger(((scored, Measurement(noisy, np.array(1e10))),), pairs, one_ways_of(records))
     assert np.abs(table.counts - 500).max() < 60
+
+
+def test_errors_of_the_pairs_are_no_departure():
+    """The same distance, once from pairs that are known exactly, once from pairs with errors of that size."""
+    found = (Marginal(CUBE, np.full((2, 2, 2), 500.0)),)
+    one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "xyz")
+    departures = np.array([8 * 150.0])
+    pairs = tuple(Marginal(CUBE.project(pair), np.full((2, 2), 300.0**2)) for pair in combinations("xyz", 2))
+    (exact,), (rough,) = (score_bigger(departures, 10.0, found, one_ways, 1.0, p) for p in ((), pairs))
+    assert exact.dispersion > 3 * rough.dispersion
+
+
+def test_a_table_measured_in_groups_is_shared_out_as_the_pairs_predict():
+    """A class by the sides of two numbers, measured in 2 x 2 groups: all codes follow, and the pairs stay."""
+    x, y = np.random.default_rng(0).integers(0, 8, (2, 20_000))
+    domain = Domain(tuple("xyz"), (8, 8, 2), (8, 8, 0))
+    records = Records(domain, np.stack([x, y, (x < 4) ^ (y < 4)], axis=1))
+    pairs = tuple(reference.count(records, pair) for pair in combinations("xyz", 2))
+    exact = reference.count(records, ("x", "y", "z"))
+    halves = np.repeat([0, 1], 4).astype(np.int32)
+    groups = (halves, halves, np.arange(2, dtype=np.int32))
+    sums = coarsen(exact, groups)
+    flat = Marginal(sums.domain, np.full((2, 2, 2), 2500.0))
+    one_ways = one_ways_of(records)
+    in_groups = tuple(coarsen(t, (g,)) for t, g in zip(one_ways, groups, strict=True))
+    (scored,) = score_bigger(np.array([20_000.0]), 20.0, (flat,), in_groups, 1.0)
+    (table,) = denoise_bigger(((scored, Measurement(sums, np.array(25.0), groups)),), pairs, one_ways)
+    assert table.domain == domain
+    assert np.abs(table.counts - exact.counts).sum() < 0.05 * exact.total
+    for pair in pairs:
+        np.testing.assert_allclose(table.project(pair.attributes).counts, pair.counts, atol=2.0)

@@ -13,6 +13,7 @@ from strategies import coded_tables
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import _kernels
 from privsyn.synthesis import annealing as finishing
 from privsyn.synthesis._kernels import RUN
@@ -159,6 +160,35 @@ def test_tables_of_two_and_three_attributes_are_met_together():
     assert misfit(start, tables) > 1000
     assert misfit(ended, tables) < 20
     assert ((ended.codes[:, 0] ^ ended.codes[:, 1]) == ended.codes[:, 2]).mean() > 0.99
+
+
+def signs(n):
+    """A class by the sides of two numbers; all codes of the numbers are as frequent."""
+    x, y = np.indices((32, 32)).reshape(2, -1)
+    table = np.zeros((32, 32, 2))
+    table[x, y, ((x < 16) ^ (y < 16)).astype(int)] = n / 1024
+    rng = np.random.default_rng(0)
+    start = np.stack([*rng.integers(0, 32, (2, n)), rng.integers(0, 2, n)], axis=1)
+    domain = Domain(tuple("xyz"), (32, 32, 2), (32, 32, 0))
+    return Records(domain, start), Marginal(domain, table)
+
+
+def test_a_sparse_table_of_three_is_fitted_in_groups():
+    """With half a record a cell, single cells say hardly anything about single records."""
+    start, table = signs(1000)
+    x, y, z = finish(start, (table,), np.random.default_rng(0), sweeps=20).codes.T
+    assert (((x < 16) ^ (y < 16)) == z).mean() > 0.99
+    (groups,) = finishing._sparse((table,), 1000, NO_ZEROS).values()
+    assert [group.max() + 1 for group in groups] == [8, 8, 2]
+    assert finishing._sparse((table,), 100_000, NO_ZEROS) == {}
+
+
+def test_a_table_with_structural_zeros_is_fitted_in_all_its_cells():
+    start, table = signs(1000)
+    zeros = StructuralZeros(((table.domain, table.counts > 0),))
+    assert finishing._sparse((table,), 1000, zeros) == {}
+    x, y, z = finish(start, (table,), np.random.default_rng(0), sweeps=20, possible=zeros).codes.T
+    assert (((x < 16) ^ (y < 16)) == z).all()
 
 
 @compiled

@@ -118,6 +118,18 @@ class Smoother:
         counts = np.where(expected > 0, expected + departure, 0.0)
         return settle(Marginal(domain, counts), np.where(expected > 0, left, 0.0).clip(0.0), floor, margins)
 
+    def left(self, measured: Measurement, dispersion: float, blocks: Sequence[Codes]) -> Floats:
+        """Return the posterior variance of a measured pair's counts in blocks of codes."""
+        scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
+        spectra, lifts, priors = self.spectra(measured), [], []
+        for name, spectrum, block in zip(measured.attributes, spectra, blocks, strict=True):
+            each = np.arange(len(spectrum.variances), dtype=np.int32)
+            lifts.append(join(spectrum.lift, [block, each]) ** 2)
+            priors.append(np.diag(join(self.covariance(name), [block, block])))
+        scatter = scale * np.outer(*(spectrum.variances for spectrum in spectra)) + noise
+        left = scale * np.outer(*priors) - scale**2 * lifts[0] @ (1 / scatter) @ lifts[1].T
+        return np.asarray(left.clip(0.0))
+
     def expect(self, measured: Measurement, independent: Floats, sides: tuple[Marginal, ...]) -> Floats:
         """Return the expected counts: of independence, or of a copula if that explains the counts better."""
         if min(side.domain.ordered[0] for side in sides) <= 2:

@@ -219,3 +219,21 @@ def test_joined_cells_are_those_of_joined_records(seed):
     joined = merging.join(names, cells)
     assert joined.dtype == cells.dtype
     assert np.array_equal(joined, slow)
+
+
+def test_the_variance_left_in_blocks_is_that_of_the_posterior():
+    """Against the covariance of all cells, for a pair measured in groups and looked at in other blocks."""
+    domain = Domain(("a", "b"), (8, 6), ordered=(8, 0))
+    counts = np.random.default_rng(0).uniform(1, 9, (8, 6))
+    sides = tuple(Marginal(domain.project((n,)), counts.sum(axis=1 - k)) for k, n in enumerate("ab"))
+    smoother = Smoother(sides)
+    groups = (groups_at(sides[0], 4), np.arange(6, dtype=np.int32))
+    blocks = (groups_at(sides[0], 2), np.arange(6, dtype=np.int32))
+    measured = Measurement(coarsen(Marginal(domain, counts), groups), np.array(7.0), groups)
+    prior = 3.0 * sides[0].total * np.kron(smoother.covariance("a"), smoother.covariance("b"))
+    seen, asked = (np.kron(*(np.eye(g.max() + 1)[:, g] for g in of)) for of in (groups, blocks))
+    gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + 7.0 * np.eye(len(seen)))
+    left = asked @ (prior - gain @ seen @ prior) @ asked.T
+    np.testing.assert_allclose(
+        smoother.left(measured, 3.0, blocks).ravel(), np.diag(left), rtol=1e-6, atol=1e-9
+    )
