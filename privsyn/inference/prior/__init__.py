@@ -1,1 +1,1 @@
-"""What is expected of a pair before and beside its own measurement: smoothness, a copula, latent classes."""
+"""Priors of columns and pairs: a distribution of counts, smoothness, a copula, latent classes."""
