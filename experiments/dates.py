@@ -17,7 +17,6 @@ from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schem
 
 ROWS = 20_000
 FIRST = pd.Timestamp("2019-01-01")
-MEAN_STAY = 13
 WARD_STAYS = {"surgery": 5, "cardiology": 12, "geriatrics": 30}
 ARRIVALS = Datetime("2019-01-01", "2023-12-31", nullable=False)
 WARD = Categorical(list(WARD_STAYS), nullable=False)

@@ -88,9 +88,7 @@ def test_what_finding_values_costs_is_not_simulated():
 
 
 def test_counts_that_were_measured_elsewhere_are_refused():
-    given = from_marginals(
-        SCHEMA.columns and Schema({"ill": SCHEMA.columns["ill"]}), {"ill": ([5.0, 5.0], 1.0)}, "x"
-    )
+    given = from_marginals(Schema({"ill": SCHEMA.columns["ill"]}), {"ill": ([5.0, 5.0], 1.0)}, "x")
     with pytest.raises(InputError, match="of privsyn's own"):
         forecast(given, "ill")
 

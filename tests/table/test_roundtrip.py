@@ -218,9 +218,6 @@ def test_a_cell_is_coded_as_what_it_is(name):
     assert codec.decode(codec.encode(table), np.random.default_rng(0)).equals(table)
 
 
-TOKYO = pl.Datetime("ms", "Asia/Tokyo")
-
-
 def polars_table():
     return pl.DataFrame(
         {
