@@ -94,7 +94,7 @@ POPULATIONS = {
 
 
 def real(folder: Path) -> dict[str, Population]:
-    """Two real tables as populations."""
+    """Return two real tables as populations."""
     return {
         "adult, 20,000 rows": Population(Rows.of(folder, "adult"), ADULT, 1.0, 0.15, 20_000),
         "kc-house, 10,000 rows": Population(Rows.of(folder, "kc-house", "id"), HOUSES, 1.0, 0.15, 10_000),

@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def exact(table: pd.DataFrame, columns: tuple[str, ...], schema: Schema) -> np.ndarray:
-    """Counts of a table. One row more or less moves one count by 1."""
+    """Return the counts of a table. One row more or less moves one count by 1."""
     levels = [list(schema.columns[name].values) for name in columns]
     codes = [pd.Categorical(table[name], of).codes for name, of in zip(columns, levels, strict=True)]
     shape = [len(of) for of in levels]
@@ -36,13 +36,13 @@ def exact(table: pd.DataFrame, columns: tuple[str, ...], schema: Schema) -> np.n
 
 
 def by_opendp(counts: np.ndarray, sigma: float) -> np.ndarray:
-    """The counts with OpenDP's noise."""
+    """Return the counts with OpenDP's noise."""
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
     return np.reshape(dp.m.make_gaussian(*space, scale=sigma)(counts.ravel().tolist()), counts.shape)
 
 
 def by_privsyn(counts: np.ndarray, sigma: float) -> np.ndarray:
-    """The counts with the noise of this program."""
+    """Return the counts with the noise of this program."""
     return counts + ExactGaussian().draw(sigma, counts.size).reshape(counts.shape)
 
 

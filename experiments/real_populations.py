@@ -18,7 +18,7 @@ from privsyn import Schema
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> Found:
-    """Fisher's z of the correlation; its variance by the delta method, for numbers that are not normal."""
+    """Return Fisher's z of the correlation, and its variance by the delta method for any distribution."""
     a, b = ((z - z.mean()) / z.std() for z in (x.astype(float), y.astype(float)))
     r = float((a * b).mean())
     influence = (a * b - r * (a**2 + b**2) / 2) / (1 - r**2)
@@ -113,7 +113,7 @@ class Rows:
         return cls(table.frame[list(columns)], replace(table.schema, columns=columns))
 
     def draw(self, rows: int, rng: np.random.Generator) -> pd.DataFrame:
-        """Rows drawn with replacement; as many as the table has are the table."""
+        """Return rows drawn with replacement; the whole table if `rows` is at least its length."""
         if rows >= len(self.frame):
             return self.frame
         return self.frame.iloc[rng.integers(0, len(self.frame), rows)].reset_index(drop=True)

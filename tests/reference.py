@@ -294,7 +294,10 @@ def posterior(measurement, expected, dispersion, margins):
 
 
 def remove_negatives(counts, freedom, limits, rounds):
-    """Counts given the required sums, and none below 0, in turn; `limits`: groups of each axis, and sums."""
+    """Correct counts to the required sums, then set negative ones to 0, and so on.
+
+    `limits` has the group of each code of each axis, and the sums.
+    """
     counts = counts.copy()
     for _ in range(rounds):
         for groups, sums in limits:
@@ -304,10 +307,10 @@ def remove_negatives(counts, freedom, limits, rounds):
                     for cell in cells_of(counts.shape)
                     if place == tuple(group[code] for group, code in zip(groups, cell, strict=True))
                 ]
-                room = sum(freedom[cell] for cell in inside)
+                whole = sum(freedom[cell] for cell in inside)
                 excess = sum(counts[cell] for cell in inside) - sums[place]
                 for cell in inside:
-                    counts[cell] -= freedom[cell] * (excess / room if room > 0 else 0.0)
+                    counts[cell] -= freedom[cell] * (excess / whole if whole > 0 else 0.0)
         counts = np.maximum(counts, 0.0)
     return counts
 

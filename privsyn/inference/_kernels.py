@@ -140,7 +140,7 @@ def remove_negatives(
     rounds: int,
     enough: float,
 ) -> None:
-    """Give counts the required sums, and set negative ones to 0, in turn and in place.
+    """Alternate in place between correcting counts to the required sums and setting negative counts to 0.
 
     Parameters
     ----------
@@ -150,10 +150,10 @@ def remove_negatives(
     rounds : most rounds
     enough : share of the total: stop when every sum is missed by less
     """
-    rooms = np.zeros(len(targets))
+    of_sums = np.zeros(len(targets))  # freedom of all cells of a sum
     for kind in range(len(labels)):
         for cell in range(len(counts)):
-            rooms[labels[kind, cell]] += freedom[cell]
+            of_sums[labels[kind, cell]] += freedom[cell]
     excess = np.empty(len(targets))
     for _ in range(rounds):
         missed, total = 0.0, 0.0
@@ -164,7 +164,7 @@ def remove_negatives(
                 excess[labels[kind, cell]] += counts[cell]
             for s in range(start, end):
                 missed = max(missed, abs(excess[s]))
-                excess[s] = excess[s] / rooms[s] if rooms[s] > 0 else 0.0
+                excess[s] = excess[s] / of_sums[s] if of_sums[s] > 0 else 0.0
             for cell in range(len(counts)):
                 counts[cell] -= freedom[cell] * excess[labels[kind, cell]]
         for cell in range(len(counts)):

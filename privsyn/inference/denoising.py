@@ -66,8 +66,9 @@ def settle(estimate: Marginal, variance: Floats, floor: Floats, margins: tuple[M
     """Return an estimate with the given margins and without negative cells.
 
     In a pair of many cells, noise that is cut off at 0 adds up to many records far from where they belong. It
-    weakens every correlation. Sums over groups of ordered codes have less noise. So these are settled first,
-    from two groups of an attribute to all codes, and finer tables keep the sums of coarser ones.
+    weakens every correlation. Sums over groups of ordered codes have less relative noise. So coarse tables
+    are settled first, from two groups of each attribute to all codes. Finer tables keep the sums of coarser
+    ones.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ Sums = tuple[tuple[Codes, ...], Floats]
 
 
 def _levels(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[Codes, ...]]:
-    """Return the groups of the codes of a pair, from few to all; of another table, all codes alone."""
+    """Return groups of the codes of a pair, from coarse to fine; for other tables the codes themselves."""
     every = tuple(np.arange(size, dtype=np.int32) for size in domain.shape)
     sides = {name: margin.project((name,)) for margin in margins for name in margin.attributes}
     if len(domain) != 2 or len(sides) < 2:
@@ -118,7 +119,7 @@ def _as_sums(lifted: Floats, domain: Domain) -> Sums:
 
 
 def _without_negatives(counts: Floats, freedom: Floats, limits: list[Sums]) -> Floats:
-    """Return counts of at least 0 with the required sums, nearly."""
+    """Return counts of at least 0 that have the required sums, up to `REMOVED`."""
     starts = np.cumsum([0, *(sums.size for _, sums in limits)])
     labels = [
         start + np.ravel_multi_index(np.ix_(*groups), sums.shape).ravel()

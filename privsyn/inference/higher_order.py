@@ -3,7 +3,7 @@
 Records are synthesised from the pairs alone and counted over every small enough set of attributes. The noisy
 distance of the private table from these counts scores each set. The sets that depart most may be measured.
 
-The ordered codes of an attribute are joined to few groups. So a table of three numbers has few cells too.
+The ordered codes of an attribute are joined into few groups, so that tables with numbers have few cells too.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, produc
 from privsyn.marginals.types import Codes, Floats, Mask, keep
 
 LARGEST = 5  # attributes of a table; three if one of them is ordered
-GROUPS = 4  # of the ordered codes of an attribute
+GROUPS = 4  # groups of the ordered codes of an attribute
 MOST_CELLS = 6000
 MOST_SETS = 1000  # scored sets of one size; limited by run time
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
 MOST_MEASURED = 20  # sets, those that depart most
-ROUNDS = 5  # of sharing out the counts of groups
+ROUNDS = 5  # of fitting single codes to the counts of their groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +81,8 @@ def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, .
     """Return the sets of three, four and five attributes to be scored, those with the fewest cells.
 
     At most `MOST_SETS` of each size. A size above three with more sets than that is left out. Sets with an
-    ordered attribute have three attributes. They hold the target, or without one a nominal attribute, which
-    may be classes: a few sets are scored with less noise than many.
+    ordered attribute have three attributes. One of these is the target or, without a target, a nominal
+    attribute, which may be what a model predicts. Few sets are scored with less noise than many.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, .
 def _triples(sizes: Floats, wanted: Mask, free: Mask) -> list[tuple[int, ...]]:
     """Return sets of three attributes by increasing number of cells; ties keep the attributes' order.
 
-    One of the three is `wanted`, or all are `free`.
+    One of the three is `wanted`, or all are `free`. Both are masks of shape (attributes,).
     1,000 attributes have 166 million such sets, so all sets with the same first attribute are ranked at once.
     """
     second, third = np.triu_indices(len(sizes), 1)
@@ -196,11 +196,11 @@ def denoise_bigger(
 ) -> tuple[Marginal, ...]:
     """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins.
 
-    A table that was measured in groups of codes is shrunk in these groups, and then shared out.
+    A table measured in groups of codes is shrunk in these groups. Single codes are then fitted to it.
     """
-    looks = [m for _, m in measured]
-    fine = [margins_inside(m.attributes, pairs, one_ways) for m in looks]
-    sides = [_in_groups(side, m) for m, side in zip(looks, fine, strict=True)]
+    answers = [m for _, m in measured]
+    fine = [margins_inside(m.attributes, pairs, one_ways) for m in answers]
+    sides = [_in_groups(side, m) for m, side in zip(answers, fine, strict=True)]
     expected = [
         fit_margins(possible.fit(p.expected, side) if m.groups is None else p.expected, side).counts
         for (p, m), side in zip(measured, sides, strict=True)
@@ -211,10 +211,10 @@ def denoise_bigger(
             for (p, m), e in zip(measured, expected, strict=True)
         ]
     )
-    found = map(denoise, looks, expected, dispersions.tolist(), sides)
+    found = map(denoise, answers, expected, dispersions.tolist(), sides)
     return tuple(
-        table if m.groups is None else _shared_out(table, m.groups, side, possible)
-        for table, m, side in zip(found, looks, fine, strict=True)
+        table if m.groups is None else _fit_codes(table, m.groups, side, possible)
+        for table, m, side in zip(found, answers, fine, strict=True)
     )
 
 
@@ -225,10 +225,10 @@ def _in_groups(sides: tuple[Marginal, ...], measured: Measurement) -> tuple[Marg
     return tuple(coarsen(side, tuple(group[name] for name in side.attributes)) for side in sides)
 
 
-def _shared_out(
+def _fit_codes(
     sums: Marginal, groups: tuple[Codes, ...], sides: tuple[Marginal, ...], possible: StructuralZeros
 ) -> Marginal:
-    """Return a table over single codes with the given sums of groups: inside them, as its sides predict."""
+    """Return a table over single codes with the given sums of groups. Inside groups it follows its sides."""
     one_way = {name: side.project((name,)) for side in sides for name in side.attributes}
     alone = tuple(one_way[name] for name in sums.attributes)
     ordered = tuple(side.domain.ordered[0] for side in alone)

@@ -77,7 +77,7 @@ def mean_interval(
         Of one attribute; codes beyond the cells are not numbers.
     released : Marginal
     cells : NumberedCells
-    factor : matrix
+    factor : array of shape (cells, cells)
         F of `noise_factor`: the noise in the measured counts is that of F z, with z standard normal.
 
     Examples
@@ -102,7 +102,7 @@ def mean_interval(
 
 
 def _deviation(weights: Floats, factor: Floats) -> Floats:
-    """Return the standard deviation of the noise in weighted sums of cells, each of which was rounded."""
+    """Return the standard deviation of the noise in weighted sums of cells; answers are rounded."""
     return np.asarray(np.sqrt(((weights @ factor) ** 2).sum(-1) + ROUNDING * (weights**2).sum(-1)))
 
 

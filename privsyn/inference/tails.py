@@ -26,8 +26,8 @@ STANDS_OUT = 4.0
 """Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""
 
 BEYOND = 5.0  # standard deviations of the noise's energy, beyond which counts do not fit any tail
-AT_BOUND = 3.0  # as STANDS_OUT, for the outermost group: clipping at the bounds often makes it a spike,
-CARELESS = 0.5  # unless it covers this share of the range: then the bounds are careless, and clip nothing
+AT_BOUND = 3.0  # as STANDS_OUT, for the outermost group: clipping at the bounds often makes it a spike
+CARELESS = 0.5  # share of the range: the bounds of a wider outermost group are careless, and clip nothing
 TOGETHER = 4.0  # as STANDS_OUT, for the sum of a group and all beyond
 CLEARLY = 5.0  # as STANDS_OUT, for a group that is WIDER times as wide as the one before
 WIDER = 1.5

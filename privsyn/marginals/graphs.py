@@ -36,19 +36,19 @@ def strongest_tree(
     >>> list(strongest_tree(("a", "b", "c", "d"), {("a", "b"): 1.0, ("b", "c"): 3.0, ("a", "c"): 2.0}))
     [(None, 'a'), ('a', 'c'), ('c', 'b'), (None, 'd')]
     """
-    forest, beside = _Forest(), {name: list[str]() for name in names}
+    forest, neighbours = _Forest(), {name: list[str]() for name in names}
     for a, b in sorted(weights, key=weights.__getitem__, reverse=True):
         if weights[a, b] > 0 and forest.root(a) != forest.root(b):
             forest.join((a, b))
-            beside[a].append(b)
-            beside[b].append(a)
+            neighbours[a].append(b)
+            neighbours[b].append(a)
     seen: set[str] = set()
     for name in names:
-        ahead: list[tuple[str | None, str]] = [(None, name)] if name not in seen else []
-        for parent, child in ahead:  # it grows meanwhile
+        queue: list[tuple[str | None, str]] = [(None, name)] if name not in seen else []
+        for parent, child in queue:  # the body appends to it
             seen.add(child)
             yield parent, child
-            ahead.extend((child, other) for other in beside[child] if other not in seen)
+            queue.extend((child, other) for other in neighbours[child] if other not in seen)
 
 
 class _Forest:
@@ -58,7 +58,7 @@ class _Forest:
         self._above: dict[str, str] = {}
 
     def root(self, name: str) -> str:
-        """Return the root of the name's set; halve the way there for the next time."""
+        """Return the root of the name's set; halve the path to it for the next call."""
         above = self._above.setdefault(name, name)
         while above != name:
             above = self._above[name] = self._above[above]

@@ -60,9 +60,9 @@ def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
 
 
 def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
-    """Return the times of which the date is given, and from which a given column follows by a gap.
+    """Return times for the columns whose date is given, and from which a given column follows by a gap.
 
-    A time of day that is not given is that of any record. No time is later than the given column.
+    A time of day that is not given is drawn from the records. No time is later than the given column.
     """
     codec, found = pool.codec, {}
     for gap in codec.computed:

@@ -1,8 +1,8 @@
 """Forecast: how well will a model predict real rows if it learns from synthetic ones? From a release alone.
 
-A posterior draw of the release stands in for the private table. It is tested what a model learns from this
-table, from the released one, and from a table of a simulated release of the stand-in. Nothing here reads a
-private row, so a forecast costs no privacy.
+A posterior draw of the release stands in for the private table. Models learn from this table, from the
+released one, and from the table of a simulated run on the stand-in. All are tested on other rows of the draw.
+Nothing here reads a private row, so a forecast costs no privacy.
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ class _Simulation:
         self.measure = "auc"
 
     def scores(self) -> Iterator[tuple[float, float, float]]:
-        """Yield for each draw the scores on its rows of what is learnt from other rows of the draw.
+        """Yield three scores for each draw, all on test rows of the draw.
 
-        Then from the released table, and from that of a simulated release of the draw.
+        The models learn from its other rows, from the released table, and from a simulated release of it.
         """
         for frame, seed in zip(self._draws.frames(), self._seeds, strict=False):
             mixed = frame[list(self._schema.columns)].sample(frac=1, random_state=seed)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privsyn.synthesis.layout import Layout
 
 RUN = 64
-"""Rows in a row that are offered the values of as many consecutive rows, which are then in the cache."""
+"""Consecutive rows that are offered the values of as many consecutive donors, so that these are cached."""
 
 HOPELESS = 16
 """A worse fit by this multiple of the heat is accepted with probability 1e-7: no random number is drawn."""
@@ -107,7 +107,7 @@ def anneal(
 @njit(cache=True, nogil=True)
 def find_cells(codes: Integers, row: int, layout: Layout, cells: npt.NDArray[np.uint32]) -> None:
     """Write the row's cell in each table to `cells`."""
-    for t in range(len(cells)):  # several times as fast as an assignment of the whole
+    for t in range(len(cells)):  # several times as fast as cells[:] = layout.starts
         cells[t] = layout.starts[t]
     for axis in range(codes.shape[1]):
         first, width = layout.firsts[axis], layout.firsts[axis + 1] - layout.firsts[axis]

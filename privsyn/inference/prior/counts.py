@@ -1,13 +1,14 @@
 r"""Counts of an unordered column: posterior means under a prior that is estimated from the same counts.
 
 Norm-sub subtracts one amount from all cells. Rare values then lose most of their records, and the noise of
-empty cells stays where it is positive. Here the true counts are independent draws from an unknown law, given
-their sum. The law is a nonparametric maximum likelihood estimate (Kiefer and Wolfowitz 1956; Laird, JASA
-1978) by EM, shrunk towards a law without a scale. The more cells a column has, the less it is shrunk.
+empty cells stays where it is positive. Here the true counts are independent draws from an unknown
+distribution, given their sum. The distribution is a nonparametric maximum likelihood estimate (Kiefer and
+Wolfowitz 1956; Laird, JASA 1978) by EM, shrunk towards one that is uniform in the logarithm of the count. The
+more cells a column has, the less it is shrunk.
 
-A factor :math:`e^{\lambda x}` on the law of each count x keeps the sum: independent counts have nearly
-this law, given their sum. To a cell far above the noise it adds :math:`\lambda` times the variance, as
-norm-sub does.
+A factor :math:`e^{\lambda x}` on the distribution of each count x keeps the sum: independent counts have
+nearly this distribution, given their sum. To a cell far above the noise it adds :math:`\lambda` times the
+variance, as norm-sub does.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ HALVINGS = 30
 def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
     """Return the posterior means of a column's counts, given their sum.
 
-    Two cells hold too little about a prior: their counts are projected by norm-sub.
+    Fewer than three cells say too little about a prior: their counts are projected by norm-sub.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ def _works(column: Coded, dtype: Dtype) -> bool:
 
 
 def _number(present: pd.Series, nullable: bool) -> Coded | None:
-    """Return a column for numbers, with bounds; none for two numbers, or for codes."""
+    """Return a column for numbers, with bounds; None for two numbers, or for codes."""
     kind = family(present.dtype)
     if kind == "object":
         present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]

@@ -13,10 +13,10 @@ ORDERED = 0.5
 """Least share of what the values explain that their order explains too, unless they are codes."""
 
 ROWS = 10_000
-"""Most rows that are looked at, evenly spaced; at most twice as many."""
+"""Rows that are read, evenly spaced. Of a longer table, fewer than twice as many."""
 
 CLEAR = 3.0
-"""Standard deviations above chance, from which the values explain anything."""
+"""Standard deviations above chance by which values must explain other columns to be compared at all."""
 
 
 class Order:
