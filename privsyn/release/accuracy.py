@@ -180,7 +180,9 @@ class Accuracy:
     @cached_property
     def _conditions(self) -> Conditions:
         part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
-        tables = [{part_of.get(n, n) for n in c.attributes} for c in self.fitted.certainties]
+        # The coverage of three columns in groups of codes has not been measured.
+        known = [c for c in self.fitted.certainties if len(c.attributes) < 3 or c.measured.groups is None]
+        tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
         return Conditions(self.draw, [frozenset(table) for table in tables])
 
     @cached_property
