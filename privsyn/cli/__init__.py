@@ -114,6 +114,7 @@ def _rare_collections() -> Iterator[None]:
     """
     before = gc.get_threshold()
     gc.set_threshold(*RARELY)
+    atexit.unregister(gc.freeze)  # `main` may run many times in one process
     atexit.register(gc.freeze)
     try:
         yield
