@@ -53,6 +53,12 @@ def start_alone(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZER
     return start
 
 
+def projected(counts, variance, total):
+    """Norm-sub, in place of the posterior mean of a column's counts."""
+    del variance
+    return norm_sub(counts, total)
+
+
 ABLATIONS = (
     Variant("the default"),
     Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": 0.02 / 16}),
@@ -69,6 +75,7 @@ ABLATIONS = (
         {"privsyn.methods.budget.GROWTH": 0.0, "privsyn.methods.budget.HOPELESS": 1e9},
     ),
     Variant("large tables as heavy as small", {"privsyn.methods.default.SMALL_FIRST": 0.0}),
+    Variant("columns by norm-sub", {"privsyn.inference.tails.posterior_counts": projected}),
     Variant("rare values merged everywhere", {"privsyn.methods.columns.MANY_VALUES": 0}),
     Variant("tree only", {"privsyn.synthesis.synthesise.finish": start_alone}),
     Variant("tree and GUM, no annealing", {"privsyn.synthesis.synthesise.finish": gum}),

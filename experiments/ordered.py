@@ -91,6 +91,7 @@ STEPS = (
     Variant("32 groups, whatever the noise", {"privsyn.inference.resolution._levels": thirty_two}),
     Variant("no shrinkage by frequency", {"privsyn.inference.prior.smoothing.covariance": each_code_alone}),
     Variant("no copula", {"privsyn.inference.prior.smoothing.GAINED": 1e9}),
+    Variant("coarse sums not kept", {"privsyn.inference.denoising.LEVELS": ()}),
     Variant("no tables of three columns", {"privsyn.methods.default.candidates": lambda domain, target: ()}),
     Variant("no posterior of the tails", {"privsyn.methods.default.Tails": no_tails}),
     Variant("wide last groups drawn evenly", {"privsyn.inference.tails.WIDER": float("inf")}),
