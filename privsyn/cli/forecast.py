@@ -21,9 +21,10 @@ def forecast(
 ) -> None:
     """Forecast how well models that learn from synthetic rows predict real ones. It reads MODEL alone."""
     import privsyn
-    from privsyn.cli.common.console import progress
+    from privsyn.cli.common.console import progress, show_privacy
 
     release = privsyn.load(model)
     with progress() as report:
         found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
     say_text(str(found))
+    show_privacy(release.ledger_, spent_before=True)

@@ -33,6 +33,7 @@ from privsyn.marginals.types import Codes, Floats, Mask, keep
 LARGEST = 5  # attributes of a table; three if one of them is ordered
 GROUPS = 4  # groups of the ordered codes of an attribute
 MOST_CELLS = 6000
+MOST_CODES = 2**18  # cells of a set over all codes: they are kept, 2 MB, until the set is rejected
 MOST_SETS = 1000  # scored sets of one size; limited by run time
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
 MOST_MEASURED = 20  # sets, those that depart most
@@ -102,7 +103,8 @@ def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, .
         sets = (axes for axes in combinations(range(len(domain)), size) if numbers.isdisjoint(axes))
         small = ((cells, axes) for axes in sets if (cells := prod(sizes[a] for a in axes)) <= MOST_CELLS)
         found += [axes for _, axes in nsmallest(MOST_SETS, small)]
-    return tuple(tuple(domain.names[axis] for axis in axes) for axes in found)
+    kept = (axes for axes in found if prod(domain.sizes[axis] for axis in axes) <= MOST_CODES)
+    return tuple(tuple(domain.names[axis] for axis in axes) for axes in kept)
 
 
 def _triples(sizes: Floats, wanted: Mask, free: Mask) -> list[tuple[int, ...]]:

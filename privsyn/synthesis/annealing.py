@@ -94,8 +94,11 @@ def finish(
     gaps = layout.count_rows(codes, len(targets)) - targets
     weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
     if possible.masks:
-        masks = [possible.of(t.domain) | np.full(t.domain.shape, i in joined) for i, t in enumerate(tables)]
-        weights[: cells[0]][~np.concatenate([mask.ravel() for mask in masks])] = NEVER
+        masks = [
+            np.full(table.domain.cells, True) if place in joined else possible.of(table.domain).ravel()
+            for place, table in enumerate(tables)
+        ]
+        weights[: cells[0]][~np.concatenate(masks)] = NEVER
     misfit = float(weights @ gaps**2)
     _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
     return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start

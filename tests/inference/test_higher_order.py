@@ -42,6 +42,8 @@ def test_sets_with_a_number_are_of_three_and_hold_the_target_or_a_nominal_attrib
 
 def test_without_target_and_nominal_attributes_no_set_is_scored():
     assert candidates(Domain(tuple("abcd"), (32,) * 4, (32,) * 4)) == ()
+    wide = Domain(("a", "b", "c"), (800, 800, 2), (800, 800, 0))
+    assert candidates(wide) == ()  # 16 cells in groups, but 1.3 million over all codes
 
 
 def exclusive_or(n=4000, seed=0):

@@ -191,6 +191,18 @@ def test_a_table_with_structural_zeros_is_fitted_in_all_its_cells():
     assert (((x < 16) ^ (y < 16)) == z).all()
 
 
+def test_a_sparse_table_is_fitted_in_groups_beside_structural_zeros_of_others():
+    """`x <= v`, say, and a table of x, y and z: the zeros are over single codes, the table over groups."""
+    start, table = signs(1000)
+    pair = Domain(("x", "v"), (32, 2), (32, 0))
+    domain = Domain(tuple("xyzv"), (32, 32, 2, 2), (32, 32, 0, 0))
+    start = Records(domain, np.column_stack([start.codes, np.zeros(1000, int)]))
+    zeros = StructuralZeros(((pair, np.indices((32, 2))[1] == 0),))
+    x, y, z, v = finish(start, (table,), np.random.default_rng(0), sweeps=20, possible=zeros).codes.T
+    assert (((x < 16) ^ (y < 16)) == z).mean() > 0.99
+    assert not v.any()
+
+
 @compiled
 @given(seeds, some_sets.filter(lambda sets: ("d",) not in sets), temperatures)
 def test_every_decision_is_that_of_trying_it_out(seed, sets, temperature):

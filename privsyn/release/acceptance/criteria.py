@@ -109,8 +109,13 @@ class Mean:
         """Refuse a column without numbers, and conditions that do not fit the schema."""
         if self.mean in self.where:
             raise InputError(f"{self.mean!r} is both averaged and in a condition")
-        if not isinstance(schema.coded[self.mean], Numerical):
+        column = schema.coded[self.mean]
+        if not isinstance(column, Numerical):
             raise InputError(f"{self.mean!r} is no column of numbers: give its margin, or a proportion")
+        if column.low is not None and column.high is not None and self.within >= column.high - column.low:
+            raise InputError(
+                f"no mean of {self.mean!r} errs by {self.within:g}: its bounds are closer together"
+            )
         spans(self.where, schema)
 
     def __str__(self) -> str:

@@ -43,7 +43,7 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
     >>> schema = Schema(columns, constraints=[Increasing(["low", "high"])])
     >>> for line in check_schema(pd.DataFrame({"low": [17, 44, 300], "high": [18, 40, 101]}), schema):
     ...     print(line)
-    column 'low': 1 of 3 cells do not fit and become clipped, or missing if unreadable
+    column 'low': 1 of 3 cells do not fit: they are clipped to the bounds, or missing if unreadable
     constraint 1 (increasing: 'low', 'high'): 2 of 3 rows break it, and no synthetic row will
     """
     whole = read_table(table, schema, unit=unit).frame
@@ -69,7 +69,7 @@ def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> li
     counts = Codec.for_table(open_schema.fill({}, {}), frame).misfits(frame)
     unreadable = _unreadable(table, open_schema.schema, frame)
     return [
-        f"column {name!r}: {count} of {len(frame)} cells do not fit and become {_fate(column)}"
+        f"column {name!r}: {count} of {len(frame)} cells do not fit: they {_fate(column)}"
         for name, column in public.items()
         if (count := counts[name] + unreadable.get(name, 0))
     ] or ["every cell fits"]
@@ -78,11 +78,10 @@ def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> li
 def _fate(column: Coded) -> str:
     if isinstance(column, Categorical):
         if column.other is not None:
-            return repr(column.other)
-        return "missing" if column.nullable else "the first value listed"
-    return "clipped" + (
-        ", or missing if unreadable" if column.nullable else ", or the lower bound if unreadable"
-    )
+            return f"become {column.other!r}"
+        return "become missing" if column.nullable else "become the first value listed"
+    unreadable = "missing" if column.nullable else "the lower bound"
+    return f"are clipped to the bounds, or {unreadable} if unreadable"
 
 
 def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:

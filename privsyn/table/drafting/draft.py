@@ -45,6 +45,9 @@ MOST_DECIMALS = 6
 COARSE = 5
 """A step is drafted if it is at least this many times that of the decimals."""
 
+STEPS = tuple(sorted((*NUMBERS, Lattice(0.25)), key=lambda lattice: -lattice.step))
+"""Grids that a draft may propose, the coarsest first."""
+
 
 def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
     """Return a schema that fits a table. It reads the rows, so it is not private before a person reviews it.
@@ -162,7 +165,7 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
         return None  # `Numerical` needs a finite range
     step = None
     if decimals is not None and kind != "decimal":
-        step = _step(numbers, NUMBERS, COARSE / 10**decimals)
+        step = _step(numbers, STEPS, COARSE / 10**decimals)
     if kind != "decimal" and are_codes(numbers, step or (0.0 if decimals is None else 10.0**-decimals)):
         return None
     if decimals != 0 or kind == "decimal" or not is_short(low, high):

@@ -44,8 +44,9 @@ MANY_NUMBERS = 5
 
 
 PROPOSALS = """\
-# READ: every row keeps these. Remove the # before those that anybody may know to hold, also of rows to come.
-# constraints:
+# READ: every row keeps these. Remove the # of the next line, and of those below it that anybody may know to
+# hold, also of rows to come.
+#constraints:
 """
 
 
@@ -67,7 +68,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> 
         for name, column in draft.columns.items()
     }
     draft, proposals = propose(draft, frame)
-    lines = "".join(f"#   {line}\n" for line in constraint_lines(proposals))
+    lines = "".join(f"#{line}\n" for line in constraint_lines(proposals))
     footer = PROPOSALS + lines if lines else ""
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
 

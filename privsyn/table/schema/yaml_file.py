@@ -81,12 +81,13 @@ def constraint_lines(constraints: list[Any]) -> list[str]:
     >>> constraint_lines(["a <= b", {"kind": "missing", "column": "c", "when": {"d": "no"}}])
     ['- a <= b', '- kind: missing', '  column: c', "  when: {d: 'no'}"]
     """
-    return [printable(line) for line in _dump(constraints).splitlines()] if constraints else []
+    dumped = (_dump([one], flow=False if isinstance(one, str) else None) for one in constraints)
+    return [printable(line) for text in dumped for line in text.splitlines()]
 
 
-def _dump(plain: object) -> str:
+def _dump(plain: object, flow: bool | None = None) -> str:
     return yaml.dump(
-        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=98, default_flow_style=None
+        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=98, default_flow_style=flow
     )
 
 

@@ -124,7 +124,7 @@ def test_each_column_is_asked_about_in_a_line():
         "sex": "READ: 2 values, no cell missing.",
         "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds reveal less:"
         " {kind: numerical, low: , high: }.",
-        "price": "READ: bounds, all multiples of 0.05, no cell missing.",
+        "price": "READ: bounds, all multiples of 0.25, no cell missing.",
         "notes": "READ: no cell missing. Common values are found. Free text? {kind: text} leaves it out."
         " READ: UNIQUE, nearly every row has a text of its own. If it names the row: {kind: identifier}.",
         "day": "READ: first and last year.",

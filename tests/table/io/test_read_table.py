@@ -644,12 +644,12 @@ def test_a_draft_never_fails_and_fits(table):
 
 def test_a_check_counts_what_does_not_fit(table):
     assert check_schema(table, SCHEMA) == [
-        "column 'age': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
-        "column 'zip': 1 of 5 cells do not fit and become missing",
-        "column 'kids': 1 of 5 cells do not fit and become missing",
-        "column 'owner': 1 of 5 cells do not fit and become missing",
-        "column 'score': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
-        "column 'born': 1 of 5 cells do not fit and become clipped, or missing if unreadable",
+        "column 'age': 1 of 5 cells do not fit: they are clipped to the bounds, or missing if unreadable",
+        "column 'zip': 1 of 5 cells do not fit: they become missing",
+        "column 'kids': 1 of 5 cells do not fit: they become missing",
+        "column 'owner': 1 of 5 cells do not fit: they become missing",
+        "column 'score': 1 of 5 cells do not fit: they are clipped to the bounds, or missing if unreadable",
+        "column 'born': 1 of 5 cells do not fit: they are clipped to the bounds, or missing if unreadable",
     ]
     frame = pd.DataFrame({"a": [1, 2, 9]})
     assert check_schema(frame, Schema({"a": Numerical(0, 9)})) == ["every cell fits"]
