@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -195,6 +196,8 @@ def _categories(
     cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str], most: int | None
 ) -> _Column:
     """Encode values; those outside the list, or beyond the `most` common ones, share one code."""
+    if values is None and len({isinstance(one, str) for table in cells for one in table.dropna()[:1]}) > 1:
+        cells = [one.convert_dtypes().astype("string") for one in cells]  # a file has texts, a frame numbers
     factors = [_distinct(one.astype(OBJECT)) for one in cells]
     counts: Counter[Any] = Counter()
     for places, distinct in factors:
@@ -271,11 +274,9 @@ def _days(cells: pd.Series) -> Floats:
 
 def _distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
     """Return the index of each cell among the distinct ones, -1 if missing, and the distinct cells."""
-    try:
+    with suppress(TypeError):
         places, distinct = pd.factorize(cells)
         return places, list(distinct)
-    except TypeError:
-        pass
     raise InputError(
         f"column {cells.name!r}: contains cells that are neither numbers, dates nor text: drop the column"
     )
@@ -283,10 +284,8 @@ def _distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
 
 def _bounded(column: Ordinal, floats: Sequence[Floats], name: object) -> Ordinal:
     """Return the column with bounds around the rows of all tables."""
-    try:
+    with suppress(InputError):  # its text quotes the bounds, which are cells here
         return _around(column, floats)
-    except InputError:  # its text quotes the bounds, which are cells here
-        pass
     raise InputError(f"column {name!r}: its range is too wide to be compared: give bounds in a schema")
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_whole
-from privsyn.errors import InputError, printable
+from privsyn.errors import InputError, printable, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
-from privsyn.evaluation.predictions import DEFAULT, LEARNERS, chosen_learners
+from privsyn.evaluation.predictions import DEFAULT, LEARNERS
 from privsyn.private.accounting import epsilon_for
 from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
@@ -90,8 +90,8 @@ class Forecast:
             f" from synthetic rows is expected to reach an {self.measure} of {self.score:.2f}"
         )
         drop = (
-            f"a model that learns from real rows may reach {self.drop:.2f} more by what the noise costs, and"
-            f" {self.low:.2f} to {self.high:.2f} more with structure that the release does not show"
+            f"a model that learns from real rows may reach {self.drop:.2f} more, because of the noise alone; in"
+            f" tests it was {self.low:.2f} to {self.high:.2f} more, as a release does not show all structure"
         )
         none = (
             f"this is hardly better than a guess ({self.guess:g}): do not train on this table. The noise"
@@ -148,7 +148,7 @@ def forecast(
     """
     check_column("target", target, release.codec.schema.coded)
     if model not in LEARNERS:
-        chosen_learners([model])
+        raise InputError(f"the model {safe_repr(model)} is none of {', '.join(LEARNERS)}")
     entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
     simulated = _Simulation(release, target, model, check_whole("draws", draws, least=2), entropy)
     report, found = progress or no_progress, []

@@ -90,6 +90,16 @@ def test_independent_columns_lose_dependence_and_are_recognised():
     assert 0.3 < scores.learning["boosting_auc"].synthetic < 0.7
 
 
+@pytest.mark.parametrize("cells", [[98052, 98001, 98052], [98052.0, 98001.0, np.nan]])
+def test_codes_of_a_data_frame_are_those_of_a_file(cells):
+    """A file has texts where no values are listed; as other values, all rows of one table were errors."""
+    texts = pd.DataFrame({"zip": ["98052", "98001", "98052"]})
+    schema = Schema({"zip": Categorical()})
+    view, (one, two) = code_together([texts, pd.DataFrame({"zip": cells})], schema)
+    assert view.labels[0][:2] == ("98052", "98001")
+    assert one.records.codes[:2].tolist() == two.records.codes[:2].tolist()
+
+
 def test_identifiers_are_left_out_by_name_with_a_line():
     ours, theirs = (table(seed).assign(customer_id=range(ROWS)) for seed in (0, 1))
     scores, without = evaluate(ours, theirs, models=False), evaluate(table(), table(1), models=False)

@@ -95,7 +95,7 @@ def test_counts_that_were_measured_elsewhere_are_refused():
 
 @pytest.mark.parametrize(
     ("wrong", "text"),
-    [({"target": "none"}, "none"), ({"model": "tree"}, "models are"), ({"draws": 1}, "at least 2")],
+    [({"target": "none"}, "none"), ({"model": "tree"}, "none of boosting"), ({"draws": 1}, "at least 2")],
 )
 def test_wrong_settings_are_refused(release, wrong, text):
     with pytest.raises(InputError, match=text):
