@@ -90,8 +90,8 @@ class Forecast:
             f" from synthetic rows is expected to reach an {self.measure} of {self.score:.2f}"
         )
         drop = (
-            f"a model that learns from real rows may reach {self.drop:.2f} more, because of the noise alone; in"
-            f" tests it was {self.low:.2f} to {self.high:.2f} more, as a release does not show all structure"
+            f"a model that learns from real rows may reach {self.drop:.2f} more because of the noise alone,"
+            f" and {self.low:.2f} to {self.high:.2f} more with structure that the release does not show"
         )
         none = (
             f"this is hardly better than a guess ({self.guess:g}): do not train on this table. The noise"
