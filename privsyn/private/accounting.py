@@ -221,7 +221,9 @@ def _check_epsilon(epsilon: float) -> None:
 
 def _check_delta(delta: float) -> None:
     if not (_is_number(delta) and 0 < delta < 1):
-        raise InputError(f"delta must be above 0 and below 1, usually below 1 / rows; got {delta!r}")
+        raise InputError(
+            f"delta must be above 0 and below 1, usually below 1 / rows, or 0 for pure epsilon; got {delta!r}"
+        )
 
 
 def _is_number(value: object) -> bool:
