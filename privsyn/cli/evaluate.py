@@ -20,6 +20,10 @@ def evaluate(
         Path | None, typer.Option(help="The schema of the synthetic table. Default: bins from both tables.")
     ] = None,
     target: Target = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(help="Real rows that SYNTHETIC was not made from. Default: a fifth of REAL."),
+    ] = None,
     model: Models = None,
     metric: Metrics = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
@@ -34,7 +38,9 @@ def evaluate(
     outputs = {"--json": json_file, "--report": report}
     check_table(real)
     check_table(synthetic)
-    check_outputs(outputs, inputs=(real, synthetic, schema))
+    if test is not None:
+        check_table(test)
+    check_outputs(outputs, inputs=(real, synthetic, schema, test))
     check_page("--report", report)
     public = None if schema is None else read_schema(schema)
     with staged(outputs) as places:
@@ -43,6 +49,7 @@ def evaluate(
             synthetic,
             public,
             target=target,
+            test=test,
             models=model.split(",") if model else True,
             metrics=own_metrics(metric),
             report=places.get("--report"),

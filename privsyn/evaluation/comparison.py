@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
@@ -70,7 +70,8 @@ class Comparison:
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         view, coded = code_together(read_together(given, schema), schema)
         if target is not None and target not in view.domain.names:
-            raise InputError(f"target {safe_repr(target)} is not a compared column")
+            meant = did_you_mean(target, view.domain.names)
+            raise InputError(f"target {safe_repr(target)} is not a compared column{meant}")
         tables = dict(zip(given, coded, strict=True))
         rng = np.random.default_rng(SEED)
         whole, rows = tables["real"], len(tables["synthetic"])

@@ -82,11 +82,20 @@ def test_evaluate_needs_no_schema(folder, capsys):
     assert run(capsys, "evaluate", "data.csv", "out.csv").code == 0
 
 
+def test_evaluate_tests_models_on_the_rows_of_another_file(folder, capsys):
+    rows = pd.read_csv("data.csv")
+    rows[:40].to_csv("test.csv", index=False)
+    files_to_write = ("--test", "test.csv", "--json", "scores.json")
+    assert run(capsys, "evaluate", "data.csv", "data.csv", *files_to_write).code == 0
+    assert json.loads(Path("scores.json").read_text())["test_rows"] == 40
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("out.csv",), "out.csv: there is no such file"),
-        (("data.csv", "--target", "wage"), "is not a compared column"),
+        (("data.csv", "--target", "jop"), "is not a compared column; did you mean 'job'?"),
+        (("data.csv", "--test", "test.csv"), "test.csv: there is no such file"),
         (("data.csv", "--report", "data.csv"), "is an input too"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Numerical
 from privsyn.table.schema.schema import Schema
 
@@ -57,8 +57,9 @@ def _check_names(names: Collection[str], given: Sequence[str]) -> None:
     said = [text.partition("=")[0] for text in given if "=" in text]
     for name in said:
         if name not in names:
+            meant = did_you_mean(name, names)
             raise InputError(
-                f"--given {safe_repr(name)}: there is no such column among those to be synthesised"
+                f"--given {safe_repr(name)}: there is no such column among those to be synthesised{meant}"
             )
         if said.count(name) > 1:
             raise InputError(
