@@ -149,12 +149,13 @@ class ObjectsWarning(UserWarning):
 
 def warn_objects(names: Sequence[str]) -> None:
     """Warn the caller of `fit` of columns of Python objects. It depends on schema and dtypes alone."""
-    text = (
-        f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
-        f"{', '.join(map(repr, names))}. Declare others in the schema: Time(), Duration(), "
-        "Datetime(objects='date'), Numerical()"
-    )
-    warnings.warn(text, ObjectsWarning, stacklevel=3)
+    if names:
+        text = (
+            f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
+            f"{', '.join(map(repr, names))}. Declare others in the schema: Time(), Duration(), "
+            "Datetime(objects='date'), Numerical()"
+        )
+        warnings.warn(text, ObjectsWarning, stacklevel=3)
 
 
 def warn_dropped(names: Sequence[str]) -> None:
@@ -162,3 +163,25 @@ def warn_dropped(names: Sequence[str]) -> None:
     if names:
         text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
         warnings.warn(text, DroppedWarning, stacklevel=3)
+
+
+class NotFoundWarning(UserWarning):
+    """Too few rows for this noise: nothing was found of a column that the schema leaves open."""
+
+
+def warn_not_found(names: Sequence[str]) -> None:
+    """Warn the caller of `fit` of columns whose cells are invented. It depends on released answers alone."""
+    if names:
+        warnings.warn(about_not_found(names), NotFoundWarning, stacklevel=3)
+
+
+def about_not_found(names: Sequence[str]) -> str:
+    """Say of which columns no value and no bound was found.
+
+    >>> about_not_found(["age", "job"])
+    'no values or bounds were found for: age, job; their cells are invented: raise epsilon, or give a schema'
+    """
+    return (
+        f"no values or bounds were found for: {', '.join(names)}; "
+        "their cells are invented: raise epsilon, or give a schema"
+    )

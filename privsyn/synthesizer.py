@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
-from privsyn.errors import InputError, warn_dropped, warn_objects
+from privsyn.errors import InputError, warn_dropped, warn_not_found, warn_objects
 from privsyn.estimator import Estimator
 from privsyn.inference.fitted import Fitted
 from privsyn.methods.budget import check_enough
@@ -86,6 +86,8 @@ class PrivSyn(ReleasedModel, Estimator):
         Expected errors of what was learnt, and intervals for counts.
     feature_names_in_, n_features_in_ : array of str, int
         The columns of the table, and their number.
+    not_found_ : tuple of str
+        Open columns whose values or bounds are not above the noise. Their cells are invented.
 
     Raises
     ------
@@ -173,8 +175,8 @@ class PrivSyn(ReleasedModel, Estimator):
             stream is taken too, and a NumPy matrix, whose columns are called x0, x1, ... With an `Owners`,
             the rows of several owners are counted together, and each gets the same model.
         y : sequence, optional
-            The column to be predicted, if the table does not contain it, as scikit-learn passes it. It
-            becomes a column of the synthetic table under its own name, else "target".
+            The column to be predicted, as scikit-learn passes it. The synthetic table has it, as "target" if
+            it has no name.
 
         Returns
         -------
@@ -200,10 +202,9 @@ class PrivSyn(ReleasedModel, Estimator):
             check_dtypes(open_schema.schema, rows.head)
             if target is not None:
                 check_column("target", target, open_schema.schema.coded)
-            if dropped := open_schema.schema.dropped:
-                warn_dropped(dropped)
-            if open_schema.objects:
-                warn_objects(open_schema.objects)
+            warn_dropped(open_schema.schema.dropped)
+            warn_objects(open_schema.objects)
+            self.not_found_: tuple[str, ...] = ()
             criteria = read_criteria(self.accept)
             if criteria is not None:
                 check_accept(criteria, open_schema.schema, self.epsilon, owners=run is not None)
@@ -217,9 +218,9 @@ class PrivSyn(ReleasedModel, Estimator):
                 self.release_ = self._learn(open_schema, rows, source, target, run, criteria)
             if run is not None:
                 run.part(self.release_.packed())
-        names = [name for name in source.head.columns if y is None or name != target]
-        self.feature_names_in_ = np.array(names, dtype=object)
+        self.feature_names_in_ = np.array(source.head.columns.drop([] if y is None else [target]), object)
         self.n_features_in_ = len(self.feature_names_in_)
+        warn_not_found(self.not_found_)
         return self
 
     def _learn(
@@ -253,14 +254,14 @@ class PrivSyn(ReleasedModel, Estimator):
             report=report,
             fine=fine,
         )
+        self.not_found_ = discovered.not_found
         person_rho *= 1 - discovered.share
         row_rho = noise.law.of_row(person_rho, self._most_rows)  # k rows cost k^2 times as much, or k times
         codec = Codec.for_table(
             discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
         )
         private = PrivateTable(coded(rows, codec, self.memory), noise, self._most_rows)
-        found = (*open_schema.values, *open_schema.bounds)
-        doubtful = tuple(attribute for name in found for attribute in codec.attributes_of(name))
+        doubtful = tuple(attribute for name in open_schema.open for attribute in codec.attributes_of(name))
         target = None if target is None else codec.attributes_of(target)[0]
         facts = PublicFacts(target, codec.axes, codec.possible, doubtful, codec.schema.randomised)
         rng = self._generator(1) if run is None else run.generator()
@@ -270,9 +271,8 @@ class PrivSyn(ReleasedModel, Estimator):
         local = local_promises(codec)
         ledger = ledger_of_run(spends, (epsilon, delta), noise, self._method, inputs, self.unit, most, local)
         release = self._release(codec, fitted, ledger, rows)
-        if criteria is None:
-            return release
-        return judge(release, criteria, private, noise.law.of_row(tests_rho, self._most_rows))
+        tests_rho = noise.law.of_row(tests_rho, self._most_rows)
+        return release if criteria is None else judge(release, criteria, private, tests_rho)
 
     def _learn_randomised(
         self, open_schema: OpenSchema, rows: RawTable, source: RawTable, target: str | None

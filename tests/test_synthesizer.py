@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from strategies import tables
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.errors import NotFoundWarning
 from privsyn.marginals.domain import Records
 from privsyn.private import discovery, measure
 from privsyn.private.accounting import rho_for
@@ -508,3 +509,16 @@ def test_a_target_that_is_not_there_is_refused(target):
 def test_the_published_algorithm_has_no_target():
     with pytest.raises(InputError, match="no target"):
         PrivSyn(1.0, DELTA, SCHEMA, target=next(iter(SCHEMA.columns)), method="published")
+
+
+def test_fit_warns_of_columns_whose_bounds_the_noise_hides() -> None:
+    """Few rows at a small epsilon: every sigma is above 10,000 and 40 rows exceed no threshold but by chance.
+
+    A cell of noise alone stands out with probability 3.4e-6, and there are some 400 cells; the seed is fixed.
+    """
+    table = pd.DataFrame({"age": range(20, 60), "sex": ["F", "M"] * 20, "ill": [True, False] * 20})
+    with pytest.warns(NotFoundWarning, match="no values or bounds were found for: age, sex; their cells are"):
+        model = PrivSyn(0.001, 1e-6, seed=0).fit(table)
+    assert model.not_found_ == ("age", "sex")
+    schema = Schema({"age": Numerical(16, 99), "sex": Categorical(["F", "M"]), "ill": Categorical([0, 1])})
+    assert PrivSyn(0.001, 1e-6, schema=schema, seed=0).fit(table.astype({"ill": int})).not_found_ == ()

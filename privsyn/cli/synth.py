@@ -196,7 +196,7 @@ def _show(
         show_dropped,
         show_files,
         show_identifiers,
-        show_nothing_found,
+        show_not_found,
         show_privacy,
         show_public_inputs,
         show_public_report,
@@ -217,7 +217,7 @@ def _show(
     show_sheet(written["--sheet"])
     show_dropped(fitted.release_.codec.dropped)
     show_identifiers(called_identifiers(schema) if public is None else ())
-    show_nothing_found(public, schema)
+    show_not_found(fitted.not_found_)
     show_privacy(fitted.ledger_)
     show_public_inputs(fitted.ledger_)
 

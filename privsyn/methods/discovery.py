@@ -55,6 +55,8 @@ class Discovered:
     schema : Schema
         Complete: it leaves nothing open.
     heaps : mapping of a column to the heaps of its numbers
+    not_found : tuple of str
+        Columns of which no value and no bound exceeded the noise.
     spends : tuple of Spend
     share : float
         Share of the whole budget that was spent. A question that no column needs costs nothing.
@@ -62,6 +64,7 @@ class Discovered:
 
     schema: Schema
     heaps: Mapping[str, Heaps]
+    not_found: tuple[str, ...]
     spends: tuple[Spend, ...]
     share: float
 
@@ -156,6 +159,7 @@ def discover(
     seen, third_look = count(on, rho=LATTICES * rho, what=GRIDS)
     if closer_cells:
         schema = open_schema.fill(values, open_schema.bounds_of(cells, closer, closer_cells))
+    not_found = open_schema.not_found(values, cells)
     schema, heaps = lattices.fill(schema, seen)
     if is_open:
         report("finding values and bounds", 3, 3)
@@ -165,7 +169,8 @@ def discover(
         CLOSER_BOUNDS * bool(second_look),
         LATTICES * bool(third_look),
     )
-    return Discovered(schema, heaps, (*spends, *first_look, *second_look, *third_look), fsum(parts))
+    spends = (*spends, *first_look, *second_look, *third_look)
+    return Discovered(schema, heaps, not_found, spends, fsum(parts))
 
 
 NOTHING: Look = ({}, {}, {})

@@ -12,14 +12,12 @@ from rich import progress as rich_progress
 from rich.console import Console
 
 from privsyn.cli.common.terminal import say
-from privsyn.errors import plural, printable
+from privsyn.errors import about_not_found, plural, printable
 from privsyn.methods.ledgers import PUBLIC
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import Ledger
 from privsyn.private.ledger_text import acceptance_lines, not_randomised, randomised_cells
 from privsyn.progress import Progress
-from privsyn.table.schema.columns import Categorical
-from privsyn.table.schema.schema import Schema
 
 MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
 """Above either, the guarantee is practically meaningless."""
@@ -137,17 +135,10 @@ def show_identifiers(names: Sequence[str]) -> None:
         )
 
 
-def show_nothing_found(asked: Schema | None, released: Schema) -> None:
-    """Print the columns in which no value was found. This is public: the release lists only `other` there."""
-    names = [
-        name
-        for name, column in released.coded.items()
-        if isinstance(column, Categorical)
-        and column.values == (column.other,)
-        and (asked is None or not asked.coded[name].is_public)
-    ]
+def show_not_found(names: Sequence[str]) -> None:
+    """Print the columns of which no value and no bound was found. It depends on released answers alone."""
     if names:
-        say(f"no value was found in: {', '.join(names)}; raise epsilon or list them in a schema")
+        say(about_not_found(names))
 
 
 def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:

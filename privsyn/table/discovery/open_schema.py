@@ -79,12 +79,12 @@ class OpenSchema:
     @property
     def values(self) -> tuple[str, ...]:
         """The columns whose values are not listed."""
-        return tuple(name for name in self._open if isinstance(self.schema.columns[name], Categorical))
+        return tuple(name for name in self.open if isinstance(self.schema.columns[name], Categorical))
 
     @property
     def bounds(self) -> tuple[str, ...]:
         """The columns without bounds."""
-        return tuple(name for name in self._open if not isinstance(self.schema.columns[name], Categorical))
+        return tuple(name for name in self.open if not isinstance(self.schema.columns[name], Categorical))
 
     @property
     def objects(self) -> tuple[str, ...]:
@@ -92,7 +92,8 @@ class OpenSchema:
         return tuple(name for name in self.values if self.dtypes.get(name) == OBJECT != TEXT)
 
     @property
-    def _open(self) -> list[str]:
+    def open(self) -> list[str]:
+        """The columns whose values or bounds are to be found."""
         columns = self.schema.columns.items()
         return [name for name, c in columns if not c.is_public and name not in self.schema.computed]
 
@@ -141,6 +142,11 @@ class OpenSchema:
                 bounds[name] = closer[name].span(*found)
         return bounds
 
+    def not_found(self, values: Mapping[str, Sequence[Any]], cells: Released) -> tuple[str, ...]:
+        """Return the open columns of which no value and no cell is above the noise, from released counts."""
+        bounds = _extents(self.grids, cells)
+        return tuple(name for name in self.open if name not in bounds and not values.get(name))
+
     def lattices(self, filled: Schema) -> LatticeQuestion:
         """Return the question on lattices about the completed schema, in which dates may have times."""
         dates = [
@@ -169,18 +175,18 @@ class OpenSchema:
         """
         found = self._filled(values, bounds)
         with suppress(InputError):
-            return replace(self.schema, columns=add_declared(found, self._open, self.schema.constraints))
+            return replace(self.schema, columns=add_declared(found, self.open, self.schema.constraints))
         # No row within the found bounds keeps the constraints, which need not hold in the private table.
         # `of` has checked that the bounds of an empty table leave one.
         least = self._filled({}, {})
         found |= {name: _hull(found[name], least[name]) for name in self.bounds}
-        return replace(self.schema, columns=add_declared(found, self._open, self.schema.constraints))
+        return replace(self.schema, columns=add_declared(found, self.open, self.schema.constraints))
 
     def _filled(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
     ) -> dict[str, Column]:
         columns = dict(self.schema.columns)
-        for name in self._open:
+        for name in self.open:
             column, dtype = cast(Categorical | Ordinal, columns[name]), self.dtypes.get(name, OBJECT)
             if isinstance(column, Categorical):
                 columns[name] = _listed(column, dtype, values.get(name, ()), self.schema.markers(name))
