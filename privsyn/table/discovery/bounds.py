@@ -29,7 +29,7 @@ LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 none of them alone is above the noise."""
 
 STANDS_OUT = 4.8
-"""Standard deviations at which a run of cells is significant. Of 20,000 grids of noise alone, 1 in 450 for real
+"""Standard deviations at which a run of cells is significant. Of 20,000 grids of noise, 1 in 450 for real
 numbers, 1 in 1,100 for whole numbers and 1 in 100 for dates had such a run. Then the bounds are too wide,
 which costs only accuracy."""
 
@@ -159,8 +159,8 @@ def _tidy(numbers: Floats, decimals: int | None) -> Floats:
 def extent(noisy: Ints, sigma: float) -> Extent:
     """Return the first and the last cell of the bounds.
 
-    They contain the run of cells that exceeds its noise most, if it is significant. On either side they extend
-    to the next significant run, and over next cells that exceed `CONTINUES`. So a few rows far from all others
+    They contain the run of cells that exceeds its noise most, if it is significant. On both sides they extend
+    to the next significant run, and over next cells that exceed `CONTINUES`. A few rows far from all others
     are clipped. Testing runs of many lengths is a scan statistic (Glaz, Naus and Wallenstein, 2001).
 
     Parameters
