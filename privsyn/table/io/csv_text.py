@@ -18,7 +18,7 @@ from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.table.io.csv_header import DAMAGED, first_line, is_gzip, not_text, read_header, unreadable
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.csv_format import CsvFormat
 
 PLAIN = CsvFormat()
 """The dialect that programs write by default."""

@@ -18,7 +18,7 @@ from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read
 from privsyn.table.io import csv_header
 from privsyn.table.io.csv_header import read_header
 from privsyn.table.io.read_table import read_table
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.csv_format import CsvFormat
 
 ROW = "39,State-gov,77516,Bachelors,Male"
 COMMANDS = (
