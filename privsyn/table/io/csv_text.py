@@ -24,7 +24,7 @@ PLAIN = CsvFormat()
 """The dialect that programs write by default."""
 
 LONGEST_ROW = 2**26
-"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_columns.WELL_FORMED`).
+"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_table.WELL_FORMED`).
 
 A row of up to this length is always read. A longer one is refused, unless it ends in the second block.
 """
