@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor, inf, log2, log10
+from math import floor, inf, log2, log10, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
 from privsyn.marginals.types import Floats, Ints
 from privsyn.table.schema.time_columns import FIRST_YEAR, LAST_YEAR
@@ -25,13 +24,18 @@ CLOSER = 64
 Extent = tuple[int, int] | None
 """First and last cell, both included; None if no cell is significant."""
 
-STANDS_OUT = 4.5
-"""Standard deviations at which a cell or block is significant. Noise alone exceeds it in 1 of 110 grids of
-dates, and in 1 of 500 grids of numbers. Then the bounds are too wide, which costs only accuracy."""
+LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+"""Lengths of the runs of cells that are tested together. A column may spread its rows over many cells, and
+none of them alone is above the noise."""
+
+STANDS_OUT = 4.8
+"""Standard deviations at which a run of cells is significant. Of 20,000 grids of noise, 1 in 450 for real
+numbers, 1 in 1,100 for whole numbers and 1 in 100 for dates had such a run. Then the bounds are too wide,
+which costs only accuracy."""
 
 CONTINUES = 2.5
-"""Standard deviations at which a block next to a significant one is included. A false block makes the bounds
-too wide by one block; a missed block clips some rows."""
+"""Standard deviations at which the next cell, or the next two together, are included. A false cell makes the
+bounds too wide by one cell; a missed cell clips some rows."""
 
 CLEAR = 4.0
 """Standard deviations at which a cell of the second grid is significant."""
@@ -56,13 +60,10 @@ class BoundsGrid:
     ----------
     lows, highs : float arrays of shape (cells,)
         The smallest and the largest number of each cell. Cells of reals share their ends.
-    blocks : integer array of shape (cells,)
-        The group of each cell, which is tested as a whole: an octave, or a year.
     """
 
     lows: Floats
     highs: Floats
-    blocks: Ints
 
     @classmethod
     def numbers(
@@ -94,12 +95,10 @@ class BoundsGrid:
         starts = np.array([2.0**e * (1 + part / PARTS) for e in range(first, last) for part in range(PARTS)])
         starts = starts if decimals is None else np.unique(np.ceil(starts))
         ends = np.append(starts[1:], 2.0**last) - (0 if decimals is None else 1)
-        octaves = np.floor(np.log2(starts)).astype(np.int64) - first + 1
         lows = _tidy(np.concatenate([-ends[::-1], [0.0], starts]) * step, decimals)
         highs = _tidy(np.concatenate([-starts[::-1], [0.0], ends]) * step, decimals)
-        blocks = np.concatenate([-octaves[::-1], [0], octaves])
         kept = (highs >= limits[0]) & (lows <= limits[1])
-        return cls(np.maximum(lows[kept], limits[0]), np.minimum(highs[kept], limits[1]), blocks[kept])
+        return cls(np.maximum(lows[kept], limits[0]), np.minimum(highs[kept], limits[1]))
 
     @classmethod
     def dates(cls, unit: str) -> BoundsGrid:
@@ -111,8 +110,7 @@ class BoundsGrid:
         """
         months = np.arange(f"{FIRST_YEAR}-01", f"{LAST_YEAR + 1}-02", dtype="datetime64[M]")
         starts = months.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
-        years = months.astype("datetime64[Y]").astype(np.int64)
-        return cls(starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1, years[:-1])
+        return cls(starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1)
 
     def between(self, first: int, last: int, *, step: float | None) -> BoundsGrid:
         """Return up to `CLOSER` cells of equal width, from the first cell to the last.
@@ -133,12 +131,12 @@ class BoundsGrid:
         low, high = float(self.lows[first]), float(self.highs[last])
         if step is None:
             edges = np.linspace(low, high, CLOSER + 1)
-            return BoundsGrid(edges[:-1], edges[1:], np.arange(CLOSER))
+            return BoundsGrid(edges[:-1], edges[1:])
         points = round((high - low) / step) + 1
         edges = np.unique(np.linspace(0, points, CLOSER + 1).astype(np.int64))
         decimals = max(0, -floor(log10(step)))
         lows, highs = low + edges[:-1] * step, low + (edges[1:] - 1) * step
-        return BoundsGrid(np.round(lows, decimals), np.round(highs, decimals), np.arange(len(lows)))
+        return BoundsGrid(np.round(lows, decimals), np.round(highs, decimals))
 
     def span(self, first: int, last: int) -> tuple[float, float]:
         """Return the smallest number of one cell and the largest of another."""
@@ -158,48 +156,59 @@ def _tidy(numbers: Floats, decimals: int | None) -> Floats:
     return numbers if decimals is None else np.round(numbers, decimals)
 
 
-def extent(noisy: Ints, blocks: Ints, sigma: float) -> Extent:
+def extent(noisy: Ints, sigma: float) -> Extent:
     """Return the first and the last cell of the bounds.
 
-    The bounds end with the outermost significant block, or with blocks next to it that exceed `CONTINUES`.
-    A block is significant as a whole or by one cell. Within the last block, outer cells are left out until
-    their sum is significant. So a few rows far from all others are clipped.
+    They contain the run of cells that exceeds its noise most, if it is significant. On both sides they extend
+    to the next significant run, and over next cells that exceed `CONTINUES`. A few rows far from all others
+    are clipped. Testing runs of many lengths is a scan statistic (Glaz, Naus and Wallenstein, 2001).
 
     Parameters
     ----------
     noisy : integer array of shape (cells,)
-    blocks : integer array of shape (cells,)
-        The block of each cell, in increasing order.
     sigma : float
         Standard deviation of the noise in each cell.
 
     Examples
     --------
-    >>> extent(np.array([9, 3, 80, 900, 70, 2, -8, 60]), np.array([0, 0, 1, 1, 1, 1, 2, 2]), 10.0)
+    >>> extent(np.array([9, 3, 80, 900, 70, 2, -8, 60]), 10.0)
     (2, 7)
-    >>> extent(np.array([9, 3, 80, 900, 70, 2, -8, 30]), np.array([0, 0, 1, 1, 1, 1, 2, 2]), 10.0)
+    >>> extent(np.array([9, 3, 80, 900, 70, 2, -8, 30]), 10.0)
     (2, 4)
+    >>> extent(np.array([-3, 7, 30, 31, 29, 30, 2, -8]), 10.0)
+    (2, 5)
     """
-    _, block, sizes = np.unique(blocks, return_inverse=True, return_counts=True)
-    height = np.bincount(block, noisy) / (sigma * np.sqrt(sizes))
-    stands_out = height > STANDS_OUT
-    stands_out[block[noisy > STANDS_OUT * sigma]] = True
-    found = np.flatnonzero(stands_out)
-    if not found.size:
+    height, first, end = _highest_run(noisy)
+    if height <= STANDS_OUT * sigma:
         return None
-    low, high = int(found[0]), int(found[-1])
-    while low > 0 and height[low - 1] > CONTINUES:
-        low -= 1
-    while high < len(height) - 1 and height[high + 1] > CONTINUES:
-        high += 1
-    first, last = np.flatnonzero(block == low), np.flatnonzero(block == high)[::-1]
-    return _edge(noisy, first, sigma), _edge(noisy, last, sigma)
+    return first - _further(noisy[:first][::-1], sigma), end - 1 + _further(noisy[end:], sigma)
 
 
-def _edge(noisy: Ints, cells: npt.NDArray[np.intp], sigma: float) -> int:
-    """Return the first cell that is significant alone or summed with the cells before it."""
-    sums = np.cumsum(noisy[cells]) > CONTINUES * sigma * np.sqrt(np.arange(1, len(cells) + 1))
-    return int(cells[np.argmax(sums | (noisy[cells] > CONTINUES * sigma))])
+def _highest_run(noisy: Ints) -> tuple[float, int, int]:
+    """Return the largest sum of a run over the root of its length, and the run's first cell and end."""
+    sums = np.concatenate([[0], np.cumsum(noisy)])
+    runs = []
+    for length in LENGTHS:
+        if length <= len(noisy):
+            heights = (sums[length:] - sums[:-length]) / sqrt(length)
+            first = int(heights.argmax())
+            runs.append((float(heights[first]), first, first + length))
+    return max(runs, default=(-inf, 0, 0))
+
+
+def _further(noisy: Ints, sigma: float) -> int:
+    """Return how many of the cells next to significant ones, from the inside outwards, are included too."""
+    end = 0
+    while end < len(noisy):
+        height, _, last = _highest_run(noisy[end:])
+        near, _, nearest = _highest_run(noisy[end : end + 2])
+        if height > STANDS_OUT * sigma:
+            end += last
+        elif near > CONTINUES * sigma:
+            end += nearest
+        else:
+            break
+    return end
 
 
 def cluster(noisy: Ints, sigma: float) -> Extent:

@@ -125,7 +125,7 @@ class OpenSchema:
     def closer(self, cells: Released) -> dict[str, BoundsGrid]:
         """Return the second grids, from the released counts of the first, for columns that need them."""
         closer, grids = {}, self.grids
-        for name, (first, last) in _extents(grids, cells).items():
+        for name, (first, last) in _extents(cells).items():
             low, high = grids[name].span(first, last)
             if last - first < FAR and low * high > 0:
                 closer[name] = grids[name].between(first, last, step=_step(*self._measured(name)))
@@ -136,7 +136,7 @@ class OpenSchema:
     ) -> dict[str, tuple[float, float]]:
         """Return bounds from the released counts of both grids, if any cell of the column is significant."""
         grids = self.grids
-        bounds = {name: grids[name].span(*found) for name, found in _extents(grids, cells).items()}
+        bounds = {name: grids[name].span(*found) for name, found in _extents(cells).items()}
         for name, (noisy, sigma) in seen.items():
             if found := cluster(noisy, sigma):
                 bounds[name] = closer[name].span(*found)
@@ -144,7 +144,7 @@ class OpenSchema:
 
     def not_found(self, values: Mapping[str, Sequence[Any]], cells: Released) -> tuple[str, ...]:
         """Return the open columns of which no value and no cell is above the noise, from released counts."""
-        bounds = _extents(self.grids, cells)
+        bounds = _extents(cells)
         return tuple(name for name in self.open if name not in bounds and not values.get(name))
 
     def lattices(self, filled: Schema) -> LatticeQuestion:
@@ -207,10 +207,9 @@ class OpenSchema:
             return grid.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
 
 
-def _extents(grids: Mapping[str, BoundsGrid], cells: Released) -> dict[str, tuple[int, int]]:
+def _extents(cells: Released) -> dict[str, tuple[int, int]]:
     """Return the first and the last cell of each column with a significant cell."""
-    found = {name: extent(noisy, grids[name].blocks, sigma) for name, (noisy, sigma) in cells.items()}
-    return {name: ends for name, ends in found.items() if ends is not None}
+    return {name: ends for name, counts in cells.items() if (ends := extent(*counts)) is not None}
 
 
 def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:

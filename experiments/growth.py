@@ -1,0 +1,120 @@
+"""How time and memory of a fit grow with rows and with columns. The numbers are in docs/performance.md.
+
+    python experiments/growth.py --scratch FOLDER [--rows 10000,...] [--columns 10,...]
+
+Tables are those of `python -m benchmarks wide`. Each is fitted from Parquet in a process of its own, with its
+schema and at most 2 GB, at epsilon 1. An exponent is the slope of the logarithms over the larger half of the
+runs. There, what does not grow (imports, compiled code) matters least. A finished run is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import yaml
+from runs import Row, markdown, resumed
+
+ROOT = Path(__file__).parents[1]
+PAGE, CSV = ROOT / "docs" / "performance.md", Path(__file__).with_suffix(".csv")
+BEGIN, END = "<!-- growth: begin -->\n", "<!-- growth: end -->\n"
+COLUMNS, ROWS = 20, 50_000
+"""Columns of the tables that grow in rows, and rows of those that grow in columns."""
+
+HEADS = ("rows", "columns", "time", "processor time", "peak memory", "time of reading the file")
+GB = 1e6  # kilobytes, the unit of ru_maxrss
+
+
+def make(one: Row, scratch: Path) -> Row:
+    """Make a table, fit it and delete it. Return time and memory of the process, and the time of reading."""
+    table, schema = scratch / "growth.parquet", scratch / "growth.yaml"
+    wide = ["wide", str(one["columns"]), str(one["rows"]), str(table)]
+    subprocess.run([sys.executable, "-m", "benchmarks", *wide], check=True, cwd=ROOT)
+    first = next(pq.ParquetFile(table).iter_batches(200_000)).to_pandas()
+    listed = {
+        name: {"kind": "categorical", "values": sorted(first[name].unique()), "nullable": False}
+        for name in first
+    }
+    schema.write_text(yaml.safe_dump({"columns": listed}))
+    begun = time.perf_counter()
+    for batch in pq.ParquetFile(table).iter_batches():
+        del batch
+    reading = time.perf_counter() - begun
+    fit = ["-m", "benchmarks", "fit", str(table), "--schema", str(schema)]
+    begun = time.perf_counter()
+    child = subprocess.Popen([sys.executable, *fit], cwd=ROOT, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    wall = time.perf_counter() - begun
+    if status:
+        raise RuntimeError(f"fit of {one} ended with {status}")
+    table.unlink()
+    return {
+        "wall": wall,
+        "processor": used.ru_utime + used.ru_stime,
+        "memory": used.ru_maxrss / GB,
+        "reading": reading,
+    }
+
+
+def exponent(sizes: pd.Series, found: pd.Series) -> float:
+    """Return the slope of log(found) over log(size) in the larger half of the runs."""
+    half = len(sizes) // 2
+    return float(np.polyfit(np.log(sizes.to_numpy()[half:]), np.log(found.to_numpy()[half:]), 1)[0])
+
+
+def series(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the runs that grow in rows and those that grow in columns, smallest first."""
+    grown = {
+        "rows": found[found["columns"] == COLUMNS],
+        "columns": found[(found["rows"] == ROWS) & (found["columns"] != COLUMNS)],
+    }
+    return {size: runs.sort_values(size) for size, runs in grown.items()}
+
+
+def page(found: pd.DataFrame) -> str:
+    """Return the tables of runs and of exponents."""
+    lines = [
+        [
+            f"{run.rows:,}",
+            f"{run.columns:,}",
+            f"{run.wall:.1f} s",
+            f"{run.processor:.1f} s",
+            f"{run.memory:.2f} GB",
+            f"{run.reading:.2f} s",
+        ]
+        for runs in series(found).values()
+        for run in runs.itertuples()
+    ]
+    exponents = [
+        [size, *(f"{exponent(runs[size], runs[what]):.2f}" for what in ("processor", "memory"))]
+        for size, runs in series(found).items()
+    ]
+    grows = markdown(("grows in", "exponent of processor time", "exponent of memory"), exponents)
+    return f"{markdown(HEADS, lines)}\n{grows}"
+
+
+def main() -> None:
+    """Measure what is missing, and write the page."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    numbers = {"type": lambda text: [int(part) for part in text.split(",")]}
+    asked.add_argument("--scratch", type=Path, required=True)
+    asked.add_argument("--rows", default=[10**k for k in range(4, 9)], **numbers)
+    asked.add_argument("--columns", default=[10, 30, 100, 300, 1000], **numbers)
+    settings = asked.parse_args()
+    tables = [{"rows": n, "columns": COLUMNS} for n in settings.rows]
+    tables += [{"rows": ROWS, "columns": d} for d in settings.columns]
+    found = resumed(CSV, tables, lambda one: [make(one, settings.scratch)])
+    text = PAGE.read_text()
+    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
+    PAGE.write_text(f"{before}{BEGIN}{page(found)}{after}")
+
+
+if __name__ == "__main__":
+    main()
