@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.missing_when import MissingWhen
     from privsyn.table.enforcement.total import Total
     from privsyn.table.schema.columns import Categorical, Faker, Identifier, Numerical, Text
-    from privsyn.table.schema.csv_dialect import CsvFormat
+    from privsyn.table.schema.csv_format import CsvFormat
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.time_columns import Datetime, Duration, Time
     from privsyn.table.schema.yaml_file import read_schema
@@ -103,7 +103,7 @@ _HOMES = {
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),
-    "privsyn.table.schema.csv_dialect": ("CsvFormat",),
+    "privsyn.table.schema.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": ("Categorical", "Faker", "Identifier", "Numerical", "Text"),
     "privsyn.table.enforcement.allowed": ("Allowed",),
     "privsyn.table.enforcement.determined": ("Determined",),

@@ -33,7 +33,7 @@ from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.open_table import open_table
+from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
@@ -193,7 +193,7 @@ class PrivSyn(ReleasedModel, Estimator):
         schema = as_schema(self.schema)
         with table.run() if isinstance(table, Owners) else nullcontext() as run:
             own = as_frame(table.table) if isinstance(table, Owners) else table
-            source = open_table(own, schema, unit=self.unit)
+            source = read_in_batches(own, schema, unit=self.unit)
             bits: Bits = os_entropy if run is None else run.bits
             if self.seed is not None:
                 bits = seeded_bits(self._generator(2))

@@ -20,7 +20,7 @@ import pytest
 from command import CANARY, COLUMNS, SCHEMA, fill, run, table
 
 import privsyn
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_memory import read_in_memory
 
 SETTINGS = "--epsilon 1 --schema schema.yaml"
 HEADER = ",".join(COLUMNS)
@@ -276,7 +276,7 @@ def test_what_is_odd_but_legal_works(case, folder, capsys):
     ended = run(capsys, *case.call.split())
     assert (ended.code, ended.err) == (0, "")
     assert CANARY not in ended.out
-    written = read_table("out.csv").frame
+    written = read_in_memory("out.csv").frame
     assert sorted(written.columns) == sorted(COLUMNS)
     assert not written.astype(str).apply(lambda cells: cells.str.contains(CANARY)).any(axis=None)
 

@@ -25,8 +25,8 @@ from pyarrow import feather
 from replay import Tape
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, report
-from privsyn.table.io.open_table import DATA_SET
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_batches import DATA_SET
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.yaml_file import to_yaml
 
 JOBS = [f"job {place:03}" for place in range(126)]
@@ -322,7 +322,7 @@ def test_files_of_a_folder_may_differ_in_what_their_rows_decide(tmp_path):
     for name, part in (("a", frame[:90]), ("b", frame.drop(index=[3, 5])), ("c", frame[:0])):
         part.assign(job=part["job"].cat.remove_unused_categories()).to_parquet(tmp_path / f"{name}.parquet")
     assert len({str(pq.read_schema(path)) for path in tmp_path.iterdir()}) == 3
-    assert len(read_table(tmp_path).frame) == 90 + len(frame) - 2
+    assert len(read_in_memory(tmp_path).frame) == 90 + len(frame) - 2
     assert fitted(tmp_path, SCHEMA).sample(9).columns.tolist() == list(frame)
     strict = pq.read_table(tmp_path / "c.parquet").schema
     strict = strict.set(3, strict.field("pay").with_nullable(False))

@@ -45,7 +45,7 @@ from privsyn import (
 from privsyn.errors import DroppedWarning, ObjectsWarning
 from privsyn.private.measure import PrivateTable
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
-from privsyn.table.io.open_table import open_table
+from privsyn.table.io.read_in_batches import read_in_batches
 
 EXAMPLES = int(os.environ.get("FUZZ", "40"))  # `make fuzz` says 10,000
 METHODS = ["default", "published"]
@@ -408,13 +408,13 @@ def guarded(monkeypatch):
         kept[id(private)] = records
 
     def guarded_table(table, schema, **options):
-        found = open_table(table, schema, **options)
+        found = read_in_batches(table, schema, **options)
         return replace(
             found, head=GuardedTable(found.head), batches=lambda: map(GuardedTable, found.batches())
         )
 
     monkeypatch.setattr(PrivateTable, "_rows", property(read, keep), raising=False)
-    monkeypatch.setattr(synthesizer, "open_table", guarded_table)
+    monkeypatch.setattr(synthesizer, "read_in_batches", guarded_table)
 
 
 @both

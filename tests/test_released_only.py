@@ -26,8 +26,8 @@ from privsyn.private.sampler import os_entropy
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io import source
 from privsyn.table.io.dask_source import DaskParts
-from privsyn.table.io.open_table import open_table
 from privsyn.table.io.output_type import OutputType
+from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import FAILED
 
 SCHEMA = Schema(
@@ -145,7 +145,7 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
         monkeypatch.setattr(OpenSchema, name, spy)
     discovering.discover(
         OpenSchema.of(None, FEW[["year"]]),
-        open_table(FEW[["year"]]),
+        read_in_batches(FEW[["year"]]),
         rho=0.01,
         delta=0.0,
         noise=StubNoise(repeat(7)),
@@ -214,7 +214,7 @@ def test_no_note_beside_the_types_reaches_the_model(tmp_path):
     noted = table.schema.with_metadata({b"rows": b"400", **table.schema.metadata})
     noted = noted.set(0, noted.field(0).with_metadata({b"rows": b"400"}))
     pq.write_table(table.cast(noted), tmp_path / "table.parquet")
-    for form in (OutputType.of(table.cast(noted)), open_table(tmp_path / "table.parquet").form):
+    for form in (OutputType.of(table.cast(noted)), read_in_batches(tmp_path / "table.parquet").form):
         assert form.types.metadata is None
         assert [field.metadata for field in form.types] == [None]
         assert form.to_plain() == OutputType.of(

@@ -18,7 +18,7 @@ from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load, s
 from privsyn.private import measure
 from privsyn.private.accounting import rho_for
 from privsyn.private.spend import ONE_WAY, ONE_WAYS
-from privsyn.table.io.open_table import Stream
+from privsyn.table.io.read_in_batches import Stream
 
 DELTA = 1e-9
 METHODS = ["default", "published"]
@@ -334,7 +334,7 @@ def test_rows_that_change_their_order_from_walk_to_walk_are_refused():
 
     model = PrivSyn(1.0, schema=Schema({"x": Categorical([0, 1])}), unit="who", rows_per_unit=1)
     with (
-        patch.object(synthesizer, "open_table", lambda *_, **__: Stream(table.iloc[:0], batches)),
+        patch.object(synthesizer, "read_in_batches", lambda *_, **__: Stream(table.iloc[:0], batches)),
         pytest.raises(InputError, match="another order each time"),
     ):
         model.fit(table)

@@ -31,7 +31,7 @@ def randomize(
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import plural
     from privsyn.methods.randomise import randomize as randomise
-    from privsyn.table.io.read_table import ending_of
+    from privsyn.table.io.read_in_memory import ending_of
     from privsyn.table.io.write import write_table
     from privsyn.table.schema.yaml_file import to_yaml
 

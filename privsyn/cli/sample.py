@@ -92,7 +92,7 @@ def _sample(
     from privsyn.cli.common.given import parse_given
     from privsyn.cli.common.outputs import check_outputs
     from privsyn.errors import InputError, about_absent
-    from privsyn.table.io.read_table import check_excel_safe, ending_of
+    from privsyn.table.io.read_in_memory import check_excel_safe, ending_of
     from privsyn.table.io.write import write_table
 
     plain = not given and balance is None

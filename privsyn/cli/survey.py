@@ -13,7 +13,7 @@ from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.synth import synth
 from privsyn.errors import InputError, replace_errors
 from privsyn.release.release import load
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.yaml_file import read_schema
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(folder: Path) -> None:
         synth(data, out, epsilon=1.0, schema=SCHEMA, model=model, ledger=ledger, force=True)
     shutil.copyfile(SCHEMA, schema)
     say_text(f"\n{load(model).ledger}\n\n")
-    say_text(comparison(real, read_table(out, read_schema(schema)).frame))
+    say_text(comparison(real, read_in_memory(out, read_schema(schema)).frame))
     say(
         "",
         f"What to look at, in {folder}:",

@@ -79,7 +79,7 @@ def synth(
     from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED
-    from privsyn.table.io.read_table import check_excel_safe
+    from privsyn.table.io.read_in_memory import check_excel_safe
     from privsyn.table.schema.yaml_file import read_schema
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
@@ -139,7 +139,7 @@ def _check_files(outputs: Outputs, inputs: tuple[Path | None, ...], *, force: bo
         check_page,
         check_table,
     )
-    from privsyn.table.io.read_table import ending_of
+    from privsyn.table.io.read_in_memory import ending_of
 
     check_table(cast(Path, inputs[0]))
     ending_of(out := cast(Path, outputs["OUT"]))
@@ -236,9 +236,9 @@ def _compare(
     import privsyn
     from privsyn.cli.common.console import show_report
     from privsyn.studies.error_trace import trace
-    from privsyn.table.io.read_table import read_table
+    from privsyn.table.io.read_in_memory import read_in_memory
 
-    real = read_table(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
+    real = read_in_memory(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
     origins = trace(fitted.release_, real, synthetic)
     spent = fitted.ledger_.to_dict()
     privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)

@@ -13,7 +13,7 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.schema import Schema
 
 SEED = 20240607
@@ -113,7 +113,7 @@ class Comparison:
 
 def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.DataFrame]:
     """Read the tables. Refuse empty ones, and without a schema tables with different columns."""
-    frames = {name: read_table(table, schema).frame for name, table in tables.items()}
+    frames = {name: read_in_memory(table, schema).frame for name, table in tables.items()}
     for name, frame in frames.items():
         if not len(frame):
             raise InputError(f"the {name} table has no rows: give a table with rows")

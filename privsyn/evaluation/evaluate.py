@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.evaluation.columns import SHARES, shapes_of
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.correlations import correlations_of
 from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
 from privsyn.evaluation.predictions import classes_of
+from privsyn.evaluation.quantiles import SHARES, shapes_of
 from privsyn.evaluation.registry import METRICS, add_metric
 from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores

@@ -6,13 +6,13 @@ from importlib import import_module
 from importlib.metadata import entry_points
 
 from privsyn.errors import InputError, replace_errors, safe_repr
-from privsyn.evaluation import columns, correlations, marginals, predictions, rows
+from privsyn.evaluation import correlations, marginals, predictions, quantiles, rows
 from privsyn.evaluation.metric import Metric, for_each_table
 
 METRICS: dict[str, Metric] = {
     **marginals.ERRORS,
     **rows.NUMBERS,
-    **columns.COLUMNS,
+    **quantiles.QUANTILES,
     **correlations.CORRELATIONS,
     **marginals.ASSOCIATIONS,
     **rows.ROWS,

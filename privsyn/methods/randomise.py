@@ -16,7 +16,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.local.response import randomised
 from privsyn.table.encoding.choose_encoder import match_names
 from privsyn.table.io.output_type import OutputType
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import as_schema
@@ -83,7 +83,7 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     if public is None:
         raise InputError("give a schema: it lists the values of the columns to be randomised")
     settled = keep_in(public, keep)
-    source = read_table(table, settled)
+    source = read_in_memory(table, settled)
     match_names(tuple(source.frame.columns), settled)
     codec = codec_of_randomised(settled, source.frame)
     names = list(codec.names)

@@ -27,7 +27,7 @@ from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.csv_header import check_header
-from privsyn.table.io.read_table import ending_of, read_columns
+from privsyn.table.io.read_in_memory import ending_of, read_columns
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:

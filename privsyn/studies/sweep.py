@@ -36,7 +36,7 @@ from privsyn.studies.results import check_results, long_form, read_results
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.dtypes import dtype_text
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import to_plain
 
@@ -112,7 +112,7 @@ class Bench:
         added = tuple(map(add_metric, metrics))
         if name is None:
             name = Path(table).name.split(".")[0] if isinstance(table, str | PathLike) else "table"
-        source = read_table(table, schema)
+        source = read_in_memory(table, schema)
         order = np.random.default_rng(SPLIT_SEED).permutation(len(source.frame))
         cut = round(TEST_SHARE * len(order))
         if not cut:

@@ -38,7 +38,7 @@ from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
 from privsyn.private.sampler import os_entropy
-from privsyn.table.io.open_table import open_table
+from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
@@ -157,7 +157,7 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
 
     def other() -> Any:
         model = game.model()
-        rows = open_table(game.table(inside=not inside))
+        rows = read_in_batches(game.table(inside=not inside))
         return bounded(rows, model.unit, model._most_rows, os_entropy)
 
     def values_both(columns: Any, ask: Any, **settings: Any) -> Any:

@@ -22,7 +22,7 @@ from privsyn import PrivSyn
 from privsyn.cli import survey
 from privsyn.cli.common import console as screen
 from privsyn.private.ledger import Ledger
-from privsyn.table.io import read_table, write
+from privsyn.table.io import read_in_memory, write
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)
@@ -132,10 +132,10 @@ def test_synth_reports_when_asked_and_then_says_that_the_page_is_not_private(fol
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_files_go_by_their_ending(ending, folder, capsys):
-    write.write_table(read_table.read_table("data.csv").frame, f"table.{ending}")
+    write.write_table(read_in_memory.read_in_memory("data.csv").frame, f"table.{ending}")
     done = run(capsys, "synth", f"table.{ending}", f"out.{ending}", *SETTINGS, "--rows", 7)
     assert done.code == 0
-    assert read_table.read_table(f"out.{ending}").frame.shape == (7, len(COLUMNS))
+    assert read_in_memory.read_in_memory(f"out.{ending}").frame.shape == (7, len(COLUMNS))
 
 
 def test_every_command_takes_a_folder_of_parquet_files_and_tells_which_others_it_does_not_read(

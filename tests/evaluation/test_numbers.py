@@ -11,8 +11,8 @@ import pytest
 
 from privsyn import Categorical, Datetime, Numerical, Schema, Time, evaluate
 from privsyn.evaluation import correlations as module
-from privsyn.evaluation.columns import SHARES, Shapes
 from privsyn.evaluation.correlations import correlations
+from privsyn.evaluation.quantiles import SHARES, Shapes
 
 
 def table(seed: int = 0, rows: int = 400) -> pd.DataFrame:

@@ -618,7 +618,7 @@ ROWS = (
         "privsyn/errors.py",
         "        replacement.__context__ = None\n",
         "",
-        "tests/table/io/test_open_table.py::test_a_reader_that_fails_is_not_quoted",
+        "tests/table/io/test_read_in_batches.py::test_a_reader_that_fails_is_not_quoted",
     ),
     bug(
         "a change of the file noticed only where the rows do not fit in memory",

@@ -29,7 +29,7 @@ from privsyn.private.laws import GAUSSIAN
 from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.table.discovery.bounds import BoundsGrid, extent
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io.open_table import open_table
+from privsyn.table.io.read_in_batches import read_in_batches
 
 TINY = 1e-9  # chance that a right program fails a randomised test
 
@@ -87,7 +87,7 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
     open_schema = OpenSchema.of(None, table)
     discovered = discover(
         open_schema,
-        open_table(table),
+        read_in_batches(table),
         rho=10.0,
         delta=1e-10,
         noise=Recorder(),
@@ -107,7 +107,7 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
     table = pd.DataFrame({"n": np.arange(1000) % 60})
     discovered = discover(
         OpenSchema.of(None, table),
-        open_table(table),
+        read_in_batches(table),
         rho=10.0,
         delta=0.0,
         noise=Recorder(),
@@ -228,7 +228,7 @@ def bounds_found(numbers):
     open_schema = OpenSchema.of(None, table)
     discovered = discover(
         open_schema,
-        open_table(table),
+        read_in_batches(table),
         rho=0.0158,
         delta=0.0,
         noise=Recorder(),

@@ -19,7 +19,7 @@ from privsyn.methods.methods import METHODS
 from privsyn.synthesis import batches as blocks
 from privsyn.synthesis.batches import block_ends, in_blocks
 from privsyn.synthesis.synthesise import synthesise
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.write import write_blocks
 
 DOMAIN = Domain(("a", "b", "c"), (4, 3, 50))
@@ -170,7 +170,7 @@ def test_a_sample_is_its_blocks(model, method, small_blocks):
 def test_blocks_are_written_as_one_table(model, ending, small_blocks, tmp_path):
     path = tmp_path / f"out.{ending}"
     assert write_blocks(model.sample_blocks(2500, seed=2), path) == (2500, 3)
-    written = read_table(path, model.schema).frame.astype({"x": "int64"})
+    written = read_in_memory(path, model.schema).frame.astype({"x": "int64"})
     pd.testing.assert_frame_equal(written, model.sample(2500, seed=2))
     if ending == "parquet":
         assert pq.ParquetFile(path).num_row_groups == 2

@@ -41,7 +41,7 @@ from privsyn import (
 from privsyn.errors import DroppedWarning
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.identifiers import make_maker
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.write import write_table
 
 ROWS = 400
@@ -362,7 +362,7 @@ GERMAN_ROWS = (
 def test_a_csv_is_read_and_written_as_its_schema_spells_it(tmp_path):
     path = tmp_path / "in.csv"
     path.write_bytes(GERMAN_ROWS.encode("cp1252"))
-    frame = read_table(path, GERMAN).frame
+    frame = read_in_memory(path, GERMAN).frame
     assert frame["betrag"].tolist() == [1234.5, 0.05]
     assert frame["anzahl"].tolist() == [1_500_000, 7]
     assert frame["datum"].tolist() == [pd.Timestamp(2020, 1, 31), pd.Timestamp(2021, 12, 24)]

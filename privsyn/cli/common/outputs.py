@@ -12,7 +12,7 @@ from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path
 from privsyn.table.io.parquet import left_out
-from privsyn.table.io.read_table import ending_of
+from privsyn.table.io.read_in_memory import ending_of
 
 Outputs = Mapping[str, Path | None]
 """Output paths by the name of the argument; None if it was not given."""

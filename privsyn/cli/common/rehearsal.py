@@ -13,9 +13,9 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.open_table import open_table
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.read_table import ending_of, read_columns
+from privsyn.table.io.read_in_batches import read_in_batches
+from privsyn.table.io.read_in_memory import ending_of, read_columns
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.schema import Schema
 
@@ -48,7 +48,7 @@ def rehearse(
 def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, OutputType]:
     """Return a table with the names and dtypes of the columns, without the unit column, and its type."""
     if ending_of(data) == ".parquet":
-        table = open_table(data)
+        table = read_in_batches(data)
         head, form = table.head, table.form
     else:
         head, form = read_columns(data, schema), PANDAS

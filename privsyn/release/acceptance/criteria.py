@@ -14,8 +14,7 @@ from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.files import check_file
 from privsyn.table.enforcement.ranges import Span
-from privsyn.table.schema.column import Ordinal
-from privsyn.table.schema.columns import Numerical
+from privsyn.table.schema.columns import Numerical, Ordinal
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import parse
 

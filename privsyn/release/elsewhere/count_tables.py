@@ -111,7 +111,7 @@ def _is_missing(value: Any) -> bool:
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
-def read_table(
+def read_counts(
     frame: pd.DataFrame, schema: Schema, encoders: Mapping[str, Encoder], domain: Domain
 ) -> CountTable:
     """Return a data frame as a table of counts.

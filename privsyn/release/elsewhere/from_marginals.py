@@ -30,7 +30,7 @@ from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pair
 from privsyn.methods.methods import DEFAULT
 from privsyn.private.ledger import Ledger
 from privsyn.private.ledger_text import elsewhere
-from privsyn.release.elsewhere.count_tables import CountTable, as_frames, holds_missing, read_table
+from privsyn.release.elsewhere.count_tables import CountTable, as_frames, holds_missing, read_counts
 from privsyn.release.release import Release
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.read_texts import read_texts
@@ -95,7 +95,7 @@ def from_marginals(
     public = _with_missing(public, frames)
     codec = Codec(public, tuple(public.columns), _dtypes(public), fine=True)
     encoders = dict(zip(codec.domain.names, codec.encoders, strict=True))
-    read = [read_table(frame, public, encoders, codec.domain) for frame in frames]
+    read = [read_counts(frame, public, encoders, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
     says = Ledger(**elsewhere(NOBODY if ledger is None else ledger, PUBLIC, version("privsyn")))
     return Release(codec, fitted, says, DEFAULT)

@@ -17,7 +17,7 @@ from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.enforcement.feasibility import rows_that_keep
 from privsyn.table.io.csv_text import read_text
 from privsyn.table.io.persons import persons_of
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical, Coded, Text
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
@@ -46,7 +46,7 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
     column 'low': 1 of 3 cells do not fit: they are clipped to the bounds, or missing if unreadable
     constraint 1 (increasing: 'low', 'high'): 2 of 3 rows break it, and no synthetic row will
     """
-    whole = read_table(table, schema, unit=unit).frame
+    whole = read_in_memory(table, schema, unit=unit).frame
     frame = without(unit, whole)
     lines = [
         f"column {name!r}: free text, left out of the synthetic table"

@@ -21,11 +21,11 @@ from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
 from privsyn.table.encoding.heaps import NUMBERS, TIMES, Lattice
 from privsyn.table.encoding.identifiers import can_name, names_rows, with_identifiers
 from privsyn.table.encoding.parsing import moments
-from privsyn.table.io.csv_columns import marks_in
 from privsyn.table.io.csv_header import check_header, read_header
+from privsyn.table.io.csv_table import marks_in
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.persons import persons_of
-from privsyn.table.io.read_table import ending_of, read_columns, read_table
+from privsyn.table.io.read_in_memory import ending_of, read_columns, read_in_memory
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import step_text
@@ -58,7 +58,7 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
 
     Parameters
     ----------
-    table : data frame or path, as for `read_table`
+    table : data frame or path, as for `read_in_memory`
     unit : str, optional
         The column of identifiers, which is left out of the schema.
     read : bool
@@ -83,7 +83,7 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
 
 def draft_with_rows(table: object, unit: str | None) -> tuple[Schema, pd.DataFrame]:
     """Return the draft from the rows, and the rows."""
-    frame = without(unit, read_table(table, unit=unit).frame)
+    frame = without(unit, read_in_memory(table, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
     order = Order(frame)
     for name, column in columns.items():

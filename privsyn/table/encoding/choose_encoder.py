@@ -26,7 +26,7 @@ from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Generated, Numerical, Text
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import SECONDS
 from privsyn.table.schema.time_columns import Datetime, Duration, Time, Timed

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from privsyn.table.encoding.parsing import clock_seconds, moments, numbers, span_seconds
 from privsyn.table.schema.columns import Column, Numerical, Ordinal
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 
-def _read_numbers(column: Numerical, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
-    if not spelling.spells_plainly:
-        texts = [None if text is None else spelling.plain_number(text) for text in texts]
+def _read_numbers(column: Numerical, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
+    if not csv_format.spells_plainly:
+        texts = [None if text is None else csv_format.plain_number(text) for text in texts]
     read = numbers(texts)
     if column.fixed_decimals != 0:
         return pd.Series(read)
@@ -27,17 +27,17 @@ def _read_numbers(column: Numerical, texts: Sequence[str | None], spelling: CsvF
     return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
 
 
-def _read_dates(column: Datetime, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+def _read_dates(column: Datetime, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
     return pd.Series(moments(texts, column.format))
 
 
-def _read_times(column: Time, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+def _read_times(column: Time, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
     seconds = clock_seconds(texts)
     times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
     return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
 
 
-def _read_durations(column: Duration, texts: Sequence[str | None], spelling: CsvFormat) -> pd.Series:
+def _read_durations(column: Duration, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
     seconds = span_seconds(texts)
     return pd.Series(np.nan_to_num(seconds).astype("timedelta64[s]")).mask(np.isnan(seconds))
 
@@ -51,10 +51,10 @@ READERS: dict[type[Column], Callable[[Any, Sequence[str | None], CsvFormat], pd.
 """Converts the texts of a CSV to cells, for each column type with bounds."""
 
 
-def read_texts(column: Ordinal, cells: pa.ChunkedArray, spelling: CsvFormat) -> pd.Series:
+def read_texts(column: Ordinal, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
     """Return texts of a CSV as cells of the column's dtype; null is a missing cell."""
     class_ = next(class_ for class_ in type(column).__mro__ if class_ in READERS)
-    return convert_distinct(cells, lambda texts: READERS[class_](column, texts, spelling))
+    return convert_distinct(cells, lambda texts: READERS[class_](column, texts, csv_format))
 
 
 def convert_distinct(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.table.schema.csv_dialect import DELIMITERS, CsvFormat
+from privsyn.table.schema.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.validation import check_names
 
 LONGEST_LINE = 2**20

@@ -18,13 +18,13 @@ from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.table.io.csv_header import DAMAGED, first_line, is_gzip, not_text, read_header, unreadable
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.csv_format import CsvFormat
 
 PLAIN = CsvFormat()
 """The dialect that programs write by default."""
 
 LONGEST_ROW = 2**26
-"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_columns.WELL_FORMED`).
+"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_table.WELL_FORMED`).
 
 A row of up to this length is always read. A longer one is refused, unless it ends in the second block.
 """

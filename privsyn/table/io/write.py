@@ -26,7 +26,7 @@ from privsyn.files import atomic_path
 from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.read_table import LoadedTable, check_excel_safe, ending_of, read_table
+from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, ending_of, read_in_memory
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
@@ -178,7 +178,7 @@ def write_blocks(
     def read() -> Iterator[LoadedTable]:
         nonlocal rows, columns
         for block in blocks:
-            source = read_table(block)
+            source = read_in_memory(block)
             rows, columns = rows + len(source.frame), len(source.frame.columns)
             yield source if form is PANDAS else replace(source, form=form)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
-from privsyn.table.schema.column import Coded, Column, Ordinal
+from privsyn.table.schema.column_base import Coded, Column, Ordinal
 from privsyn.table.schema.generated import Faker, Generated, Identifier
 from privsyn.table.schema.steps import (
     MAX_DECIMALS,

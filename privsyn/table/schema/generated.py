@@ -8,7 +8,7 @@ from functools import cached_property
 from math import gcd, prod
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.table.schema.column import Column
+from privsyn.table.schema.column_base import Column
 from privsyn.table.schema.validation import flag, one_of
 
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")

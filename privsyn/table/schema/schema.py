@@ -10,7 +10,7 @@ from typing import Any
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Column, Text
 from privsyn.table.schema.constraint import Constraint
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.derived import computed_by, derive_columns
 from privsyn.table.schema.explain import explain, to_html
 from privsyn.table.schema.validation import marks

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.table.schema.column import Ordinal
+from privsyn.table.schema.column_base import Ordinal
 from privsyn.table.schema.plain_values import plain_value
 from privsyn.table.schema.steps import SECONDS, multiples_around, step_seconds, time_step
 from privsyn.table.schema.validation import (

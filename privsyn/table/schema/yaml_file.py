@@ -15,7 +15,7 @@ import yaml
 from privsyn.errors import InputError, about, printable, safe_repr
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.plain_values import changed_settings, read_typed
 from privsyn.table.schema.schema import Schema
 

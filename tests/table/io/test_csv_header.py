@@ -17,8 +17,8 @@ from command import Outcome, fill, run
 from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read_schema
 from privsyn.table.io import csv_header
 from privsyn.table.io.csv_header import read_header
-from privsyn.table.io.read_table import read_table
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.io.read_in_memory import read_in_memory
+from privsyn.table.schema.csv_format import CsvFormat
 
 ROW = "39,State-gov,77516,Bachelors,Male"
 COMMANDS = (
@@ -73,7 +73,7 @@ def test_a_row_is_not_quoted_where_a_schema_names_other_columns(command, folder,
 def test_names_that_are_numbers_are_names_where_a_schema_or_a_unit_says_so(folder):
     Path("years.csv").write_text("2019,2020\n1,2\n")
     schema = Schema({"2019": Numerical(0, 9), "2020": Numerical(0, 9)})
-    assert list(read_table("years.csv", schema).frame) == ["2019", "2020"]
+    assert list(read_in_memory("years.csv", schema).frame) == ["2019", "2020"]
     assert plan("years.csv", 1.0, schema=schema, rows=100).sizes.keys() == schema.columns.keys()
     schema = Schema({"2019": Numerical(0, 9)})
     assert plan("years.csv", 1.0, schema=schema, rows=100, unit="2020", rows_per_unit=2).sizes.keys() == {
@@ -86,20 +86,20 @@ def test_a_file_of_another_delimiter_is_read_where_the_schema_says_it(folder):
     Path("schema.yaml").write_text(
         'csv: {delimiter: ";"}\ncolumns: {age: {kind: categorical}, sex: {kind: categorical}}'
     )
-    assert read_table("table.csv", read_schema("schema.yaml")).frame.shape == (1, 2)
+    assert read_in_memory("table.csv", read_schema("schema.yaml")).frame.shape == (1, 2)
 
 
 def test_one_column_with_a_strange_name_is_one_where_the_schema_names_it(folder):
     Path("table.csv").write_text("yes|no\nyes\n")
     schema = Schema({"yes|no": Categorical(["yes", "no"])})
-    assert list(read_table("table.csv", schema).frame) == ["yes|no"]
+    assert list(read_in_memory("table.csv", schema).frame) == ["yes|no"]
     with pytest.raises(InputError, match="another delimiter"):
-        read_table("table.csv", Schema({"yes": Categorical()}, csv=CsvFormat()))
+        read_in_memory("table.csv", Schema({"yes": Categorical()}, csv=CsvFormat()))
 
 
 def test_a_data_frame_has_names_whatever_they_are():
     frame = pd.DataFrame({"2019": [1], "": [2]})
-    assert list(read_table(frame).frame) == ["2019", ""]
+    assert list(read_in_memory(frame).frame) == ["2019", ""]
 
 
 # --- no byte after the header is read where no row is ------------------------------------------------------
@@ -195,7 +195,7 @@ def test_the_header_is_the_first_line_that_is_not_blank(name, folder):
             # A gzip file may consist of several, joined.
             Path(name).write_bytes(b"".join(map(gzip.compress, parts) if name.endswith("gz") else parts))
             assert read_header(Path(name), CsvFormat()) == names
-            assert read_table(name, Schema(dict.fromkeys(names, Text()))).frame.shape == (bool(ending), 3)
+            assert read_in_memory(name, Schema(dict.fromkeys(names, Text()))).frame.shape == (bool(ending), 3)
 
 
 @pytest.mark.parametrize(

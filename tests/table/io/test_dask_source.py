@@ -11,7 +11,7 @@ import warnings
 import pandas as pd
 import pytest
 from command import forkserver
-from table.io.test_open_table import KNOWN, OPEN, complaint, rows, saved
+from table.io.test_read_in_batches import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, PrivSyn, Schema
 from privsyn.table.io.dask_source import PARTS

@@ -17,8 +17,8 @@ from strategies import Grumpy, OfNoType, junk
 from privsyn import InputError
 from privsyn.private.contribution import kept_rows
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
-from privsyn.table.io.open_table import open_table
 from privsyn.table.io.persons import ABSENT, KeptRows, codes_of, fingerprints, identifiers, persons_of
+from privsyn.table.io.read_in_batches import read_in_batches
 
 SPELLINGS = [
     *("7", "007", "07", "+7", "7.0", "7.", "7e0", "\uff17", "-7", "0", "-0", "00"),
@@ -118,7 +118,7 @@ def test_a_class_that_derives_from_text_has_no_say():
 def kept_of(table, rows, *, k=2):
     """The numbers of the rows that are kept of some rows, each of which keeps its lot."""
     lots = np.random.default_rng(5).permutation(1000).astype(np.uint64)[rows]
-    bounded = open_table(table, unit="who").bounded("who", lambda who: kept_rows(who, k, lambda _: lots))
+    bounded = read_in_batches(table, unit="who").bounded("who", lambda who: kept_rows(who, k, lambda _: lots))
     return {int(row) for frame in bounded.frames() for row in frame["row"]}
 
 

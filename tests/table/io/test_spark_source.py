@@ -16,12 +16,12 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 from clusters import MISSING, spark_session
-from table.io.test_open_table import KNOWN, OPEN, complaint, rows, saved
+from table.io.test_read_in_batches import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, InputError, PrivSyn, Schema
 from privsyn.table.io import spark_source
-from privsyn.table.io.open_table import open_table
 from privsyn.table.io.persons import KeptRows
+from privsyn.table.io.read_in_batches import read_in_batches
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
@@ -115,7 +115,7 @@ def test_types_are_those_of_the_same_table_in_arrow(spark, tmp_path):
         "raw": pa.array([b"1", None] * 50),
     }
     frame, whole = in_parts(spark, pa.table(row), 2)
-    assert open_table(frame).head.dtypes.to_dict() == open_table(whole).head.dtypes.to_dict()
+    assert read_in_batches(frame).head.dtypes.to_dict() == read_in_batches(whole).head.dtypes.to_dict()
     assert saved(frame, tmp_path, None) == saved(whole, tmp_path, None)
 
 
@@ -208,7 +208,7 @@ def test_nothing_of_ours_is_in_the_log_of_spark(spark, log, capfd):
     bounded = PrivSyn(1.0, 1e-9, schema, unit="who", rows_per_unit=1)
     bounded.fit(frame)
     refused(partial(bounded.fit, shuffled(frame)))
-    town = open_table(frame.select("town"))
+    town = read_in_batches(frame.select("town"))
     refused(partial(town.each, fail))
     refused(partial(town.ask, fail, None))
     many = KeptRows("who", 0, np.zeros(1_030_000, np.uint8), b"", b"")  # of 8,240,000 rows

@@ -13,8 +13,8 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.table.io.arrow import frame_of, readable
-from privsyn.table.io.csv_columns import no_rows, read_csv
 from privsyn.table.io.csv_header import read_header
+from privsyn.table.io.csv_table import no_rows, read_csv
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of, read_parquet
@@ -48,7 +48,7 @@ class LoadedTable:
     form: OutputType = PANDAS
 
 
-def read_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> LoadedTable:
+def read_in_memory(source: object, schema: Schema | None = None, *, unit: str | None = None) -> LoadedTable:
     """Return a table from memory or from files.
 
     Parameters
@@ -68,7 +68,7 @@ def read_table(source: object, schema: Schema | None = None, *, unit: str | None
 
     Examples
     --------
-    >>> read_table(pa.table({"a": [1, None]})).frame.dtypes["a"]
+    >>> read_in_memory(pa.table({"a": [1, None]})).frame.dtypes["a"]
     Int64Dtype()
     """
     if isinstance(source, pd.DataFrame):

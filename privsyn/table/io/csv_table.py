@@ -22,7 +22,7 @@ from privsyn.table.encoding.read_texts import convert_distinct, read_texts
 from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_text, read_text, walk_text
 from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
-from privsyn.table.schema.csv_dialect import CsvFormat
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 

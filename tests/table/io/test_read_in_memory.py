@@ -26,9 +26,9 @@ from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.review_comments import draft_text
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT, family
-from privsyn.table.io.csv_columns import WELL_FORMED
+from privsyn.table.io.csv_table import WELL_FORMED
 from privsyn.table.io.parquet import left_out
-from privsyn.table.io.read_table import read_columns, read_table
+from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.columns import Categorical, Identifier, Numerical
 from privsyn.table.schema.schema import Schema
@@ -85,7 +85,7 @@ def file_of(tmp_path, text, name="table.csv"):
 
 
 def test_cells_of_a_csv_are_what_the_schema_says(table):
-    frame = read_table(table, SCHEMA).frame
+    frame = read_in_memory(table, SCHEMA).frame
     assert frame.dtypes.to_dict() == {
         "age": pd.Int64Dtype(),
         "zip": TEXT,
@@ -105,17 +105,17 @@ def test_cells_of_a_csv_are_what_the_schema_says(table):
 
 
 def test_one_odd_cell_changes_no_other_row_and_no_dtype(tmp_path, table):
-    whole = read_table(table, SCHEMA).frame
+    whole = read_in_memory(table, SCHEMA).frame
     header, *rows = CSV.splitlines()
     for place, row in enumerate(rows):
-        alone = read_table(file_of(tmp_path, f"{header}\n{row}\n", "row.csv"), SCHEMA)
+        alone = read_in_memory(file_of(tmp_path, f"{header}\n{row}\n", "row.csv"), SCHEMA)
         pd.testing.assert_frame_equal(alone.frame, whole.iloc[[place]].reset_index(drop=True))
-    assert read_table(file_of(tmp_path, header, "none.csv"), SCHEMA).frame.dtypes.equals(whole.dtypes)
+    assert read_in_memory(file_of(tmp_path, header, "none.csv"), SCHEMA).frame.dtypes.equals(whole.dtypes)
 
 
 def test_marks_for_missing_are_those_of_the_schema(tmp_path):
     schema = Schema({"a": Categorical(missing="-"), "b": Categorical(["", "x"])}, missing="?")
-    frame = read_table(file_of(tmp_path, "a,b\n-,\n?,?\n,x\nNA,-\n"), schema).frame
+    frame = read_in_memory(file_of(tmp_path, "a,b\n-,\n?,?\n,x\nNA,-\n"), schema).frame
     assert frame["a"].isna().tolist() == [True, True, True, False]
     assert frame["b"].isna().tolist() == [False, True, False, False]
 
@@ -124,7 +124,7 @@ def test_a_line_end_in_a_cell_may_fall_between_two_blocks(tmp_path, monkeypatch)
     monkeypatch.setattr("privsyn.table.io.csv_text.LONGEST_ROW", 50)
     cells = ["x\ny" * place for place in range(1, 9)] * 9
     path = file_of(tmp_path, "a,b\n" + "".join(f'"{cell}",1\n' for cell in cells))
-    assert read_table(path, Schema({"a": Categorical(), "b": Categorical()})).frame["a"].tolist() == cells
+    assert read_in_memory(path, Schema({"a": Categorical(), "b": Categorical()})).frame["a"].tolist() == cells
 
 
 def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
@@ -133,13 +133,13 @@ def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
     schema = Schema({"a": Categorical(), "b": Categorical()})
     before, after = "no,no\n" * 1000, "x,y\n" * 1000
     whole = file_of(tmp_path, f"a,b\n{before}{'s' * (2**20 - 10)},1\n{after}")
-    assert len(read_table(whole, schema).frame) == 2001
+    assert len(read_in_memory(whole, schema).frame) == 2001
     for cell in ("s" * 2**22, f'"{"secret" * 2**20}"'):
         text = f"a,b\n{before}{cell},1\n{after}".encode()
         for packed, ending in ((text, "long.csv"), (gzip.compress(text), "long.csv.gz")):
             path = file_of(tmp_path, packed, ending)
             with pytest.raises(InputError) as refused:
-                read_table(path, schema)
+                read_in_memory(path, schema)
             assert str(refused.value) == (
                 f"{path}: some row is longer than 1 MiB, the longest that is read:"
                 " leave out the column of long texts"
@@ -150,15 +150,15 @@ def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
 
 def test_values_of_several_types_are_matched_by_their_text(tmp_path):
     schema = Schema({"a": Categorical([1, "one", 2.5, False]), "b": Categorical([0.5, 1])})
-    frame = read_table(file_of(tmp_path, "a,b\n1,1.0\none,.5\n2.50,2\nFALSE,x\nno,\n"), schema).frame
+    frame = read_in_memory(file_of(tmp_path, "a,b\n1,1.0\none,.5\n2.50,2\nFALSE,x\nno,\n"), schema).frame
     assert frame["a"].tolist()[:4] == [1, "one", 2.5, False]
     assert frame["a"].isna().tolist() == [False, False, False, False, True]
     assert frame["b"].dtype == np.float64
     assert frame["b"].tolist()[:2] == [1, 0.5]
     big = Schema({"a": Categorical([2**53 + 1, 2**53, 10**30])})
-    frame = read_table(file_of(tmp_path, f"a\n{2**53}\n{2**53 + 1}\n1{'0' * 30}\n", "big.csv"), big).frame
+    frame = read_in_memory(file_of(tmp_path, f"a\n{2**53}\n{2**53 + 1}\n1{'0' * 30}\n", "big.csv"), big).frame
     assert frame["a"].tolist() == [2**53, 2**53 + 1, 10**30]
-    alone = read_table(file_of(tmp_path, "a,b\none,1\n", "one.csv"), schema).frame
+    alone = read_in_memory(file_of(tmp_path, "a,b\none,1\n", "one.csv"), schema).frame
     assert alone["a"].dtype == object
 
 
@@ -177,14 +177,14 @@ def test_values_of_several_types_are_matched_by_their_text(tmp_path):
 )
 def test_whether_numbers_are_whole_is_said_and_not_read_off_the_bounds(tmp_path, column, dtype):
     for cells in ("1\n2\n", "1\n2.5\n", "x\n", ""):
-        source = read_table(file_of(tmp_path, "a\n" + cells), Schema({"a": column}))
+        source = read_in_memory(file_of(tmp_path, "a\n" + cells), Schema({"a": column}))
         assert source.frame.dtypes["a"] == dtype
         assert source.public_inputs == (WELL_FORMED,)
 
 
 def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
     path = file_of(tmp_path, "a,b,c,d,e,f\n1,0.5,true,2015-01-01,01234,\nNA,?,,null,9,\n")
-    source = read_table(path)
+    source = read_in_memory(path)
     assert source.frame.dtypes.tolist() == [
         pd.Int64Dtype(),
         np.float64,
@@ -203,7 +203,7 @@ def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
 
 def test_data_frames_pass_as_they_are():
     frame = pd.DataFrame({"a": [1]})
-    source = read_table(frame, SCHEMA)
+    source = read_in_memory(frame, SCHEMA)
     assert source.frame is frame
     assert source.public_inputs == ()
 
@@ -212,11 +212,11 @@ def test_arrow_and_polars_tables_keep_integers_that_may_be_missing():
     polars = pytest.importorskip("polars")
     cells = {"a": [1, None], "b": [True, None], "c": ["x", None], "d": [0.5, None]}
     for made in (pa.table(cells), polars.DataFrame(cells)):
-        frame = read_table(made).frame
+        frame = read_in_memory(made).frame
         assert frame.dtypes.tolist()[:2] == [pd.Int64Dtype(), pd.BooleanDtype()]
         assert frame["c"].tolist()[0] == "x"
         assert frame["d"].dtype == np.float64
-        full = read_table(made[:1] if isinstance(made, polars.DataFrame) else made.slice(0, 1)).frame
+        full = read_in_memory(made[:1] if isinstance(made, polars.DataFrame) else made.slice(0, 1)).frame
         assert full.dtypes.tolist()[:2] == frame.dtypes.tolist()[:2]
 
 
@@ -232,7 +232,7 @@ def test_parquet_keeps_dtypes(tmp_path):
         }
     )
     write_table(frame.set_index("a", drop=False), tmp_path / "t.parquet")
-    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet").frame, frame)
+    pd.testing.assert_frame_equal(read_in_memory(tmp_path / "t.parquet").frame, frame)
 
 
 @pytest.mark.parametrize("cells", [[True, False], [1, 2], [0.5], ["x"], [b"x"]])
@@ -240,14 +240,14 @@ def test_a_missing_cell_changes_no_dtype_of_a_file_that_pandas_wrote(tmp_path, c
     dtypes = []
     for name, more in (("full", cells), ("gap", [*cells, None])):
         pd.DataFrame({"a": pd.Series(more, dtype=object)}).to_parquet(tmp_path / f"{name}.parquet")
-        dtypes.append(read_table(tmp_path / f"{name}.parquet").frame.dtypes["a"])
+        dtypes.append(read_in_memory(tmp_path / f"{name}.parquet").frame.dtypes["a"])
     assert dtypes[0] == dtypes[1]
 
 
 def test_what_pandas_noted_holds_where_no_cell_decides_it(tmp_path):
     frame = pd.DataFrame({"a": pd.Categorical(["x", None], ["y", "x"], ordered=True), "b": [1, 2]})
     frame.to_parquet(tmp_path / "t.parquet")
-    again = read_table(tmp_path / "t.parquet").frame
+    again = read_in_memory(tmp_path / "t.parquet").frame
     assert again.dtypes["a"] == frame.dtypes["a"]
     assert again.dtypes["b"] == pd.Int64Dtype()
 
@@ -262,7 +262,7 @@ def damaged(cells):
 
 def coded(cells, column):
     """Dtype and codes of one Arrow column."""
-    frame = read_table(pa.table({"c": cells})).frame
+    frame = read_in_memory(pa.table({"c": cells})).frame
     return frame.dtypes["c"], Codec.for_table(Schema({"c": column}), frame).encode(frame).codes[:, 0].tolist()
 
 
@@ -299,10 +299,10 @@ def test_text_of_pandas_that_is_not_utf8_costs_its_own_cell_only(dtype):
     cells = [b"a", b"SECRET \xe9", b"b", b"a"] * 30
     text = pd.Series(dtype.__from_arrow__(pa.chunked_array([damaged(cells)])))
     table = pd.DataFrame({"who": text, "y": 1}).set_axis(range(7, 127))
-    assert read_table(table).frame.dtypes.equals(table.dtypes)
-    assert read_table(table).frame.index.equals(table.index)
+    assert read_in_memory(table).frame.dtypes.equals(table.dtypes)
+    assert read_in_memory(table).frame.index.equals(table.index)
     listed, rest = Categorical(["a", "b"]), {"y": Numerical(0, 1)}
-    frame = read_table(table).frame
+    frame = read_in_memory(table).frame
     codes = Codec.for_table(Schema({"who": listed, **rest}), frame).encode(frame).codes[:, 0]
     assert codes.tolist() == [0, 2, 1, 0] * 30
     for settings in (
@@ -321,7 +321,7 @@ def test_no_date_within_a_cell_decides_whether_a_table_can_be_read(kind):
 
     def read(*days):
         cells = [[day] if pa.types.is_list(kind) else {"day": day} for day in days]
-        return read_table(pa.table({"a": pa.array(cells, kind)})).frame["a"]
+        return read_in_memory(pa.table({"a": pa.array(cells, kind)})).frame["a"]
 
     with_odd, without = read(1, 2**31 - 1, 2), read(1, 2)
     assert with_odd.dtype == without.dtype
@@ -336,14 +336,14 @@ def test_a_folder_of_parquet_files_is_the_table_of_all_their_rows(tmp_path):
     frame[:2].to_parquet(tmp_path / "parts" / "0.parquet")
     frame[2:].to_parquet(tmp_path / "parts" / "more" / "1.parquet")
     (tmp_path / "parts" / "notes.csv").write_text("a\n")
-    for read in (lambda path: read_table(path).frame, read_columns, draft_schema):
+    for read in (lambda path: read_in_memory(path).frame, read_columns, draft_schema):
         whole, parts = read(tmp_path / "whole.parquet"), read(tmp_path / "parts")
         if isinstance(whole, pd.DataFrame):
             pd.testing.assert_frame_equal(parts, whole)
         assert isinstance(whole, pd.DataFrame) or parts == whole
     assert left_out(tmp_path / "parts") == (tmp_path / "parts" / "notes.csv",)
     frame.astype({"a": "float64"}).to_parquet(tmp_path / "parts" / "2.parquet")
-    for read in (read_table, read_columns):
+    for read in (read_in_memory, read_columns):
         with pytest.raises(InputError, match="other columns or types than"):
             read(tmp_path / "parts")
 
@@ -351,7 +351,7 @@ def test_a_folder_of_parquet_files_is_the_table_of_all_their_rows(tmp_path):
 def test_days_of_a_parquet_file_stay_days(tmp_path):
     day = pa.array([16436, None], type=pa.date32())
     pq.write_table(pa.table({"day": day}), tmp_path / "t.parquet")
-    frame = read_table(tmp_path / "t.parquet").frame
+    frame = read_in_memory(tmp_path / "t.parquet").frame
     schema = Schema({"day": Datetime("2015-01-01", "2015-01-01")})
     codec = Codec.for_table(schema, frame)
     write_table(codec.decode(codec.encode(frame), rng()), tmp_path / "u.parquet")
@@ -362,7 +362,7 @@ def test_days_of_a_parquet_file_stay_days(tmp_path):
 def test_a_parquet_file_with_an_index_gives_columns_only(tmp_path):
     frame = pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="who"))
     frame.to_parquet(tmp_path / "t.parquet")
-    assert read_table(tmp_path / "t.parquet").frame.columns.tolist() == ["a"]
+    assert read_in_memory(tmp_path / "t.parquet").frame.columns.tolist() == ["a"]
 
 
 @given(tables())
@@ -379,7 +379,7 @@ def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
         for column in schema.columns.values()
     )
     if plain and all(name.isprintable() for name in frame) and not frame.select_dtypes("float32").size:
-        again = read_table(folder / "t.csv.gz", schema).frame
+        again = read_in_memory(folder / "t.csv.gz", schema).frame
         codes = Codec.for_table(schema, again).encode(again).codes
         sizes = [encoder.size for encoder in codec.encoders]
         assert len(codes) == len(records)
@@ -399,7 +399,7 @@ def test_text_is_read_as_it_was_written(tmp_path_factory, columns, data):
     path = tmp_path_factory.mktemp("text") / "t.csv"
     write_table(frame, path)
     schema = Schema({name: Categorical() for name in columns})
-    again = read_table(path, schema).frame
+    again = read_in_memory(path, schema).frame
     assert list(again.columns) == columns
     assert (
         again.astype(object).where(again.notna(), None).to_numpy().tolist()
@@ -410,13 +410,13 @@ def test_text_is_read_as_it_was_written(tmp_path_factory, columns, data):
 def test_odd_but_legal_files(tmp_path):
     long = "x" * 10_000
     path = file_of(tmp_path, f'\ufeff"größe, m",名\r\n"a\n""b""",{long}\r\n\r\n,\r\n')
-    frame = read_table(path, Schema({"größe, m": Categorical(), "名": Categorical()})).frame
+    frame = read_in_memory(path, Schema({"größe, m": Categorical(), "名": Categorical()})).frame
     assert frame.columns.tolist() == ["größe, m", "名"]
     assert frame.iloc[0].tolist() == ['a\n"b"', long]
     assert frame.iloc[1].isna().all()
-    assert len(read_table(file_of(tmp_path, "a,b\n")).frame) == 0
-    assert len(read_table(file_of(tmp_path, "a,b\n1,2")).frame) == 1
-    assert read_table(file_of(tmp_path, "a\n1\n", "T.CSV")).frame["a"].tolist() == [1]
+    assert len(read_in_memory(file_of(tmp_path, "a,b\n")).frame) == 0
+    assert len(read_in_memory(file_of(tmp_path, "a,b\n1,2")).frame) == 1
+    assert read_in_memory(file_of(tmp_path, "a\n1\n", "T.CSV")).frame["a"].tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -452,7 +452,7 @@ def test_what_is_no_table_is_one_line_without_a_cell(tmp_path, name, content, co
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match=complaint) as error:
-        read_table(path)
+        read_in_memory(path)
     assert str(path) in str(error.value)
     assert "secret" not in str(error.value)
     assert "\n" not in str(error.value)
@@ -462,34 +462,34 @@ def test_what_is_no_table_is_one_line_without_a_cell(tmp_path, name, content, co
 def test_empty_folders_and_strangers_are_refused(tmp_path):
     (tmp_path / "t.csv").mkdir()
     with pytest.raises(InputError, match=r"is a folder without a file that ends in \.parquet"):
-        read_table(tmp_path / "t.csv")
+        read_in_memory(tmp_path / "t.csv")
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(InputError, match="is a folder or device"):
-        read_table(tmp_path / "pipe.csv")
+        read_in_memory(tmp_path / "pipe.csv")
     with pytest.raises(InputError, match=r"a table is a pandas or polars DataFrame, .* not a list"):
-        read_table([1, 2])
+        read_in_memory([1, 2])
     double = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(InputError, match="columns 1 and 2 have the same name"):
-        read_table(double)
+        read_in_memory(double)
 
 
 def test_a_column_or_a_row_is_no_table_and_is_not_shown():
     frame = pd.DataFrame({"a": ["secret", "b"]}, index=["secret", "x"])
     polars = pytest.importorskip("polars")
     for series in (frame["a"], frame.iloc[0], polars.Series("a", ["secret"])):
-        for read in (read_table, read_columns, PrivSyn(1.0).fit):
+        for read in (read_in_memory, read_columns, PrivSyn(1.0).fit):
             with pytest.raises(InputError, match=r"a Series is no table: give a data frame, as df") as error:
                 read(series)
             assert "secret" not in str(error.value)
             assert error.value.__context__ is None
     with pytest.raises(InputError, match="not a ChunkedArray"):
-        read_table(pa.chunked_array([["secret"]]))
+        read_in_memory(pa.chunked_array([["secret"]]))
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,secret", "secret," * 50])
 def test_a_table_given_for_its_path_is_not_shown(text):
     with pytest.raises(InputError, match=r"^the ending is none of") as error:
-        read_table(text)
+        read_in_memory(text)
     assert "secret" not in str(error.value)
 
 
@@ -592,7 +592,7 @@ def test_a_real_column_stays_real_through_its_draft(tmp_path):
     (tmp_path / "s.yaml").write_text(draft_text(path), encoding="utf-8")
     schema = read_schema(tmp_path / "s.yaml")
     assert (schema.columns["a"].low, schema.columns["a"].high) == (0, 100)
-    assert read_table(path, schema).frame.dtypes.tolist() == [np.float64, np.float64]
+    assert read_in_memory(path, schema).frame.dtypes.tolist() == [np.float64, np.float64]
 
 
 def test_a_draft_of_a_frame_fits_its_dtypes():
@@ -664,14 +664,14 @@ def test_real_tables_go_out_and_in_again(tmp_path, name):
     with gzip.open(DATA / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
         path.write_text("".join(islice(file, 3000)), encoding="utf-8")
     draft = draft_schema(path)
-    source = read_table(path, draft)
+    source = read_in_memory(path, draft)
     kept = {column: facts for column, facts in draft.columns.items() if facts.is_public}
     schema, frame = Schema(kept, missing=draft.missing), source.frame[list(kept)]
     codec = Codec.for_table(schema, frame)
     assert not any(codec.misfits(frame).values())
     records = codec.encode(frame)
     write_table(codec.decode(records, rng()), tmp_path / "t.csv")
-    again = read_table(tmp_path / "t.csv", schema).frame
+    again = read_in_memory(tmp_path / "t.csv", schema).frame
     assert np.array_equal(codec.encode(again).codes, records.codes)
 
 
@@ -681,7 +681,7 @@ def test_the_schema_of_adult_fits_adult():
     assert check_schema(DATA / "adult.csv.gz", schema) == ["every cell fits"]
     assert (
         from_plain(
-            Codec.for_table(schema, read_table(DATA / "adult.csv.gz", schema).frame).to_dict()["schema"]
+            Codec.for_table(schema, read_in_memory(DATA / "adult.csv.gz", schema).frame).to_dict()["schema"]
         )
         == schema
     )
@@ -698,7 +698,7 @@ def test_a_cell_that_is_none_of_its_type_changes_no_other_and_no_dtype(kind, sou
     """Arrow does not check what a producer or a file says; one such cell once emptied the whole column."""
 
     def read(numbers):
-        return read_table(pa.table({"a": pa.array(numbers, pa.int64()).view(kind)})).frame["a"]
+        return read_in_memory(pa.table({"a": pa.array(numbers, pa.int64()).view(kind)})).frame["a"]
 
     with_odd, without = read([sound[0], odd, sound[1]]), read(sound)
     assert with_odd.dtype == without.dtype
@@ -723,8 +723,8 @@ def test_no_cell_decides_whether_a_dictionary_can_be_read_nor_as_what(kind, usua
         )
         table = pa.table({"a": cells.dictionary_encode()})
         pq.write_table(table, tmp_path / "t.parquet")
-        frame = read_table(table).frame
-        assert read_table(tmp_path / "t.parquet").frame.dtypes["a"] == frame.dtypes["a"]
+        frame = read_in_memory(table).frame
+        assert read_in_memory(tmp_path / "t.parquet").frame.dtypes["a"] == frame.dtypes["a"]
         for source in (table, tmp_path / "t.parquet"):
             assert read_columns(source).dtypes["a"] == frame.dtypes["a"]
         return frame["a"]
@@ -758,7 +758,7 @@ def test_rows_are_read_alike_whichever_others_stand_above_or_below(kind, low, od
         return pa.chunked_array([pa.array(numbers, whole).view(kind)])
 
     def read(made):
-        return read_table(pa.table({"a": made})).frame
+        return read_in_memory(pa.table({"a": made})).frame
 
     numbers = [low, low, low]
     numbers[place] = odd
@@ -773,13 +773,13 @@ def test_rows_are_read_alike_whichever_others_stand_above_or_below(kind, low, od
 def test_a_lazy_frame_of_polars_is_the_table_that_it_makes():
     polars = pytest.importorskip("polars")
     table = polars.DataFrame({"age": [20, None, 40], "sex": ["f", "m", "f"]})
-    lazy = read_table(table.lazy().filter(polars.col("sex").is_not_null()))
-    whole = read_table(table)
+    lazy = read_in_memory(table.lazy().filter(polars.col("sex").is_not_null()))
+    whole = read_in_memory(table)
     assert lazy.form == whole.form
     pd.testing.assert_frame_equal(lazy.frame, whole.frame)
     secret = table.lazy().select(polars.col("sex").cast(polars.Int64))
     with pytest.raises(InputError, match="cannot be collected") as refused:
-        read_table(secret)
+        read_in_memory(secret)
     assert refused.value.__context__ is None
 
 
@@ -787,6 +787,6 @@ def test_a_query_of_duckdb_is_an_arrow_table():
     duckdb = pytest.importorskip("duckdb")
     people = duckdb.arrow(pa.table({"age": [20, None, 40], "sex": ["f", "m", "f"]}))
     relation = people.filter("sex = 'f'").project("age, sex")
-    read = read_table(relation)
+    read = read_in_memory(relation)
     assert read.form.kind == "pyarrow"
     assert read.frame["age"].tolist() == [20, 40]

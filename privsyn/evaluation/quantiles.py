@@ -148,7 +148,7 @@ def _of_groups(comparison: Comparison) -> dict[str, Floats]:
 
 GROUP, DEVIATIONS = "Numbers and associations", "standard deviations"
 
-COLUMNS = {
+QUANTILES = {
     **mean_and_max(
         "quantiles", "quantiles", _of_shapes(lambda s: s.distances.mean(axis=1)), group=GROUP, unit=DEVIATIONS
     ),

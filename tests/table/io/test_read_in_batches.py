@@ -18,8 +18,8 @@ from privsyn.methods.reading import bounded
 from privsyn.private.sampler import os_entropy
 from privsyn.table.io import csv_text
 from privsyn.table.io.dask_source import PARTS
-from privsyn.table.io.open_table import BATCHES, DATA_SET, open_table
-from privsyn.table.io.read_table import read_table
+from privsyn.table.io.read_in_batches import BATCHES, DATA_SET, read_in_batches
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.spark_source import MADE
 
 KNOWN = Schema(
@@ -91,7 +91,7 @@ def make_batches_small(monkeypatch):
 
 @pytest.mark.parametrize(("schema", "method"), [(KNOWN, "published"), (OPEN, "default"), (None, "default")])
 def test_all_ways_over_parquet_give_one_release(schema, method, parquet, tmp_path, monkeypatch):
-    in_memory = saved(read_table(parquet).frame, tmp_path, schema, method=method)
+    in_memory = saved(read_in_memory(parquet).frame, tmp_path, schema, method=method)
     folder = tmp_path / "folder"
     folder.mkdir()
     table = pq.read_table(parquet)
@@ -109,8 +109,8 @@ def test_batches_that_pass_once_give_the_same_release(parquet, tmp_path, monkeyp
     """Where no grid is asked for, which takes a pass of its own."""
     make_batches_small(monkeypatch)
     known = Schema({**KNOWN.columns, "pay": Numerical(0, 5000, step=10)})
-    in_memory = saved(read_table(parquet).frame, tmp_path, known)
-    table, frame = pq.read_table(parquet), read_table(parquet).frame
+    in_memory = saved(read_in_memory(parquet).frame, tmp_path, known)
+    table, frame = pq.read_table(parquet), read_in_memory(parquet).frame
     for batches in (
         iter(table.to_batches()),
         table.to_reader(70),
@@ -139,14 +139,14 @@ def test_the_rows_of_a_person_are_bounded_over_all_batches(name, tmp_path, monke
     whole = saved(path, tmp_path, **settings)
     make_batches_small(monkeypatch)
     assert saved(path, tmp_path, **settings, memory=0) == whole
-    kept = bounded(open_table(path, KNOWN, unit="person"), "person", 2, os_entropy).frames()
+    kept = bounded(read_in_batches(path, KNOWN, unit="person"), "person", 2, os_entropy).frames()
     assert sum(map(len, kept)) == table.groupby("person").size().clip(upper=2).sum()
 
 
 def test_the_ledger_of_a_stream_is_that_of_a_table(parquet):
     ledgers = [
         json.loads(PrivSyn(1.0, 1e-9, KNOWN, seed=1).fit(source).ledger_.to_json())
-        for source in (parquet, read_table(parquet).frame)
+        for source in (parquet, read_in_memory(parquet).frame)
     ]
     assert ledgers[0] == ledgers[1]
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.table.io.arrow import frame_of, public_schema
-from privsyn.table.io.csv_columns import CsvTable
+from privsyn.table.io.csv_table import CsvTable
 from privsyn.table.io.csv_text import walk_text
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
-from privsyn.table.io.read_table import ending_of, read_table
+from privsyn.table.io.read_in_memory import ending_of, read_in_memory
 from privsyn.table.io.source import Question, RawTable, batch_rows, slices, stamps_of, unchanged, with_head
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.validation import check_names
@@ -58,7 +58,7 @@ class Stream(RawTable):
         return question(self.frames())
 
 
-def open_table(source: object, schema: Schema | None = None, *, unit: str | None = None) -> RawTable:
+def read_in_batches(source: object, schema: Schema | None = None, *, unit: str | None = None) -> RawTable:
     """Open a table, wherever its rows are.
 
     Parameters
@@ -73,7 +73,7 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
 
     Examples
     --------
-    >>> ages = open_table(pd.DataFrame({"age": [17, 44, 90]}))
+    >>> ages = read_in_batches(pd.DataFrame({"age": [17, 44, 90]}))
     >>> len(ages.head), [len(frame) for frame in ages.frames()]
     (0, [0, 3])
     """
@@ -96,7 +96,7 @@ def open_table(source: object, schema: Schema | None = None, *, unit: str | None
     if hasattr(source, "scanner") and hasattr(source, "schema"):  # a pyarrow.dataset, not imported here
         stream = _arrow(source.schema, partial(_scan, source), "the data set")
         return replace(stream, public_inputs=(DATA_SET,))
-    table = read_table(source, schema, unit=unit)
+    table = read_in_memory(source, schema, unit=unit)
     return Stream(table.frame.iloc[:0], partial(slices, table.frame), form=table.form)
 
 
@@ -176,6 +176,6 @@ def _frame(batch: Any, place: int) -> pd.DataFrame:
         batch = pa.Table.from_batches([batch])
     kind = type(batch).__name__
     with replace_errors(f"batch {place} is a {kind}: give record batches, tables or data frames", InputError):
-        frame = read_table(batch).frame
+        frame = read_in_memory(batch).frame
         check_names(frame.columns, f"batch {place}: ")
         return frame
