@@ -210,7 +210,7 @@ def replay(tmp_path, monkeypatch, capfd) -> Replay:
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 @pytest.mark.parametrize("person", PERSONS)
 def test_neighbours_with_the_same_answers_leave_the_same_bytes(person, schema, hold, replay, capfd):
-    """Each container with each person, schema and method; the default, ten times as slow, with two of four."""
+    """Each container with each person, schema and method; the default, which is slow, with two of four."""
     rare = person == "rare and extreme"
     method = "default" if rare == (schema is not None) else "published"
 
