@@ -8,9 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich import progress as rich_progress
-from rich.console import Console
-
 from privsyn.cli.common.terminal import say
 from privsyn.errors import about_not_found, plural, printable
 from privsyn.methods.ledgers import PUBLIC
@@ -31,6 +28,9 @@ def progress() -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich import progress as rich_progress
+    from rich.console import Console
+
     columns = (
         rich_progress.TextColumn("{task.description}", markup=False),
         rich_progress.BarColumn(),
@@ -51,6 +51,9 @@ def progress() -> Iterator[Progress | None]:
 def countdown() -> Iterator[Progress]:
     """Yield a function that shows progress and remaining time: as a bar on a terminal, as lines in a pipe."""
     if sys.stderr.isatty():
+        from rich import progress as rich_progress
+        from rich.console import Console
+
         columns = (
             rich_progress.TextColumn(COUNTED, markup=False),
             rich_progress.BarColumn(),
