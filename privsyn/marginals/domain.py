@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from operator import gt
 
 import numpy as np
 
@@ -43,15 +44,15 @@ class Domain:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
+        object.__setattr__(self, "sizes", tuple(map(int, self.sizes)))
         object.__setattr__(self, "ordered", tuple(self.ordered) or (0,) * len(self.names))
         if not len(self.names) == len(self.sizes) == len(self.ordered):
             raise ValueError(f"{len(self.names)} names, {len(self.sizes)} sizes, {len(self.ordered)} orders")
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"two attributes share a name in {self.names}")
-        if any(size < 1 for size in self.sizes):
+        if min(self.sizes, default=1) < 1:
             raise ValueError(f"sizes {self.sizes}: every attribute needs at least one value")
-        if any(not 0 <= count <= size for count, size in zip(self.ordered, self.sizes, strict=True)):
+        if min(self.ordered, default=0) < 0 or any(map(gt, self.ordered, self.sizes)):
             raise ValueError(f"ordered {self.ordered} does not fit sizes {self.sizes}")
 
     def __len__(self) -> int:

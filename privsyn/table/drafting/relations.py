@@ -143,7 +143,7 @@ def _copies(cells: list[Cells]) -> Iterator[tuple[str, str]]:
         codes, values = other.coded
         if len(values) < 2:
             continue
-        one = first.setdefault((type(other.column), tuple(values), sha256(codes).digest()), other)
+        one = first.setdefault((type(other.column), tuple(values), sha256(codes.tobytes()).digest()), other)
         if one is not other:
             yield other.name, f"{other.quoted} == {one.quoted}"
 
