@@ -1,5 +1,6 @@
 """Settings that all tests share, and what holds of every ledger that any of them writes."""
 
+import gc
 import json
 import shutil
 from importlib import resources
@@ -21,6 +22,11 @@ LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.s
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 OFFLINE = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+
+
+def pytest_collection_finish():
+    """Keep the garbage collector from looking through all modules and tests again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
