@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.inference.posterior.tilt import Trend
+from privsyn.inference.posterior.inside import draw_inside
+from privsyn.inference.posterior.tilt import Trend, ranks_of
 from privsyn.inference.prior.smoothing import groups_of
 from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join
 from privsyn.marginals.ipf import fit_margins
@@ -49,7 +50,12 @@ def draw_cells(
         They agree with each other. If there are none, the total is that of `released`.
     rng : numpy.random.Generator
     """
-    table, groups = fit_margins(released, margins), groups_of(answers)
+    groups = groups_of(answers)
+    if len(released.domain) == 2:
+        sides = [released.project((name,)) for name in released.attributes]
+        functions = tuple(ranks_of(side) for side in sides)
+        released = draw_inside(released, groups, functions, rng)
+    table = fit_margins(released, margins)
     coarse = coarsen(table, groups)
     variance = answers.variance * (coarse.counts > 0)
     residual = answers.marginal.counts - coarse.counts

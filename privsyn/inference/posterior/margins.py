@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,6 +15,13 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Codes, Floats
 
 ROUNDS = 50  # of the fixed-point iteration; the variances then agree to a few per cent
+
+DEPARTS = 0.05
+"""Prior standard deviation of a mean about the released one, in standard deviations of the numbers."""
+
+STEEPEST = 2.0  # tilt, in standard deviations
+HALVINGS = 30
+NO_NUMBERS: Mapping[str, Floats] = MappingProxyType({})
 
 
 def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats:
@@ -72,11 +80,48 @@ def draw_margins(
     released: Sequence[Marginal],
     factors: Sequence[Floats],
     rng: np.random.Generator,
+    numbers: Mapping[str, Floats] = NO_NUMBERS,
 ) -> tuple[Marginal, ...]:
-    """Return one-way tables drawn from their posterior, with the released totals."""
+    """Return one-way tables drawn from their posterior, with the released totals.
+
+    Attributes with `numbers` also get a mean drawn from its posterior.
+    """
     drawn = []
     for m, table, factor in zip(measured, released, factors, strict=True):
         noise = factor @ rng.standard_normal(len(factor))
         answers = Measurement(Marginal(table.domain, m.marginal.counts + noise), m.variance)
-        drawn.append(draw_cells(table, answers, (), rng))
+        found = draw_cells(table, answers, (), rng)
+        number = numbers.get(table.attributes[0])
+        drawn.append(found if number is None else _with_mean(found, answers, table, number, factor, rng))
     return tuple(drawn)
+
+
+def _with_mean(
+    drawn: Marginal,
+    answers: Measurement,
+    released: Marginal,
+    number: Floats,
+    factor: Floats,
+    rng: np.random.Generator,
+) -> Marginal:
+    """Return the table, tilted until its numbers have a mean drawn from its posterior."""
+    size = len(number)
+    counts, expected, found = (t.counts[:size] for t in (drawn, released, answers.marginal))
+    if not (expected.sum() > 0 and found.sum() > 0 and counts.sum() > 0):
+        return drawn
+    middle = float(expected @ number / expected.sum())
+    spread = np.sqrt(float(expected @ (number - middle) ** 2 / expected.sum()))
+    if not spread > 0:
+        return drawn
+    place = (number - middle) / spread
+    noise = float((((place @ factor[:size]) / expected.sum()) ** 2).sum())
+    share = DEPARTS**2 / (DEPARTS**2 + noise)
+    wanted = share * float(place @ found / found.sum()) + np.sqrt(share * (1 - share) * noise) * rng.standard_normal()
+    low, high = -STEEPEST, STEEPEST
+    for _ in range(HALVINGS):
+        tilt = (low + high) / 2
+        weight = counts * np.exp(tilt * place - np.abs(tilt * place).max())
+        low, high = (tilt, high) if weight @ place < wanted * weight.sum() else (low, tilt)
+    tilted = drawn.counts.copy()
+    tilted[:size] = weight * (counts.sum() / weight.sum())
+    return Marginal(drawn.domain, tilted)

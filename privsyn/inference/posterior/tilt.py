@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.marginals.coarse import join
+from privsyn.marginals.coarse import coarsen, groups_at, join
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats
@@ -23,6 +23,7 @@ ROUNDS = 5  # of proportional fitting after a step
 ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
 SAME = 1e-5  # of the records: the same where there is hardly any noise
 STRONGEST = 0.98  # largest correlation that is drawn
+PARTS = 8
 FURTHEST = 1.5  # standard deviations: largest mean rank of a nominal value that is drawn
 
 
@@ -47,6 +48,7 @@ class Trend:
     groups: tuple[Codes, ...]
     wanted: Floats
     enough: Floats
+    damping: float = 1.0
 
     @classmethod
     def draw(
@@ -73,23 +75,31 @@ class Trend:
         if len(table.domain) != 2 or max(table.domain.ordered) < 2:
             return None
         sides = [table.project((name,)) for name in table.attributes]
-        fine = [_functions(side) for side in sides]
+        fine = [ranks_of(side) for side in sides]
+        both = all(f.shape[1] == 1 for f in fine)
+        if both:
+            fine = [np.hstack([f, _parts(*of)]) for f, *of in zip(fine, sides, groups, strict=True)]
         coarse = [_means(f, side.counts, group) for f, side, group in zip(fine, sides, groups, strict=True)]
         a, b = coarse
         now = a.T @ join(table.counts, groups) @ b
         noise = (a**2).T @ variance @ (b**2)
-        rows = [_records(side) for side in sides]
-        if all(f.shape[1] == 1 for f in fine):
-            most = np.full((1, 1), STRONGEST * table.total)
-            wide = table.total * (1 - np.minimum(np.abs(now) / max(table.total, 1.0), STRONGEST) ** 2)
-        else:
-            wide = np.minimum.outer(*rows)
-            most = FURTHEST * wide
+        wide = np.minimum.outer(*(_records(side, f) for side, f in zip(sides, fine, strict=True)))
+        most = FURTHEST * wide
+        if both:
+            most[0, 0] = STRONGEST * table.total
+            wide[0, 0] = table.total * (1 - np.minimum(abs(now[0, 0]) / max(table.total, 1.0), STRONGEST) ** 2)
         share = np.divide(wide**2, wide**2 + noise, out=np.zeros_like(noise), where=wide > 0)
         scatter = np.sqrt(share * (1 - share) * noise) * rng.standard_normal(noise.shape)
         wanted = np.clip(now + share * (a.T @ found @ b - now) + scatter, -most, most)
         enough = ENOUGH * np.sqrt(noise) + SAME * table.total
-        return cls((fine[0], fine[1]), (a, b), groups, wanted, enough)
+        if both:
+            ranks = [side.counts @ (f[:, :1] * f[:, 1:]) / np.maximum(side.counts @ f[:, 1:], 1e-9) for side, f in zip(sides, fine, strict=True)]
+            _agree(wanted[0, 1:] , now[0, 1:], noise[0, 1:], ranks[1], wanted[0, 0] - now[0, 0])
+            _agree(wanted[1:, 0] , now[1:, 0], noise[1:, 0], ranks[0], wanted[0, 0] - now[0, 0])
+            enough[1:, 1:] = np.inf
+            if min(wanted.shape) > 1:
+                enough[0, 0] = np.inf
+        return cls((fine[0], fine[1]), (a, b), groups, wanted, enough, 0.5 if both and wanted.size > 1 else 1.0)
 
     def impose(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted until its groups have the trend, with the given margins."""
@@ -100,13 +110,13 @@ class Trend:
             if (np.abs(gap) <= self.enough).all():
                 break
             room = (a**2).T @ sums @ (b**2)
-            step = np.divide(gap, room, out=np.zeros_like(gap), where=room > 0)
-            tilt = np.exp(u @ np.clip(step, -LARGEST, LARGEST) @ v.T)
+            step = np.divide(gap, room, out=np.zeros_like(gap), where=(room > 0) & np.isfinite(self.enough))
+            tilt = np.exp(u @ np.clip(self.damping * step, -LARGEST, LARGEST) @ v.T)
             table = fit_margins(Marginal(table.domain, table.counts * tilt), margins, rounds=ROUNDS)
         return fit_margins(table, margins)
 
 
-def _functions(side: Marginal) -> Floats:
+def ranks_of(side: Marginal) -> Floats:
     """Return mid-ranks with mean 0 and variance 1 over the records, 0 for codes without order.
 
     An attribute without any order has an indicator for each code.
@@ -131,7 +141,22 @@ def _means(functions: Floats, counts: Floats, group: Codes) -> Floats:
     return np.asarray(sums / np.bincount(group, weight)[:, np.newaxis])
 
 
-def _records(side: Marginal) -> Floats:
-    """Return the number of records of each function: all ordered ones, or those of one value."""
-    ordered = side.domain.ordered[0]
-    return np.asarray([side.counts[:ordered].sum()]) if ordered > 1 else side.counts
+def _records(side: Marginal, functions: Floats) -> Floats:
+    """Return the number of records of each function: those where it is not 0."""
+    return np.asarray(side.counts @ (functions != 0))
+
+
+def _parts(side: Marginal, group: Codes) -> Floats:
+    """Return an indicator for each of at most `PARTS` parts of the groups; none if there are two."""
+    part = groups_at(coarsen(side, (group,)), PARTS)[group]
+    size = int(part.max()) + 1
+    return np.eye(size)[part] if size > 2 else np.zeros((len(group), 0))
+
+
+def _agree(wanted: Floats, now: Floats, noise: Floats, ranks: Floats, gap: float) -> None:
+    """Change trends of parts in place: they add up to the trend of all."""
+    if not len(wanted):
+        return
+    sums = np.stack([np.ones(len(ranks)), ranks])
+    missed = np.array([0.0, gap]) - sums @ (wanted - now)
+    wanted += (noise * sums.T @ np.linalg.pinv((sums * noise) @ sums.T) @ missed) if False else noise * (sums.T @ (np.linalg.pinv((sums * noise) @ sums.T) @ missed))
