@@ -15,10 +15,10 @@ from privsyn.marginals.coarse import join
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats
 
-DELTA = 0.25
+DELTA = 0.2
 """Prior standard deviation of the change of a correlation inside a group, with the whole of the other column."""
 
-GAMMA = 0.35
+GAMMA = 0.3
 """The same with the place inside the other column's group."""
 
 LARGEST = np.sqrt(3)  # the rank of a column without ties; a rare value would depart too far

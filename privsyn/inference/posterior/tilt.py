@@ -15,7 +15,7 @@ import numpy as np
 from privsyn.marginals.coarse import coarsen, groups_at, join
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Codes, Floats, Mask
 
 STEPS = 20  # most steps towards a trend
 LARGEST = 0.5  # step
@@ -24,6 +24,7 @@ ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
 SAME = 1e-5  # of the records: the same where there is hardly any noise
 STRONGEST = 0.98  # largest correlation that is drawn
 PARTS = 8
+HALF = 0.5
 FURTHEST = 1.5  # standard deviations: largest mean rank of a nominal value that is drawn
 
 
@@ -48,7 +49,6 @@ class Trend:
     groups: tuple[Codes, ...]
     wanted: Floats
     enough: Floats
-    damping: float = 1.0
 
     @classmethod
     def draw(
@@ -97,23 +97,34 @@ class Trend:
             _agree(wanted[0, 1:] , now[0, 1:], noise[0, 1:], ranks[1], wanted[0, 0] - now[0, 0])
             _agree(wanted[1:, 0] , now[1:, 0], noise[1:, 0], ranks[0], wanted[0, 0] - now[0, 0])
             enough[1:, 1:] = np.inf
-            if min(wanted.shape) > 1:
-                enough[0, 0] = np.inf
-        return cls((fine[0], fine[1]), (a, b), groups, wanted, enough, 0.5 if both and wanted.size > 1 else 1.0)
+        return cls((fine[0], fine[1]), (a, b), groups, wanted, enough)
 
     def impose(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted until its groups have the trend, with the given margins."""
+        for these, step in self._stages():
+            table = self._tilted(table, margins, these, step)
+        return fit_margins(table, margins)
+
+    def _stages(self) -> list[tuple[Mask, float]]:
+        every = np.isfinite(self.enough)
+        if every.all():
+            return [(every, 1.0)]
+        whole = np.zeros_like(every)
+        whole[0, 0] = True
+        return [(every & ~whole, HALF), (whole, 1.0)]
+
+    def _tilted(self, table: Marginal, margins: tuple[Marginal, ...], these: Mask, damping: float) -> Marginal:
         (a, b), (u, v) = self.coarse, self.fine
         for _ in range(STEPS):
             sums = join(table.counts, self.groups)
-            gap = self.wanted - a.T @ sums @ b
+            gap = (self.wanted - a.T @ sums @ b) * these
             if (np.abs(gap) <= self.enough).all():
                 break
             room = (a**2).T @ sums @ (b**2)
-            step = np.divide(gap, room, out=np.zeros_like(gap), where=(room > 0) & np.isfinite(self.enough))
-            tilt = np.exp(u @ np.clip(self.damping * step, -LARGEST, LARGEST) @ v.T)
+            step = np.divide(gap, room, out=np.zeros_like(gap), where=these & (room > 0))
+            tilt = np.exp(u @ np.clip(damping * step, -LARGEST, LARGEST) @ v.T)
             table = fit_margins(Marginal(table.domain, table.counts * tilt), margins, rounds=ROUNDS)
-        return fit_margins(table, margins)
+        return table
 
 
 def ranks_of(side: Marginal) -> Floats:
