@@ -67,5 +67,6 @@ def _places(side: Marginal, group: Codes) -> Floats:
     ranks, all_of = ends - counts / 2, np.bincount(of, counts)
     ranks = ranks - (np.bincount(of, counts * ranks) / all_of)[of]
     scale = np.sqrt(np.bincount(of, counts * ranks**2) / all_of)[of]
-    places[:ordered] = np.divide(ranks, scale, out=np.zeros_like(ranks), where=scale > TINY)
+    inside = np.divide(ranks, scale, out=np.zeros_like(ranks), where=scale > TINY)
+    places[:ordered] = np.clip(inside, -LARGEST, LARGEST)
     return places

@@ -21,6 +21,7 @@ TILT = 0.5
 MOST = 2.0
 """Largest strength of dependence inside merged codes; that of a Gaussian copula is 1."""
 
+FARTHEST = np.sqrt(3)  # standard deviations: end of a uniform distribution
 SWEEPS = 2  # of Gibbs sampling
 RIDGE = 0.02
 EDGE = 1e-12
@@ -77,7 +78,7 @@ def _tilted(group: Codes, share: Floats, ordered: int, rng: np.random.Generator)
     scale = np.sqrt(np.bincount(group, share * place**2))[group]
     place = np.divide(place, scale, out=np.zeros_like(place), where=scale > EDGE)
     place[ordered:] = 0.0
-    weight = share * np.exp(tilt[group] * place)
+    weight = share * np.exp(tilt[group] * np.clip(place, -FARTHEST, FARTHEST))
     return np.asarray(weight / np.bincount(group, weight)[group])
 
 

@@ -19,12 +19,14 @@ from privsyn.marginals.types import Codes, Floats, Mask
 
 STEPS = 20  # most steps towards a trend
 LARGEST = 0.5  # step
-ROUNDS = 5  # of proportional fitting after a step
+ROUNDS = 3  # of proportional fitting after a step
 ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
 SAME = 1e-5  # of the records: the same where there is hardly any noise
 STRONGEST = 0.98  # largest correlation that is drawn
 PARTS = 8
 HALF = 0.5
+ROUGHLY = 4.0
+FEWER = 8
 FURTHEST = 1.5  # standard deviations: largest mean rank of a nominal value that is drawn
 
 
@@ -96,26 +98,28 @@ class Trend:
             ranks = [side.counts @ (f[:, :1] * f[:, 1:]) / np.maximum(side.counts @ f[:, 1:], 1e-9) for side, f in zip(sides, fine, strict=True)]
             _agree(wanted[0, 1:] , now[0, 1:], noise[0, 1:], ranks[1], wanted[0, 0] - now[0, 0])
             _agree(wanted[1:, 0] , now[1:, 0], noise[1:, 0], ranks[0], wanted[0, 0] - now[0, 0])
+            enough[0, 1:] *= ROUGHLY
+            enough[1:, 0] *= ROUGHLY
             enough[1:, 1:] = np.inf
         return cls((fine[0], fine[1]), (a, b), groups, wanted, enough)
 
     def impose(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted until its groups have the trend, with the given margins."""
-        for these, step in self._stages():
-            table = self._tilted(table, margins, these, step)
+        for these, damping, steps in self._stages():
+            table = self._tilted(table, margins, these, damping, steps)
         return fit_margins(table, margins)
 
-    def _stages(self) -> list[tuple[Mask, float]]:
+    def _stages(self) -> list[tuple[Mask, float, int]]:
         every = np.isfinite(self.enough)
         if every.all():
-            return [(every, 1.0)]
+            return [(every, 1.0, STEPS)]
         whole = np.zeros_like(every)
         whole[0, 0] = True
-        return [(every & ~whole, HALF), (whole, 1.0)]
+        return [(every & ~whole, HALF, FEWER), (whole, 1.0, STEPS)]
 
-    def _tilted(self, table: Marginal, margins: tuple[Marginal, ...], these: Mask, damping: float) -> Marginal:
+    def _tilted(self, table: Marginal, margins: tuple[Marginal, ...], these: Mask, damping: float, steps: int) -> Marginal:
         (a, b), (u, v) = self.coarse, self.fine
-        for _ in range(STEPS):
+        for _ in range(steps):
             sums = join(table.counts, self.groups)
             gap = (self.wanted - a.T @ sums @ b) * these
             if (np.abs(gap) <= self.enough).all():
@@ -170,4 +174,4 @@ def _agree(wanted: Floats, now: Floats, noise: Floats, ranks: Floats, gap: float
         return
     sums = np.stack([np.ones(len(ranks)), ranks])
     missed = np.array([0.0, gap]) - sums @ (wanted - now)
-    wanted += (noise * sums.T @ np.linalg.pinv((sums * noise) @ sums.T) @ missed) if False else noise * (sums.T @ (np.linalg.pinv((sums * noise) @ sums.T) @ missed))
+    wanted += noise * (sums.T @ (np.linalg.pinv((sums * noise) @ sums.T) @ missed))
