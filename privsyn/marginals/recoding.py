@@ -88,7 +88,14 @@ class Merging:
         return self.placed(records, (rng.random(len(records)) for _ in self.groups))
 
     def placed(self, records: Records, places: Iterable[Floats]) -> Records:
-        """Return records in original codes, given for each attribute the places of all records from 0 to 1."""
+        """Return records in original codes.
+
+        Parameters
+        ----------
+        records : Records
+        places : iterable of arrays of shape (records,), one per attribute
+            From 0 to 1: the place in the cumulated shares of the record's merged code.
+        """
         columns = np.empty((len(records), len(self.original)), np.int32)
         for j, (group, share, place) in enumerate(zip(self.groups, self.shares, places, strict=True)):
             # Sort original codes by group. Each group spans a length of 1 of the cumulated shares.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.inference.posterior.inside import draw_inside
-from privsyn.inference.posterior.tilt import Trend, ranks_of
+from privsyn.inference.posterior.tilt import Trend
 from privsyn.inference.prior.smoothing import groups_of
 from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join
 from privsyn.marginals.ipf import fit_margins
@@ -43,7 +43,8 @@ def draw_cells(
     Parameters
     ----------
     released : Marginal
-        A cell of 0 stays 0. Within groups of codes that were counted together, counts are shared out as here.
+        A cell of 0 stays 0. Within groups of codes that were counted together, counts are shared out as here,
+        but for the change of `draw_inside` in a pair.
     answers : Measurement
         Measured counts plus a draw of their noise.
     margins : tuple of Marginal
@@ -51,11 +52,8 @@ def draw_cells(
     rng : numpy.random.Generator
     """
     groups = groups_of(answers)
-    if len(released.domain) == 2:
-        sides = [released.project((name,)) for name in released.attributes]
-        functions = tuple(ranks_of(side) for side in sides)
-        released = draw_inside(released, groups, functions, rng)
-    table = fit_margins(released, margins)
+    shaped = draw_inside(released, groups, rng) if len(released.domain) == 2 else released
+    table = fit_margins(shaped, margins)
     coarse = coarsen(table, groups)
     variance = answers.variance * (coarse.counts > 0)
     residual = answers.marginal.counts - coarse.counts

@@ -19,8 +19,8 @@ ROUNDS = 50  # of the fixed-point iteration; the variances then agree to a few p
 DEPARTS = 0.05
 """Prior standard deviation of a mean about the released one, in standard deviations of the numbers."""
 
-STEEPEST = 2.0  # tilt, in standard deviations
-HALVINGS = 30
+STEEPEST = 2.0  # largest tilt, for one standard deviation of the numbers
+HALVINGS = 30  # of the interval of tilts
 NO_NUMBERS: Mapping[str, Floats] = MappingProxyType({})
 
 
@@ -84,7 +84,7 @@ def draw_margins(
 ) -> tuple[Marginal, ...]:
     """Return one-way tables drawn from their posterior, with the released totals.
 
-    Attributes with `numbers` also get a mean drawn from its posterior.
+    Attributes that have `numbers`, the mean number of each ordered code, get a mean from its posterior too.
     """
     drawn = []
     for m, table, factor in zip(measured, released, factors, strict=True):
@@ -104,24 +104,29 @@ def _with_mean(
     factor: Floats,
     rng: np.random.Generator,
 ) -> Marginal:
-    """Return the table, tilted until its numbers have a mean drawn from its posterior."""
+    """Return the table, tilted until its numbers have a mean drawn from its posterior.
+
+    A few records far out decide the mean of a skewed number. Their cells are below the noise, so that they
+    are drawn near the estimate. The mean itself is drawn about its measurement.
+    """
     size = len(number)
     counts, expected, found = (t.counts[:size] for t in (drawn, released, answers.marginal))
-    if not (expected.sum() > 0 and found.sum() > 0 and counts.sum() > 0):
+    if not min(expected.sum(), found.sum(), counts.sum()) > 0:
         return drawn
     middle = float(expected @ number / expected.sum())
-    spread = np.sqrt(float(expected @ (number - middle) ** 2 / expected.sum()))
+    spread = float(np.sqrt(expected @ (number - middle) ** 2 / expected.sum()))
     if not spread > 0:
         return drawn
     place = (number - middle) / spread
     noise = float((((place @ factor[:size]) / expected.sum()) ** 2).sum())
     share = DEPARTS**2 / (DEPARTS**2 + noise)
-    wanted = share * float(place @ found / found.sum()) + np.sqrt(share * (1 - share) * noise) * rng.standard_normal()
+    scatter = float(np.sqrt(share * (1 - share) * noise)) * rng.standard_normal()
+    wanted = share * float(place @ found / found.sum()) + scatter
     low, high = -STEEPEST, STEEPEST
     for _ in range(HALVINGS):
         tilt = (low + high) / 2
         weight = counts * np.exp(tilt * place - np.abs(tilt * place).max())
         low, high = (tilt, high) if weight @ place < wanted * weight.sum() else (low, tilt)
-    tilted = drawn.counts.copy()
+    tilted = np.array(drawn.counts)
     tilted[:size] = weight * (counts.sum() / weight.sum())
     return Marginal(drawn.domain, tilted)

@@ -1,7 +1,8 @@
-r"""Draw where records lie inside merged codes: the shares of the original codes, and their dependence.
+"""Draw where records lie inside merged codes: the shares of the original codes, and their dependence.
 
-A merged code of a number joins many original ones. Its records are drawn by expected shares, and independently
-of the other columns. Each draw changes both, because no count tells of them.
+A merged code of a number joins many original ones. A synthetic table has the expected shares of these, and
+they do not depend on the other columns. No count shows either. So each draw tilts the shares, and lets places
+inside merged codes depend on each other as in a Gaussian copula, more strongly, or less.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MOST = 2.0
 
 FARTHEST = np.sqrt(3)  # standard deviations: end of a uniform distribution
 SWEEPS = 2  # of Gibbs sampling
-RIDGE = 0.02
+RIDGE = 0.02  # added to the variance of normal scores, because columns may determine each other
 EDGE = 1e-12
 
 
@@ -68,8 +69,7 @@ class DrawnPlaces(Merging):
 
 def _tilted(group: Codes, share: Floats, ordered: int, rng: np.random.Generator) -> Floats:
     """Return the shares of original codes with another mean place in each merged code."""
-    size = int(group.max()) + 1
-    tilt = TILT * rng.standard_normal(size)
+    tilt = TILT * rng.standard_normal(int(group.max()) + 1)
     if ordered < 2:
         return share
     ends = np.cumsum(share)
