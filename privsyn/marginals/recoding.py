@@ -7,6 +7,7 @@ their neighbours, so that their width suits the noise. This reads released count
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -98,13 +99,24 @@ class Merging:
 
     def restore(self, records: Records, rng: np.random.Generator) -> Records:
         """Return records in original codes, each drawn by its share of the merged code."""
+        return self.placed(records, (rng.random(len(records)) for _ in self.groups))
+
+    def placed(self, records: Records, places: Iterable[Floats]) -> Records:
+        """Return records in original codes.
+
+        Parameters
+        ----------
+        records : Records
+        places : iterable of arrays of shape (records,), one per attribute
+            From 0 to 1: the place in the cumulated shares of the record's merged code.
+        """
         columns = np.empty((len(records), len(self.original)), np.int32)
-        for j, (group, share) in enumerate(zip(self.groups, self.shares, strict=True)):
+        for j, (group, share, place) in enumerate(zip(self.groups, self.shares, places, strict=True)):
             # Sort original codes by group. Each group spans a length of 1 of the cumulated shares.
             order = np.argsort(group, kind="stable")
             edges = np.cumsum(share[order])
-            places = np.searchsorted(edges, records.codes[:, j] + rng.random(len(records)), side="right")
-            columns[:, j] = _nearest_in_group(order, group, places, records.codes[:, j])
+            found = np.searchsorted(edges, records.codes[:, j] + place, side="right")
+            columns[:, j] = _nearest_in_group(order, group, found, records.codes[:, j])
         return Records(self.original, columns)
 
 

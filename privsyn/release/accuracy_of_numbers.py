@@ -61,6 +61,11 @@ class OrderedColumns:
         kinds = self._codec.schema.coded
         return [name for name in self._codec.names if isinstance(kinds.get(name), Ordinal)]
 
+    @property
+    def counted(self) -> list[str]:
+        """The ordered columns with counts of their own."""
+        return list(self._encoders)
+
     def means(self) -> pd.DataFrame:
         """Return one row for each column; see `Accuracy.means`."""
         rows = [{"column": name, **self.mean(name)} for name in self.names]
