@@ -65,10 +65,6 @@ def _categorical(column: Categorical, dtype: Dtype, kind: Family) -> Categorical
     return CategoricalEncoder(_listed(values, dtype, kind), other)
 
 
-def _numerical(column: Numerical, dtype: Dtype, kind: Family) -> NumericalEncoder:
-    return NumericalEncoder(_number_grid(column, dtype, kind), dtype)
-
-
 def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
     """Return the listed values in the dtype of the column; refuse a dtype in which they are not distinct."""
     if kind in _HINTS:
@@ -211,7 +207,7 @@ def _time_grid(column: Timed) -> Grid:
 
 ENCODERS: dict[type[Column], Callable[[Any, Dtype, Family], Encoder]] = {
     Categorical: _categorical,
-    Numerical: _numerical,
+    Numerical: lambda column, dtype, kind: NumericalEncoder(_number_grid(column, dtype, kind), dtype),
     Datetime: _datetime,
     Time: _time,
     Duration: _duration,
@@ -271,17 +267,15 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
     match_names(tuple(table.columns), schema)
     texts = []
     for name, dtype in table.dtypes.items():
-        text = "object" if _is_any(schema.columns[str(name)], dtype) else dtype_text(dtype)
+        column = schema.columns[str(name)]
+        # Where no cell is read and a synthetic one, if any, is text, the dtype does not matter.
+        is_any = isinstance(column, Text) or (isinstance(column, Generated) and family(dtype) == "binary")
+        text = "object" if is_any else dtype_text(dtype)
         if text is None:
             its = shown_dtype(dtype)
             raise InputError(f"column {name!r}: its dtype is {its}: convert it to a common one")
         texts.append(text)
     return tuple(texts)
-
-
-def _is_any(column: Column, dtype: Dtype) -> bool:
-    """Return whether the dtype does not matter: no cell is read, and a synthetic one, if any, is text."""
-    return isinstance(column, Text) or (isinstance(column, Generated) and family(dtype) == "binary")
 
 
 def match_names(names: tuple[object, ...], schema: Schema) -> None:

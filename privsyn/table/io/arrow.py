@@ -95,7 +95,7 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     """
     replaced = {}
     for place, dtype in enumerate(frame.dtypes):
-        if _is_arrow(dtype):
+        if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
             cells = pa.chunked_array(pa.array(frame.iloc[:, place].array))
             sound = _readable(cells)
             if pa.types.is_dictionary(cells.type):
@@ -132,11 +132,6 @@ def _fixed_width(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return pa.dictionary(INDEX, kind.value_type, kind.ordered)
     return kind
-
-
-def _is_arrow(dtype: object) -> bool:
-    """Return whether the cells are Arrow's."""
-    return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
 
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:

@@ -114,7 +114,8 @@ def identifiers(cells: pd.Series) -> list[bytes | None]:
         read = _integer
     elif family(cells.dtype) == "real":
         read = partial(_float, below=2.0 ** (np.finfo(number_type(cells.dtype)).nmant + 1))
-    return list(map(read, _objects(cells)))
+    with replace_errors("the identifiers could not be read: please report this, unless memory ran out"):
+        return list(map(read, cells.tolist()))
 
 
 def _text(cell: object) -> bytes | None:
@@ -133,12 +134,6 @@ def _float(cell: object, below: float) -> bytes | None:
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < below:
         return str(int(cell)).encode()
     return None
-
-
-def _objects(cells: pd.Series) -> list[object]:
-    """Return the cells as Python objects."""
-    with replace_errors("the identifiers could not be read: please report this, unless memory ran out"):
-        return cells.tolist()
 
 
 def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
