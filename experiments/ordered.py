@@ -80,6 +80,12 @@ def each_code_alone(one_way, smoothness):
     return np.diag(shares) - np.outer(shares, shares)
 
 
+def independent(kendall, corner, shares):
+    """Independence, in place of a copula with tail dependence."""
+    del kendall, corner
+    return np.outer(*shares)
+
+
 def no_tails(merging, axes):
     """Non-negative counts, in place of the posterior of the tails."""
     del axes
@@ -91,6 +97,7 @@ STEPS = (
     Variant("32 groups, whatever the noise", {"privsyn.inference.resolution._levels": thirty_two}),
     Variant("no shrinkage by frequency", {"privsyn.inference.prior.smoothing.covariance": each_code_alone}),
     Variant("no copula", {"privsyn.inference.prior.smoothing.GAINED": 1e9}),
+    Variant("no tail dependence", {"privsyn.inference.prior.smoothing.gumbel": independent}),
     Variant("coarse sums not kept", {"privsyn.inference.denoising.LEVELS": ()}),
     Variant("no tables of three columns", {"privsyn.methods.default.candidates": lambda domain, target: ()}),
     Variant("no posterior of the tails", {"privsyn.methods.default.Tails": no_tails}),

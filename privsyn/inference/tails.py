@@ -31,6 +31,7 @@ CARELESS = 0.5  # share of the range: the bounds of a wider outermost group are 
 TOGETHER = 4.0  # as STANDS_OUT, for the sum of a group and all beyond
 CLEARLY = 5.0  # as STANDS_OUT, for a group that is WIDER times as wide as the one before
 WIDER = 1.5
+MOSTLY = 0.5  # share of a group's records
 SHAPES = (0.0, 0.5, 1.0, 2.0)  # of the tail: exponential, then heavier
 SCALES, MASSES = 24, 32  # grid sizes
 LEAST_MASS = 0.05  # times the smaller of one record and a group's noise standard deviation
@@ -102,9 +103,13 @@ class Tails:
             np.bincount(group, axis.widths).astype(np.float64),
             np.arange(len(self._groups(measured))),
         )
+        (place,) = self.merging.original.axes(measured.attributes)
+        shares = self.merging.shares[place][: len(group)]
         found = []
         for step in (1, -1):
-            last, before = _edge(counts[::step], variances[::step], widths[::step])
+            outermost = group == (ordered - 1 if step == 1 else 0)
+            far = _outer_half(shares[outermost][::step], axis.widths[outermost][::step])
+            last, before = _edge(counts[::step], variances[::step], widths[::step], far)
             last = last if step == 1 else ordered - 1 - last
             beyond = group > last if step == 1 else group < last
             if before is not None and beyond.any():
@@ -124,12 +129,28 @@ class Tails:
         return found
 
 
-def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple[float, float] | None]:
+def _outer_half(shares: Floats, widths: Floats) -> float:
+    """Return the share of a group's records that earlier counts put in the outer half of its width."""
+    ends = np.cumsum(widths)
+    return float(shares[2 * ends > ends[-1]].sum())
+
+
+def _edge(
+    counts: Floats, variances: Floats, widths: Floats, far: float
+) -> tuple[int, tuple[float, float] | None]:
     """Return the last group before the tail, and a (count, width) next to it.
 
     The last group stands out alone or together with all beyond, or lies within Tukey's whiskers. If it is
     wide and the outermost, or hardly stands out, most of its records may lie at its start: then the tail
-    begins with it. Count and width are those of the fewest groups, going inwards, that stand out together.
+    begins with it. It does not if most of them are known to be `far`, and stand out: they are a group apart,
+    such as years beside a 0. Count and width are those of the fewest groups, going inwards, that stand out
+    together.
+
+    Parameters
+    ----------
+    counts, variances, widths : float arrays of shape (groups,)
+    far : float
+        Share of the records of the outermost group in the outer half of its width.
     """
     at_bound = STANDS_OUT if widths[-1] > CARELESS * widths.sum() else AT_BOUND
     needed = np.append(np.full(len(counts) - 1, STANDS_OUT), at_bound)
@@ -139,8 +160,9 @@ def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, tuple
     whisker = np.flatnonzero(np.cumsum(widths) - widths < third + WHISKER * (third - first))
     last = max(part.max(initial=-1) for part in (alone, np.flatnonzero(beyond), whisker))
     if last > 0 and widths[last] > WIDER * widths[last - 1]:
-        clear = counts[last] >= CLEARLY * np.sqrt(variances[last])
-        last -= last == len(counts) - 1 or not clear
+        clear = CLEARLY * np.sqrt(variances[last])
+        apart = far > MOSTLY and far * counts[last] >= clear
+        last -= counts[last] < clear or (last == len(counts) - 1 and not apart)
     inwards = slice(last, None, -1)
     sums = np.cumsum(counts[inwards])
     enough = np.flatnonzero(sums > STANDS_OUT * np.sqrt(np.cumsum(variances[inwards])))

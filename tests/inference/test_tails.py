@@ -135,3 +135,15 @@ def test_noise_in_a_last_group_of_careless_bounds_is_no_spike(width, kept):
     tails = Tails(merging, {"a": Axis(widths, 31)})
     settled = tails.settle(Measurement(Marginal(domain, counts), 400.0), 1000.0).counts
     assert (settled[-1] > 20) == kept
+
+
+@pytest.mark.parametrize(("far", "kept"), [(0.7, 0.7), (0.2, 0.0)])
+def test_numbers_far_from_a_spike_stay_where_earlier_counts_put_them(far: float, kept: float) -> None:
+    """Of 1,000 rows beyond a 0, most lie in the last cell: no tail of the 0, but a group of its own."""
+    shares = np.array([1.0, 1 - far, *[0.0] * 18, far])
+    group = np.array([0] + [1] * 20, np.int32)
+    whole, joined = Domain(("a",), (21,), ordered=(21,)), Domain(("a",), (2,), ordered=(2,))
+    axes = {"a": Axis(np.array([1.0] + [100.0] * 20), 2)}
+    measured = Measurement(Marginal(joined, np.array([9000.0, 1000])), 900.0)
+    found = Tails(Merging(whole, joined, (group,), (shares,)), axes).share((measured,))
+    assert found.shares[0][-1] == pytest.approx(kept, abs=1e-3)

@@ -1,8 +1,13 @@
-r"""The Gaussian copula of two ordered attributes: all cells from one correlation.
+r"""Copulas of two ordered attributes: all cells from the two columns and one number.
 
-Mehler's formula (1866) makes it a matrix product: the share of a cell is
+The Gaussian copula has no tail dependence: of the largest numbers of one column, few go with the largest of
+the other. Mehler's formula (1866) makes it a matrix product: the share of a cell is
 :math:`\sum_k r^k h_k(a) h_k(b)`, where :math:`h_k(a)` is the integral of the k-th Hermite function over the
 normal scores of code a.
+
+The Gumbel copula has tail dependence in one corner (Nelsen, An Introduction to Copulas, 2006, 4.2.4). Its
+distribution function is :math:`\exp(-((-\ln u)^\theta + (-\ln v)^\theta)^{1/\theta})`, where
+:math:`\theta = 1/(1 - \tau)` and tau is Kendall's rank correlation.
 """
 
 from __future__ import annotations
@@ -14,16 +19,23 @@ from privsyn.marginals.coarse import join
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats
 
+TINY = 1e-12  # the smallest share
 TERMS = 100  # of Mehler's sum: 0.97^100 is 0.05, and the terms decrease as well
 EACH: Codes = np.arange(TERMS, dtype=np.int32)
 CORRELATIONS: Floats = np.linspace(-0.97, 0.97, 98)
+KENDALLS: Floats = np.linspace(0.02, 0.94, 47)
+
+Corner = tuple[bool, bool]
+"""For both attributes, whether the tail dependence is among their smallest numbers."""
+
+CORNERS: tuple[Corner, ...] = ((False, False), (False, True), (True, False), (True, True))
 
 
 def hermite(one_way: Marginal) -> Floats:
     """Return the integrals of the Hermite functions over the ordered codes, of shape (codes, TERMS)."""
     counts = one_way.counts[: one_way.domain.ordered[0]]
     shares = (counts + 1e-9) / (counts + 1e-9).sum()
-    scores = ndtri(np.minimum(np.cumsum(shares)[:-1], 1 - 1e-12))
+    scores = ndtri(np.minimum(np.cumsum(shares)[:-1], 1 - TINY))
     density = np.exp(-(scores**2) / 2) / np.sqrt(2 * np.pi)
     integrals = np.empty((len(shares), TERMS))
     integrals[:, 0] = shares
@@ -36,7 +48,7 @@ def hermite(one_way: Marginal) -> Floats:
 
 
 def best_correlation(residual: Floats, groups: tuple[Codes, Codes], sides: tuple[Floats, Floats]) -> float:
-    """Return the correlation whose copula fits a table best, by least squares.
+    """Return the correlation whose Gaussian copula fits a table best, by least squares.
 
     Parameters
     ----------
@@ -56,6 +68,44 @@ def best_correlation(residual: Floats, groups: tuple[Codes, Codes], sides: tuple
 
 
 def copula(correlation: float, sides: tuple[Floats, Floats]) -> Floats:
-    """Return the shares of all cells of the ordered codes."""
+    """Return the shares of all cells of the ordered codes, by the Gaussian copula."""
     a, b = sides
-    return np.maximum((a * correlation ** np.arange(TERMS)) @ b.T, 1e-12)
+    return np.maximum((a * correlation ** np.arange(TERMS)) @ b.T, TINY)
+
+
+def best_gumbel(
+    residual: Floats, groups: tuple[Codes, Codes], shares: tuple[Floats, Floats]
+) -> tuple[float, Corner]:
+    """Return Kendall's correlation and the corner of the Gumbel copula that fits a table best.
+
+    Parameters
+    ----------
+    residual, groups
+        As for `best_correlation`.
+    shares : shares of the codes of both attributes
+    """
+    a, b = (join(share, (group,)) for share, group in zip(shares, groups, strict=True))
+    gaps = [
+        ((gumbel(KENDALLS, corner, (a, b)) - np.outer(a, b) - residual) ** 2).sum(axis=(1, 2))
+        for corner in CORNERS
+    ]
+    corner, place = np.unravel_index(np.argmin(gaps), np.shape(gaps))
+    return float(KENDALLS[place]), CORNERS[corner]
+
+
+def gumbel(kendall: float | Floats, corner: Corner, shares: tuple[Floats, Floats]) -> Floats:
+    """Return the shares of all cells by the Gumbel copula, for each of Kendall's correlations.
+
+    Examples
+    --------
+    >>> halves = np.array([0.5, 0.5])
+    >>> gumbel(0.5, (False, False), (halves, halves)).round(3).tolist()
+    [[0.375, 0.125], [0.125, 0.375]]
+    """
+    turned = [np.flip(share) if low else share for share, low in zip(shares, corner, strict=True)]
+    a, b = (-np.log(np.cumsum([0.0, *share[:-1], 2.0]).clip(TINY, 1.0)) for share in turned)
+    theta = 1 / (1 - np.asarray(kendall)[..., np.newaxis, np.newaxis])
+    below = np.exp(-((a[:, np.newaxis] ** theta + b**theta) ** (1 / theta)))
+    cells = np.diff(np.diff(below, axis=-2), axis=-1)
+    axes = tuple(axis for axis, low in zip((-2, -1), corner, strict=True) if low)
+    return np.maximum(np.flip(cells, axes), TINY)

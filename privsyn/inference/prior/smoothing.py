@@ -1,7 +1,7 @@
 """Pairs with an ordered attribute: measured in groups of codes, and shrunk towards smooth tables.
 
-See `spectrum` for the prior. The prior mean is independence. The copula of one correlation replaces it if
-that explains the measured counts better.
+See `spectrum` for the prior. The prior mean is independence. A copula, Gaussian or with tail dependence,
+replaces it if that explains the measured counts better.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from privsyn.inference.denoising import FLOOR, denoise, settle
-from privsyn.inference.prior.copula import best_correlation, copula, hermite
+from privsyn.inference.prior.copula import best_correlation, best_gumbel, copula, gumbel, hermite
 from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihood
 from privsyn.inference.prior.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
 from privsyn.marginals.coarse import coarsen, join
@@ -131,7 +131,7 @@ class Smoother:
         return np.asarray(left.clip(0.0))
 
     def expect(self, measured: Measurement, independent: Floats, sides: tuple[Marginal, ...]) -> Floats:
-        """Return the expected counts: of independence, or of a copula if that explains the counts better."""
+        """Return the expected counts: of independence, or of the copula that explains the counts best."""
         if min(side.domain.ordered[0] for side in sides) <= 2:
             return independent
         counts = [side.domain.ordered[0] for side in sides]
@@ -140,16 +140,20 @@ class Smoother:
             return independent
         groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
         block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
+        residual, shape = _residual(measured, independent)[block] / total, (groups[0], groups[1])
         a, b = (self._integrals(name) for name in measured.attributes)
-        correlation = best_correlation(
-            _residual(measured, independent)[block] / total, (groups[0], groups[1]), (a, b)
-        )
-        found = independent.copy()
-        found[both] = total * copula(correlation, (a, b))
-        domain = _over(sides)
-        found = np.asarray(fit_margins(Marginal(domain, found), sides).counts)
-        gained = self.likelihood(measured, found).max() - self.likelihood(measured, independent).max()
-        return found if gained > GAINED else independent
+        shares = independent[both].sum(axis=1) / total, independent[both].sum(axis=0) / total
+        best, most = independent, self.likelihood(measured, independent).max() + GAINED
+        for cells in (
+            copula(best_correlation(residual, shape, (a, b)), (a, b)),
+            gumbel(*best_gumbel(residual, shape, shares), shares),
+        ):
+            found = independent.copy()
+            found[both] = total * cells
+            found = np.asarray(fit_margins(Marginal(_over(sides), found), sides).counts)
+            if (likelihood := self.likelihood(measured, found).max()) > most:
+                best, most = found, likelihood
+        return best
 
     def _smoothness(self, name: str) -> float:
         """Return the smoothness, or 0 for a nominal attribute, whose prior does not depend on it."""

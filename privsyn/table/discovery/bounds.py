@@ -47,6 +47,10 @@ LEFT_OUT = 1.5
 """Standard deviations. If more rows lie outside the cells found, the bounds stay unchanged. By noise alone
 they do in 1 of 15 columns. In the others, a tail of up to that number of rows may be clipped."""
 
+HIDDEN = 0.5
+"""Share of the rows found. If noise can hide more rows outside, the bounds stay unchanged. In eight tables of
+numbers at epsilon 1, right clusters had 0.06 to 0.39, and wrong ones 0.88 to 2.6."""
+
 NARROW = 1 / 2
 """Share of the cells. Bounds are narrowed only if the rows lie in fewer cells. Otherwise there is little to
 gain, and a thin tail may be lost."""
@@ -214,15 +218,16 @@ def _further(noisy: Ints, sigma: float) -> int:
 def cluster(noisy: Ints, sigma: float) -> Extent:
     """Return the first and the last of a few cells that hold all rows, with one more cell on either side.
 
-    Return None if no cell is significant, or if narrowing gains little (`NARROW`) or loses rows (`LEFT_OUT`).
+    Return None if no cell is significant, or if narrowing gains little (`NARROW`), loses rows (`LEFT_OUT`) or
+    may lose many (`HIDDEN`).
 
     Examples
     --------
-    >>> noisy = np.array([5, -9, 8, 3, -4, 14, 90, 60, 2, 11, -3, 1, 4, 0, -6, 7] + 16 * [0, -1])
+    >>> noisy = np.array([5, -9, 8, 3, -4, 14, 900, 600, 2, 11, -3, 1, 4, 0, -6, 7] + 16 * [0, -1])
     >>> cluster(noisy, 10.0)
     (5, 8)
-    >>> cluster(np.array([90, 60, 2, 14, 30, 60]), 10.0) is None
-    True
+    >>> cluster(np.array([90, 60, 2, 14, 30, 60]), 10.0) is None, cluster(noisy, 100.0) is None
+    (True, True)
     """
     clear = np.flatnonzero(noisy > CLEAR * sigma)
     if not clear.size:
@@ -234,7 +239,8 @@ def cluster(noisy: Ints, sigma: float) -> Extent:
         high += 1
     low, high = max(low - 1, 0), min(high + 1, last)
     outside = len(noisy) - (high - low + 1)
-    left_out = noisy.sum() - noisy[low : high + 1].sum()
-    if high - low >= NARROW * len(noisy) or left_out > LEFT_OUT * sigma * np.sqrt(outside):
+    inside = noisy[low : high + 1].sum()
+    by_chance = LEFT_OUT * sigma * np.sqrt(outside)
+    if high - low >= NARROW * len(noisy) or noisy.sum() - inside > by_chance or by_chance > HIDDEN * inside:
         return None
     return low, high

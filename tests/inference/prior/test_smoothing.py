@@ -9,11 +9,18 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.prior.copula import best_correlation, copula, hermite
+from privsyn.inference.prior.copula import (
+    CORNERS,
+    best_correlation,
+    best_gumbel,
+    copula,
+    gumbel,
+    hermite,
+)
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
 from privsyn.inference.prior.spectrum import covariance, spectrum_of
-from privsyn.marginals.coarse import coarsen, groups_at
+from privsyn.marginals.coarse import coarsen, groups_at, join
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -159,6 +166,27 @@ def test_the_copula_is_that_of_two_normal_variables(correlation):
         correlation,
         abs=0.011,  # a step of the grid is 0.02
     )
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_a_gumbel_copula_has_its_margins_and_is_found_in_groups(corner):
+    shares = np.full(8, 1 / 8), np.arange(1, 9) / 36
+    found = gumbel(0.5, corner, shares)
+    for axis, side in enumerate(shares):
+        np.testing.assert_allclose(found.sum(axis=1 - axis), side, atol=1e-9)
+    below = np.flip(found, np.flatnonzero(corner))[:3, :3].sum()
+    u, v = (np.flip(side)[:3] if low else side[:3] for side, low in zip(shares, corner, strict=True))
+    assert below == pytest.approx(np.exp(-np.hypot(np.log(u.sum()), np.log(v.sum()))))
+    group = np.arange(8, dtype=np.int32) // 2
+    residual = join(found - np.outer(*shares), (group, group))
+    assert best_gumbel(residual, (group, group), shares) == (pytest.approx(0.5, abs=0.011), corner)
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_tail_dependence_is_kept_inside_groups(corner):
+    """With a Gaussian copula alone, 12 % of the records are misplaced."""
+    true = TOTAL * gumbel(0.5, corner, (np.full(SIZE, 1 / SIZE),) * 2)
+    assert errors(true, level=4).max() < 0.02
 
 
 def test_a_pair_is_smooth_if_one_attribute_has_an_order():
