@@ -30,7 +30,7 @@ from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import SECONDS
 from privsyn.table.schema.time_columns import Datetime, Duration, Time, Timed
-from privsyn.table.schema.validation import check_decimals, check_names, holds, spacing
+from privsyn.table.schema.validation import check_column_names, check_decimals, holds, spacing
 
 MOST_SCALE = 4
 """Further decimals are ignored: they are often a program's default, and say little about the numbers."""
@@ -284,7 +284,7 @@ def match_names(names: tuple[object, ...], schema: Schema) -> None:
     Names in the schema are public. Messages give only the place of the table's own names: in a file without
     a header, the first row is read as names.
     """
-    check_names(names)
+    check_column_names(names)
     strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]
     absent = [name for name in schema.columns if name not in names]
     complaints = []

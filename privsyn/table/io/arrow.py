@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from privsyn.errors import replace_errors
 from privsyn.table.encoding.dtypes import is_binary
-from privsyn.table.schema.validation import check_names
+from privsyn.table.schema.validation import check_column_names
 
 INDEX = pa.int32()
 """Type of a dictionary's indices. Programs choose a width that fits the number of values in the rows."""
@@ -73,7 +73,7 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
     what : str
         Names the table in error messages.
     """
-    check_names(table.column_names, f"{what}: ")
+    check_column_names(table.column_names, f"{what}: ")
     with replace_errors(f"{what}: has a column of a type that pandas does not know"):
         table = public_columns(table)
         columns = [_readable(cells) for cells in table.columns]

@@ -16,7 +16,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_table import MARKS
-from privsyn.table.schema.validation import check_names
+from privsyn.table.schema.validation import check_column_names
 
 ABSENT = {*MARKS, "NaT"}
 """Texts that are no identifier, with or without spaces around them: several persons may share them."""
@@ -57,7 +57,7 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     >>> persons_of(table, "who").tolist()
     [0, 1, 2, -1, 0]
     """
-    check_names(table.columns)
+    check_column_names(table.columns)
     if unit not in table.columns:
         raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them")
     _check_dtype(unit, table[unit].dtype)
