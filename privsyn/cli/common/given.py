@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Numerical
 from privsyn.table.schema.schema import Schema
 
@@ -30,8 +30,9 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise InputError(f"--given needs a column and a value, as in sex=Female; got {safe_repr(text)}")
         if name not in schema.coded:
+            meant = did_you_mean(name, schema.coded)
             raise InputError(
-                f"--given {safe_repr(name)}: there is no such column among those to be synthesised"
+                f"--given {safe_repr(name)}: there is no such column among those to be synthesised{meant}"
             )
         if name in given:
             raise InputError(
