@@ -183,11 +183,8 @@ def estimate_pairs(
     # Likelihoods by (a copula explains the pair, its cells depart independently).
     kinds: dict[tuple[bool, bool], dict[int, Floats]] = {}
     for i in smooth:
-        found = smoother.expect(measured[i], expected[i], sides[i])
-        fits = [
-            smoother.likelihood(measured[i], found),
-            smoother.likelihood_by_cells(measured[i], found),
-        ]
+        found, fit = smoother.expect(measured[i], expected[i], sides[i])
+        fits = [fit, smoother.likelihood_by_cells(measured[i], found)]
         by_cells = bool(fits[1].max() > fits[0].max())
         kind = kinds.setdefault((found is not expected[i], by_cells), {})
         kind[i] = fits[by_cells] + scores[i] * (found is expected[i])

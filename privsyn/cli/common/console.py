@@ -8,9 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich import progress as rich_progress
-from rich.console import Console
-
 from privsyn.cli.common.terminal import say
 from privsyn.errors import about_not_found, plural, printable
 from privsyn.methods.ledgers import PUBLIC
@@ -39,6 +36,9 @@ def progress() -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich import progress as rich_progress
+    from rich.console import Console
+
     columns = (
         rich_progress.TextColumn("{task.description}", markup=False),
         rich_progress.BarColumn(),

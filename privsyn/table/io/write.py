@@ -18,7 +18,6 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import replace_errors
@@ -37,6 +36,8 @@ BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 def write_parquet(blocks: Iterator[LoadedTable], part: Path, path: Path, schema: Schema | None) -> None:
     """Write blocks to `part`, which will become `path`, in the types of the first."""
+    from pyarrow.parquet import ParquetWriter  # not needed for a table in CSV
+
     mixed = f"{path}: some column mixes types, which Parquet cannot hold: write .csv"
     types = None
     with ExitStack() as stack:
@@ -48,7 +49,7 @@ def write_parquet(blocks: Iterator[LoadedTable], part: Path, path: Path, schema:
                     table = block.form.arrow(block.frame, schema)
             if types is None:
                 types = _without_nulls(table.schema)
-                writer = stack.enter_context(pq.ParquetWriter(part, types))
+                writer = stack.enter_context(ParquetWriter(part, types))
             writer.write_table(table.cast(types))
 
 
