@@ -4,8 +4,9 @@ The noise of many empty cells adds up. Without correction it puts records far fr
 the wider the bounds are. An empty tail is far likelier than scattered single records. So the counts beyond
 the outermost group that stands out are modelled as a generalised Pareto tail (Pickands, Annals of Statistics
 1975). Its mass, scale and shape are unknown; at its start it is no denser than the group before. The tail
-gets the posterior median of the mass. Cells share it by the posterior geometric mean of their shares.
-Arithmetic means would follow the heaviest tails that are still possible.
+gets the posterior mean of the mass. If it takes most of the range, the bounds are careless, and it is often
+empty: then it gets the median. Cells share the mass by the posterior geometric mean of their shares, weighted
+by mass. Arithmetic means would follow the heaviest tails that are still possible.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ CARELESS = 0.5  # share of the range: the bounds of a wider outermost group are 
 TOGETHER = 4.0  # as STANDS_OUT, for the sum of a group and all beyond
 CLEARLY = 5.0  # as STANDS_OUT, for a group that is WIDER times as wide as the one before
 WIDER = 1.5
+LONG = 2 / 3  # share of the range: the bounds of a longer tail are careless
 MOSTLY = 0.5  # share of a group's records
 SHAPES = (0.0, 0.5, 1.0, 2.0)  # of the tail: exponential, then heavier
 SCALES, MASSES = 24, 32  # grid sizes
 LEAST_MASS = 0.05  # times the smaller of one record and a group's noise standard deviation
-MOST_MASS = 4.0  # standard deviations of the tail's count, or the count of the group before if larger
+MOST_MASS = 8.0  # standard deviations of the tail's count, or the count of the group before if larger
 SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before; largest over the tail's
 WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
 # Prior of the share of records beyond a whisker. In 73 ends of columns of real tables, its logarithm had this
@@ -123,6 +125,7 @@ class Tails:
                     first,
                     before=before,
                     usual=float(np.diff(_quartiles(counts, widths))[0]),
+                    careless=bool(axis.widths[tail].sum() > LONG * axis.widths.sum()),
                     records=max(float(counts.sum()), 1.0),
                 )
                 found.append((np.isin(codes, tail), cells[::step]))
@@ -186,6 +189,7 @@ def expected_tail(
     *,
     before: tuple[float, float],
     usual: float,
+    careless: bool = False,
     records: float,
 ) -> Floats:
     """Return the expected number of records in each cell of a tail.
@@ -201,6 +205,8 @@ def expected_tail(
         Count and width of the groups before the tail; see `_edge`.
     usual : float
         Prior scale of a tail, in units of `widths`.
+    careless : bool, optional
+        Whether the bounds are.
     records : float
         In the whole column.
 
@@ -210,10 +216,15 @@ def expected_tail(
 
     >>> noise, near = np.full(4, 100.0), {"before": (1e3, 1.0), "usual": 1.0, "records": 4e3}
     >>> for counts in ([3.0, -9, 12, 1], [53.0, 11, 12, 1]):
-    ...     tail = expected_tail(np.array(counts), noise, np.ones(4), np.arange(4), **near)
-    ...     print(tail.round(1).tolist())
-    [0.0, 0.0, 0.0, 0.0]
-    [45.5, 10.7, 4.2, 2.0]
+    ...     for careless in (False, True):
+    ...         tail = expected_tail(
+    ...             np.array(counts), noise, np.ones(4), np.arange(4), careless=careless, **near
+    ...         )
+    ...         print(careless, tail.round(1).tolist())
+    False [2.9, 1.0, 0.5, 0.3]
+    True [0.0, 0.0, 0.0, 0.0]
+    False [51.6, 13.1, 5.4, 2.6]
+    True [44.3, 11.2, 4.6, 2.3]
     """
     ends = np.concatenate([[0.0], np.cumsum(widths)])
     usual = max(usual, before[1])
@@ -244,9 +255,10 @@ def expected_tail(
     weights /= weights.sum()
 
     tail = np.log(np.maximum(tails, np.finfo(float).tiny))
-    cells = np.exp(np.einsum("smh,shc->c", weights, tail))
-    mass = float(np.interp(0.5, np.cumsum(weights.sum(axis=(0, 2))), masses))
-    cells *= mass / cells.sum()
+    likely = weights.sum(axis=(0, 2))
+    mean = float(likely @ masses)
+    cells = np.exp(np.einsum("smh,shc->c", weights * masses[:, np.newaxis] / mean, tail))
+    cells *= (float(np.interp(0.5, np.cumsum(likely), masses)) if careless else mean) / cells.sum()
     groups = np.add.reduceat(cells, first)
     kept = np.maximum(groups + _kept(counts - groups, variances), 0.0)
     return np.asarray(cells * np.repeat(kept / groups, np.diff([*first, len(cells)])))

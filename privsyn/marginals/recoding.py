@@ -8,6 +8,7 @@ their neighbours, so that their width suits the noise. This reads released count
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,11 +73,24 @@ class Merging:
 
     def merge_table(self, table: Marginal) -> Marginal:
         """Return a table in merged codes; counts of joined values add up."""
+        if self._recoded.isdisjoint(table.attributes):
+            return table
         return Marginal(self.merged.project(table.attributes), self.join(table.attributes, table.counts))
 
     def join(self, attributes: Attributes, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the cells of a table over `attributes`, summed over joined codes."""
+        if self._recoded.isdisjoint(attributes):
+            return cells
         return join(cells, self.groups_of(attributes))
+
+    @cached_property
+    def _recoded(self) -> frozenset[str]:
+        """The attributes that have a code with another number after merging."""
+        return frozenset(
+            name
+            for name, group in zip(self.original.names, self.groups, strict=True)
+            if not np.array_equal(group, np.arange(len(group)))
+        )
 
     def groups_of(self, attributes: Attributes) -> list[Codes]:
         """Return for each of `attributes` the merged code of each original code."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privsyn.inference.binning import Axis
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.tails import Tails
+from privsyn.inference.tails import EMPTY, USUAL_SHARE, VARYING, Tails, expected_tail
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -48,6 +48,20 @@ def test_noise_beyond_the_bulk_makes_few_records():
 def test_a_tail_that_is_there_stays():
     found = [TAILS.settle(noisy(HEAVY, 20.0, seed), HEAVY.sum()).counts for seed in range(40)]
     assert np.mean(found, axis=0)[5:GROUPS].sum() == pytest.approx(HEAVY[5:GROUPS].sum(), rel=0.15)
+
+
+def test_a_tail_within_careful_bounds_keeps_its_records_on_average():
+    """Two-sided: five standard errors, so that one seed in a million fails. The median loses a third."""
+    rng, gaps, places = np.random.default_rng(0), [], np.arange(5)
+    for _ in range(400):
+        usual = USUAL_SHARE * 4e3 * np.exp(VARYING * rng.normal())
+        mass = min(usual, 1e3) if rng.random() > EMPTY else 0.0
+        beyond = np.exp(-places / np.exp(0.5 * rng.normal()))
+        counts = -np.diff(beyond) / (1 - beyond[-1]) * mass + rng.normal(0, 30, 4)
+        near = {"before": (1e3, 1.0), "usual": 1.0, "records": 4e3}
+        tail = expected_tail(counts, np.full(4, 900.0), np.ones(4), places[:4], **near)
+        gaps.append(tail.sum() - mass)
+    assert abs(np.mean(gaps)) < 5 * np.std(gaps) / np.sqrt(len(gaps))
 
 
 def test_without_noise_the_counts_stand():

@@ -234,11 +234,12 @@ def _moment(present: pd.Series, nullable: bool) -> Coded | None:
     if present.empty or kind not in ("datetime", "text", "object"):
         return None
     try:
-        read = moments(present.drop_duplicates().tolist())
+        for some in (present.iloc[:1], present):  # most texts are no dates, and one shows it
+            read = moments(some.drop_duplicates().tolist())
+            if np.isnat(read).any():
+                return None
     except TypeError:
         return None  # cells that are lists
-    if np.isnat(read).any():
-        return None
     first, last = read.min().item().year, read.max().item().year
     if (read == read.astype("datetime64[D]")).all():
         return Datetime(datetime(first, 1, 1), datetime(last, 12, 31), nullable=nullable)
