@@ -26,7 +26,7 @@ from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.total import ROUNDING
 from privsyn.table.schema.columns import Categorical, Coded, Numerical
-from privsyn.table.schema.constraint import constraint_to_plain
+from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 
@@ -123,17 +123,13 @@ def _accepted(schema: Schema, found: list[Any]) -> tuple[Schema, list[Any]]:
     """Return the schema with the proposals that it can have together, and these."""
     kept = []
     for proposal in found:
-        constraint = proposal if isinstance(proposal, str) else Determined(**_settings(proposal))
+        constraint = proposal if isinstance(proposal, str) else constraint_from_plain(1, proposal)
         with suppress(InputError):
             whole = replace(schema, constraints=[*schema.constraints, constraint])
             check_constraints(whole.coded, whole.constraints)
             schema = whole
             kept.append(proposal)
     return schema, kept
-
-
-def _settings(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in plain.items() if key != "kind"}
 
 
 def _copies(cells: list[Cells]) -> Iterator[tuple[str, str]]:

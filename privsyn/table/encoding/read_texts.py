@@ -30,10 +30,6 @@ def _read_numbers(column: Numerical, texts: Sequence[str | None], csv_format: Cs
     return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
 
 
-def _read_dates(column: Datetime, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
-    return pd.Series(moments(texts, column.format))
-
-
 def _read_times(column: Time, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
     seconds = clock_seconds(texts)
     times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
@@ -47,7 +43,7 @@ def _read_durations(column: Duration, texts: Sequence[str | None], csv_format: C
 
 READERS: dict[type[Column], Callable[[Any, Sequence[str | None], CsvFormat], pd.Series]] = {
     Numerical: _read_numbers,
-    Datetime: _read_dates,
+    Datetime: lambda column, texts, csv_format: pd.Series(moments(texts, column.format)),
     Time: _read_times,
     Duration: _read_durations,
 }

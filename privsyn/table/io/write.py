@@ -94,7 +94,8 @@ def write_csv(
             if not every and dialect.encoding == "utf-8" and (bare := _bare(frame, dialect.delimiter)):
                 write(frame.iloc[:0], header=place == 0)
                 text.flush()
-                arrow_csv.write_csv(bare, binary, _options(dialect.delimiter))
+                options = {"include_header": False, "delimiter": dialect.delimiter, "quoting_style": "none"}
+                arrow_csv.write_csv(bare, binary, arrow_csv.WriteOptions(**options))
             else:
                 write(frame, header=place == 0)
         text.flush()
@@ -117,14 +118,9 @@ def _bare(frame: pd.DataFrame, delimiter: str) -> pa.Table | None:
     return table
 
 
-def _options(delimiter: str) -> arrow_csv.WriteOptions:
-    return arrow_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
-
-
 def _quoting(frame: pd.DataFrame) -> Literal[0, 2]:
     """Quote all cells if one holds a lone carriage return: Python's csv leaves it bare, as a line end."""
-    texts = [name for name, dtype in frame.dtypes.items() if family(dtype) in ("text", "object", "category")]
-    cells = chain(frame.columns, *(frame[name].unique() for name in texts))
+    cells = chain(frame.columns, *(cells.unique() for _, cells in frame.items() if _has_text(cells)))
     return csv.QUOTE_NONNUMERIC if any("\r" in str(cell) for cell in cells) else csv.QUOTE_MINIMAL
 
 
