@@ -13,6 +13,8 @@ not spoil. The numbers of docs/performance.md are from here.
     python -m benchmarks resume m.privsyn 3000000 out.parquet  # what keeping blocks costs
     python -m benchmarks count 1000000 15                      # the kernel against a plain twin
     python -m benchmarks against peer/bin/python adult.csv schema.yaml   # fit and sample against MST (mst.py)
+
+`python -m benchmarks.turns` compares two checkouts.
 """
 
 from __future__ import annotations

@@ -70,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         user, 130 for Ctrl-C.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads would only spin
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep 40 MB that they do not use
     try:
         with warnings.catch_warnings(), _ended_as_by_ctrl_c(), _rare_collections():
             warnings.simplefilter("ignore")

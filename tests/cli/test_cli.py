@@ -258,13 +258,19 @@ def test_a_command_leaves_the_garbage_collector_as_it_was(capsys):
     assert gc.get_threshold() == before
 
 
-@pytest.mark.parametrize(("given", "used"), [(None, "1"), ("4", "4")])
-def test_linear_algebra_has_one_thread_unless_the_user_says_otherwise(capsys, monkeypatch, given, used):
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", given or "")
-    if given is None:
-        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+@pytest.mark.parametrize(
+    ("name", "default", "other"),
+    [("OPENBLAS_NUM_THREADS", "1", "4"), ("ARROW_DEFAULT_MEMORY_POOL", "system", "mimalloc")],
+)
+@pytest.mark.parametrize("given", [True, False])
+def test_libraries_get_our_settings_unless_the_user_has_set_others(
+    capsys, monkeypatch, name, default, other, given
+):
+    monkeypatch.setenv(name, other)
+    if not given:
+        monkeypatch.delenv(name)
     assert run(capsys, "--version").code == 0
-    assert os.environ["OPENBLAS_NUM_THREADS"] == used
+    assert os.environ[name] == (other if given else default)
 
 
 # The demo

@@ -94,8 +94,10 @@ class CsvTable:
 
     def frame(self, text: pa.Table) -> pd.DataFrame:
         """Return rows of text as a data frame, each cell converted alone."""
-        cells = {name: _blank(text[name], self.missing[name]) for name in self.columns}
-        typed = {name: _typed(cells[name], column, self.dialect) for name, column in self.columns.items()}
+        typed = {
+            name: _typed(_blank(text[name], self.missing[name]), column, self.dialect)
+            for name, column in self.columns.items()
+        }
         return pd.DataFrame(typed, copy=False)
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Walk, block_of
@@ -177,6 +178,7 @@ def unchanged(stamps: Stamps, walk: Callable[[], Iterator[A]]) -> Iterator[A]:
     with replace_errors(lambda error: _change(stamps) or str(error), InputError):
         yield from walk()
     require_unchanged(stamps)
+    pa.default_memory_pool().release_unused()  # Arrow would keep the memory of the largest batch
 
 
 def require_unchanged(stamps: Stamps) -> None:

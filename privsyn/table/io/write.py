@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -83,21 +82,20 @@ def write_csv(
             if excel_safe:
                 frame = without_formulas(frame, block.frame.select_dtypes("number").columns)
             every = dialect.quoting == "all"
-            write = partial(
-                pd.DataFrame.to_csv,
-                path_or_buf=text,
+            bare = None if every or dialect.encoding != "utf-8" else _bare(frame, dialect.delimiter)
+            rest = frame if bare is None else frame.iloc[:0]
+            rest.to_csv(
+                text,
+                header=place == 0,
                 index=False,
                 sep=dialect.delimiter,
                 lineterminator="\n",
-                quoting=csv.QUOTE_NONNUMERIC if every else _quoting(frame),
+                quoting=csv.QUOTE_NONNUMERIC if every else _quoting(rest),
             )
-            if not every and dialect.encoding == "utf-8" and (bare := _bare(frame, dialect.delimiter)):
-                write(frame.iloc[:0], header=place == 0)
+            if bare is not None:
                 text.flush()
                 options = {"include_header": False, "delimiter": dialect.delimiter, "quoting_style": "none"}
                 arrow_csv.write_csv(bare, binary, arrow_csv.WriteOptions(**options))
-            else:
-                write(frame, header=place == 0)
         text.flush()
 
 
@@ -111,9 +109,11 @@ def _bare(frame: pd.DataFrame, delimiter: str) -> pa.Table | None:
     if len(frame.columns) < 2 or not families <= {"integer", "text"}:
         return None
     table = pa.Table.from_pandas(frame, preserve_index=False)
+    special = f'["\r\n{re.escape(delimiter)}]'
     for cells in table.columns:
-        special = f'["\r\n{re.escape(delimiter)}]'
-        if not pa.types.is_integer(cells.type) and pc.any(pc.match_substring_regex(cells, special)).as_py():
+        if pa.types.is_integer(cells.type):
+            continue
+        if pc.any(pc.match_substring_regex(pc.unique(cells), special)).as_py():
             return None
     return table
 
