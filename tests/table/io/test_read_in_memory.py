@@ -378,6 +378,12 @@ def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
         or all(str(v).isprintable() and str(v).strip() for v in column.values)
         for column in schema.columns.values()
     )
+    # Nor can it show that numbers are whole or decimals, which matters if there are fewer of them than bins.
+    plain &= all(
+        not isinstance(column, Numerical) or column.bins <= 1 + column.high - column.low
+        for name, column in schema.columns.items()
+        if family(frame[name].dtype) in ("integer", "decimal")
+    )
     if plain and all(name.isprintable() for name in frame) and not frame.select_dtypes("float32").size:
         again = read_in_memory(folder / "t.csv.gz", schema).frame
         codes = Codec.for_table(schema, again).encode(again).codes
