@@ -1,10 +1,11 @@
 """A private table in, a differentially private synthetic table out."""
 
 from importlib import import_module as _import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
+
     from privsyn.errors import InputError
     from privsyn.evaluation.attacks.attack import attack
     from privsyn.evaluation.attacks.risks import Risks
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from privsyn.table.schema.time_columns import Datetime, Duration, Time
     from privsyn.table.schema.yaml_file import read_schema
 
-__version__ = _version("privsyn")
 __all__ = [
     "Accuracy",
     "Allowed",
@@ -119,6 +119,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("privsyn")
     for home, names in _HOMES.items():
         if name in names:
             value = globals()[name] = getattr(_import_module(home), name)
@@ -127,4 +131,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

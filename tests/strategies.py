@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain, Records
@@ -21,9 +20,6 @@ from privsyn.table.encoding.dtypes import TEXT, holds_missing
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
-
-settings.register_profile("privsyn", deadline=None)  # a busy machine is no failure
-settings.load_profile("privsyn")
 
 names = st.text(min_size=1, max_size=6)
 texts = st.text(max_size=6)

@@ -337,6 +337,7 @@ def at_stage(after, path, change, stage, done, _):
         change(path)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
 def test_a_change_is_refused_until_the_last_question_however_often_rows_are_read(
@@ -352,6 +353,7 @@ def test_a_change_is_refused_until_the_last_question_however_often_rows_are_read
             model.fit(path)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
 def test_a_change_after_the_last_question_loses_nothing(name, memory, change, tmp_path, schema):

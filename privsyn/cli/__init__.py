@@ -9,7 +9,6 @@ import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version as installed_version
 from threading import current_thread, main_thread
 from types import TracebackType
 from typing import Annotated, Any
@@ -167,6 +166,8 @@ def privsyn(
 ) -> None:
     """Print the version, or the help if there is no command."""
     if version:
+        from importlib.metadata import version as installed_version
+
         say(f"privsyn {installed_version('privsyn')}")
         raise typer.Exit
     if context.invoked_subcommand is None:

@@ -26,7 +26,7 @@ def attack(
 ) -> None:
     """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
-    from privsyn.cli.common.console import show_numbers
+    from privsyn.cli.common.console import show_files
     from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -41,5 +41,4 @@ def attack(
         if json_file is not None:
             write_text(places["--json"], risks.to_json())
     say_text(str(risks))
-    if json_file is not None:
-        show_numbers(json_file)
+    show_files(outputs)

@@ -31,7 +31,7 @@ def evaluate(
 ) -> None:
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
-    from privsyn.cli.common.console import show_numbers, show_report
+    from privsyn.cli.common.console import show_files
     from privsyn.cli.common.outputs import check_outputs, check_page, check_table, staged, write_text
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -57,7 +57,4 @@ def evaluate(
         if json_file is not None:
             write_text(places["--json"], scores.to_json())
     say_text(str(scores))
-    if json_file is not None:
-        show_numbers(json_file)
-    if report is not None:
-        show_report(report)
+    show_files(outputs)

@@ -42,7 +42,7 @@ def owner(
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
     import privsyn
-    from privsyn.cli.common.console import show_privacy, show_public_inputs
+    from privsyn.cli.common.console import show_files, show_privacy, show_public_inputs
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, write_text
     from privsyn.cli.common.terminal import say
     from privsyn.owners.owners import Owners
@@ -77,7 +77,7 @@ def owner(
             settings.save(model)
             if ledger is not None:
                 write_text(ledger, settings.ledger_.to_json())
-            say(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
+            show_files({"--model": model})
             say(f"{private}: private; resumes this run, and can be deleted when all owners have the model")
             show_privacy(settings.ledger_)
             show_public_inputs(settings.ledger_)

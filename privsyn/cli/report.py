@@ -17,7 +17,7 @@ def report(
 ) -> None:
     """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
     import privsyn
-    from privsyn.cli.common.console import show_privacy, show_public_report, show_sheet
+    from privsyn.cli.common.console import show_files, show_privacy
     from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
 
     check_outputs({"OUT": out, "--sheet": sheet}, inputs=(model,))
@@ -25,8 +25,8 @@ def report(
     check_markdown("--sheet", sheet)
     release = privsyn.load(model)
     privsyn.report(release, out)
-    show_public_report(out)
+    show_files({"--public-report": out})
     if sheet is not None:
         privsyn.sheet(release, sheet)
-        show_sheet(sheet)
+    show_files({"--sheet": sheet})
     show_privacy(release.ledger, spent_before=True)

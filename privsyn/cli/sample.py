@@ -47,47 +47,13 @@ def sample(
     excel_safe: ExcelSafe = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
-    with _stopped(out) if resume else nullcontext():
-        _sample(model, out, rows, given, balance, seed, draws, resume=resume, excel_safe=excel_safe)
-
-
-def folder_kept(out: Path) -> Path:
-    """Return `privsyn.release.checkpoint.folder_of(out)` without its import, which takes a second."""
-    return Path(f"{os.path.realpath(out)}.unfinished")
-
-
-@contextmanager
-def _stopped(out: Path) -> Iterator[None]:
-    """On Ctrl-C, print where the finished blocks are, if there are any."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not (kept := folder_kept(out)).is_dir():
-            raise
-        raise StoppedError(
-            f"interrupted; finished blocks are kept in {kept.name}: the same command resumes"
-        ) from None
-
-
-def _sample(
-    model: Path,
-    out: Path,
-    rows: int | None,
-    given: list[str] | None,
-    balance: str | None,
-    seed: int | None,
-    draws: int | None,
-    *,
-    resume: bool,
-    excel_safe: bool,
-) -> None:
     from privsyn import load
     from privsyn.cli.common.console import (
         progress,
         show_dropped,
-        show_files,
         show_not_accepted,
         show_privacy,
+        show_table,
     )
     from privsyn.cli.common.given import parse_given
     from privsyn.cli.common.outputs import check_outputs
@@ -107,7 +73,7 @@ def _sample(
         say(f"privsyn: {begun.name!r}: an unfinished sample, left unchanged; --resume resumes it", err=True)
     release = load(model)
     asked = parse_given(release.codec.schema, given) if given else None
-    with progress() as report:
+    with _stopped(out) if resume else nullcontext(), progress() as report:
         if draws is not None:
             made = release.draws(draws, rows, seed=seed, progress=report)
             shape = made.to_file(out, excel_safe=excel_safe)
@@ -118,9 +84,27 @@ def _sample(
         else:
             table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
             shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
-    show_files(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
+    show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
     show_dropped(release.codec.dropped)
     show_privacy(release.ledger, spent_before=True)
     show_not_accepted(release.ledger)
+
+
+def folder_kept(out: Path) -> Path:
+    """Return `privsyn.release.checkpoint.folder_of(out)` without its import, which takes a second."""
+    return Path(f"{os.path.realpath(out)}.unfinished")
+
+
+@contextmanager
+def _stopped(out: Path) -> Iterator[None]:
+    """On Ctrl-C, print where the finished blocks are, if there are any."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (kept := folder_kept(out)).is_dir():
+            raise
+        raise StoppedError(
+            f"interrupted; finished blocks are kept in {kept.name}: the same command resumes"
+        ) from None

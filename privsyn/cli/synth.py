@@ -199,22 +199,13 @@ def _show(
         show_not_found,
         show_privacy,
         show_public_inputs,
-        show_public_report,
-        show_sheet,
+        show_table,
     )
     from privsyn.table.encoding.identifiers import called_identifiers
 
     schema = fitted.release_.codec.schema
-    show_files(
-        shape,
-        cast(Path, written["OUT"]),
-        fitted.ledger_,
-        estimated=estimated,
-        model=written["--model"],
-        ledger=written["--ledger"],
-    )
-    show_public_report(written["--public-report"])
-    show_sheet(written["--sheet"])
+    show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)
+    show_files(written)
     show_dropped(fitted.release_.codec.dropped)
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_not_found(fitted.not_found_)
@@ -234,7 +225,7 @@ def _compare(
 ) -> None:
     """Write the comparison of both tables, and print its path."""
     import privsyn
-    from privsyn.cli.common.console import show_report
+    from privsyn.cli.common.console import show_files
     from privsyn.studies.error_trace import trace
     from privsyn.table.io.read_in_memory import read_in_memory
 
@@ -242,4 +233,4 @@ def _compare(
     origins = trace(fitted.release_, real, synthetic)
     spent = fitted.ledger_.to_dict()
     privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
-    show_report(report)
+    show_files({"--report": report})

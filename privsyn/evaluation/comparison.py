@@ -96,6 +96,10 @@ class Comparison:
         others = {"synthetic": self.synthetic, "real": self.resampled, "independent": self.independent}
         return measure(self.real, others) | measure(self.train, {"held_out": self.test})
 
+    def compare_each(self, measure: Callable[[Coded, Coded], Found]) -> dict[str, Found]:
+        """Return the same for a measure of the real table and one other."""
+        return self.compare(lambda real, others: {name: measure(real, t) for name, t in others.items()})
+
     def compare_records(
         self, measure: Callable[[Records, Mapping[str, Records]], dict[str, Found]]
     ) -> dict[str, Found]:
@@ -117,18 +121,11 @@ def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.D
     for name, frame in frames.items():
         if not len(frame):
             raise InputError(f"the {name} table has no rows: give a table with rows")
-    if schema is None:
-        _check_same_columns(frames)
-    return [*frames.values()]
-
-
-def _check_same_columns(frames: Mapping[str, pd.DataFrame]) -> None:
-    names = set(frames["real"].columns)
-    for role, frame in frames.items():
-        if set(frame.columns) != names:
+        if schema is None and set(frame.columns) != set(frames["real"].columns):
             raise InputError(
-                f"the {role} table has other columns than the real one: give a schema of the columns to use"
+                f"the {name} table has other columns than the real one: give a schema of the columns to use"
             )
+    return [*frames.values()]
 
 
 def _split(table: Coded, rng: np.random.Generator) -> tuple[Coded, Coded]:

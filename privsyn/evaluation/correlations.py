@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -172,17 +172,13 @@ def _errors(comparison: Comparison, method: str) -> dict[str, Floats]:
     return {name: found.errors(method) for name, found in comparison.once(correlations_of).items()}
 
 
-def _of(method: str) -> Callable[[Comparison], dict[str, Floats]]:
-    return partial(_errors, method=method)
-
-
 CORRELATIONS = {
     name: metric
     for method, label in METHODS.items()
     for name, metric in mean_and_max(
         method,
         label,
-        _of(method),
+        partial(_errors, method=method),
         group="Numbers and associations",
         unit="correlation",
         headline=method == "spearman",

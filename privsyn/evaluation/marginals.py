@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb, nan, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from privsyn.evaluation.comparison import SEED
 from privsyn.evaluation.metric import mean_and_max
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.statistics import total_variation
-from privsyn.marginals.types import Floats, Ints, keep
+from privsyn.marginals.types import Floats, Ints
 
 if TYPE_CHECKING:
     from privsyn.evaluation.comparison import Comparison
@@ -154,18 +154,12 @@ def cramers_v(table: Floats) -> float:
     return float(np.sqrt(chi2 / (min(seen.shape) - 1)))
 
 
-@dataclass(frozen=True, eq=False)
-class Queries:
+class Queries(NamedTuple):
     """Range queries, one in each row: three columns, and the first and last code of each range."""
 
     axes: Ints
     first: Ints
     last: Ints
-
-    def __post_init__(self) -> None:
-        keep(self, "axes", "first", "last")
-        if not self.axes.shape == self.first.shape == self.last.shape:
-            raise ValueError("columns and ranges have different shapes")
 
 
 def make_queries(real: Records) -> Queries:

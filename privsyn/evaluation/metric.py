@@ -122,7 +122,5 @@ def mean_and_max(
 def for_each_table(measure: Callable[[Records, Records], float]) -> Callable[[Comparison], Score]:
     """Return a `Metric.compute` that applies `measure` to the real records and those of each other table."""
     return lambda comparison: Score(
-        **comparison.compare(
-            lambda real, others: {name: measure(real.records, t.records) for name, t in others.items()}
-        )
+        **comparison.compare_each(lambda real, other: measure(real.records, other.records))
     )

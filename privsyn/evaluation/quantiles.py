@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,11 +140,7 @@ def _of_shapes(errors: Callable[[Shapes], Floats]) -> Callable[[Comparison], dic
 
 
 def _of_groups(comparison: Comparison) -> dict[str, Floats]:
-    return comparison.compare(
-        lambda real, others: {
-            name: group_means(comparison.view, real, table) for name, table in others.items()
-        }
-    )
+    return comparison.compare_each(partial(group_means, comparison.view))
 
 
 GROUP, DEVIATIONS = "Numbers and associations", "standard deviations"

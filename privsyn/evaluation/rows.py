@@ -100,7 +100,7 @@ def wasserstein_of_columns(comparison: Comparison) -> dict[str, Floats]:
     def distances(real: Coded, other: Coded) -> Floats:
         return np.array([wasserstein(cells, other.numbers[name]) for name, cells in real.numbers.items()])
 
-    return comparison.compare(lambda real, others: {name: distances(real, t) for name, t in others.items()})
+    return comparison.compare_each(distances)
 
 
 def _distinct_rows(comparison: Comparison) -> Score:

@@ -14,7 +14,7 @@ from privsyn.errors import printable
 from privsyn.evaluation.correlations import METHODS, Correlations
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score
-from privsyn.evaluation.predictions import MODELS
+from privsyn.evaluation.predictions import LEARNERS, MODELS
 from privsyn.evaluation.registry import METRICS
 from privsyn.marginals.domain import Attributes
 from privsyn.notebook import html, html_table
@@ -239,14 +239,9 @@ ABOUT_SCORES = (
 ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
 
 HEADLINES = {
-    "boosting_auc": ("gradient boosting", "an AUC of"),
-    "linear_auc": ("a linear model", "an AUC of"),
-    "forest_auc": ("a random forest", "an AUC of"),
-    "mlp_auc": ("a neural network", "an AUC of"),
-    "boosting_r2": ("gradient boosting", "an R2 of"),
-    "linear_r2": ("a linear model", "an R2 of"),
-    "forest_r2": ("a random forest", "an R2 of"),
-    "mlp_r2": ("a neural network", "an R2 of"),
+    f"{model}_{score}": (label if model == "boosting" else f"a {label}", f"an {measure} of")
+    for score, measure in (("auc", "AUC"), ("r2", "R2"))
+    for model, label in LEARNERS.items()
 }
 """The scores of models that a verdict may mention, in words."""
 

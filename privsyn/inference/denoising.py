@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.inference import _kernels
-from privsyn.marginals.coarse import LEVELS, coarsen, groups_at
+from privsyn.marginals.coarse import LEVELS, firsts, groups_at, join
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Codes, Floats, Ints
 
 REMOVALS = 30  # most rounds of imposing the margins and removing negative counts
 REMOVED = 1e-6  # of the total: smaller gaps are left to proportional fitting
@@ -79,17 +79,17 @@ def settle(estimate: Marginal, variance: Floats, floor: Floats, margins: tuple[M
         Least count of each cell.
     margins : tuple of Marginal
     """
-    domain = estimate.domain
-    freedom = Marginal(domain, variance + floor)
+    domain, freedom = estimate.domain, variance + floor
+    lifted = [lift(margin, domain) for margin in margins]
     coarser = tuple(np.zeros(size, np.int32) for size in domain.shape)
     kept = np.full((1,) * len(domain), margins[0].total)
     for groups in _levels(domain, margins):
-        sums = coarsen(estimate, groups)
+        sums = join(estimate.counts, groups)
         limits = [(tuple(map(_coarser_group, groups, coarser)), kept)]
-        for margin in margins:
-            side = coarsen(margin, tuple(groups[axis] for axis in domain.axes(margin.attributes)))
-            limits.append(_as_sums(lift(side, sums.domain), sums.domain))
-        kept, coarser = _without_negatives(sums.counts, coarsen(freedom, groups).counts, limits), groups
+        for side in lifted:
+            whole = [group[:size] for group, size in zip(groups, side.shape, strict=True)]
+            limits.append(_as_sums(join(side, whole), sums.shape))
+        kept, coarser = _without_negatives(sums, join(freedom, groups), limits), groups
     return fit_margins(Marginal(domain, kept + floor), margins)
 
 
@@ -109,23 +109,30 @@ def _levels(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[Codes, 
 
 def _coarser_group(group: Codes, coarser: Codes) -> Codes:
     """Return the coarser group of each group; both are given for each code."""
-    return coarser[np.unique(group, return_index=True)[1]]
+    return coarser[firsts(group)]
 
 
-def _as_sums(lifted: Floats, domain: Domain) -> Sums:
-    """Return a margin that was lifted to a domain: an axis of length 1 is one group."""
-    groups = zip(domain.shape, lifted.shape, strict=True)
+def _as_sums(lifted: Floats, shape: tuple[int, ...]) -> Sums:
+    """Return a margin that was lifted to a table's shape: an axis of length 1 is one group."""
+    groups = zip(shape, lifted.shape, strict=True)
     return tuple(np.arange(size, dtype=np.int32) % groups for size, groups in groups), lifted
 
 
 def _without_negatives(counts: Floats, freedom: Floats, limits: list[Sums]) -> Floats:
     """Return counts of at least 0 that have the required sums, up to `REMOVED`."""
     starts = np.cumsum([0, *(sums.size for _, sums in limits)])
-    labels = [
-        start + np.ravel_multi_index(np.ix_(*groups), sums.shape).ravel()
-        for start, (groups, sums) in zip(starts, limits, strict=False)
-    ]
+    labels = np.empty((len(limits), counts.size), np.int64)
+    for row, start, (groups, sums) in zip(labels, starts, limits, strict=False):
+        row.reshape(counts.shape)[...] = start + _cells_of(groups, sums.shape)
     targets = np.concatenate([sums.ravel() for _, sums in limits])
     found = counts.ravel().copy()
-    _kernels.remove_negatives(found, freedom.ravel(), np.array(labels), targets, starts, REMOVALS, REMOVED)
+    _kernels.remove_negatives(found, freedom.ravel(), labels, targets, starts, REMOVALS, REMOVED)
     return found.reshape(counts.shape)
+
+
+def _cells_of(groups: tuple[Codes, ...], shape: tuple[int, ...]) -> Ints:
+    """Return the flat index of the sum to which each cell belongs."""
+    cells: Ints = np.zeros((), np.int64)
+    for group, size in zip(groups, shape, strict=True):
+        cells = cells[..., np.newaxis] * size + group
+    return cells

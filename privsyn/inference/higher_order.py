@@ -174,9 +174,10 @@ def score_bigger(
 
 def _variance_by(pairs: tuple[Marginal, ...], table: Marginal) -> Floats:
     """Return the variance of a table's cells that is due to the variance of the pairs inside it."""
+    names = set(table.attributes)
     variance = np.zeros(table.domain.shape)
     for pair in pairs:
-        if set(pair.attributes) <= set(table.attributes):
+        if names.issuperset(pair.attributes):
             sums = lift(table.project(pair.attributes), table.domain)
             share = np.divide(table.counts, sums, out=np.zeros(table.domain.shape), where=sums > 0)
             variance += lift(pair, table.domain) * share**2

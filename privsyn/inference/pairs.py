@@ -7,9 +7,10 @@ residuals. If these carry little information, it is taken from the other pairs (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from privsyn.inference.consistency import average_one_ways, estimate_total
 from privsyn.inference.denoising import denoise
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
-    departure_likelihood,
+    departure_likelihoods,
     pooled_dispersions,
     residual_likelihoods,
 )
@@ -36,6 +37,7 @@ from privsyn.marginals.types import Floats, keep
 MARGIN_NOISE = 0.5  # share of the one-ways' noise variance that remains after norm-sub
 MOST_FOLLOWED = 0.7  # largest share of the noise that the latent classes are assumed to fit
 TINY = 1e-9  # records squared: least variance of a cell
+TOGETHER = 3000  # cells of pairs that are scored together: their variances at all dispersions take 1 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +90,13 @@ def independent_pairs(
     domain: Domain, one_ways: tuple[Marginal, ...], possible: StructuralZeros = NO_ZEROS
 ) -> tuple[Marginal, ...]:
     """Return for every pair the counts of independent attributes, fitted to the structural zeros."""
+    shares = [(one_way, one_way.total, one_way.counts / one_way.total) for one_way in one_ways]
     return tuple(
-        possible.fit(product(domain.project(a.attributes + b.attributes), (a, b)), (a, b))
-        for a, b in combinations(one_ways, 2)
+        possible.fit(
+            Marginal(domain.project(a.attributes + b.attributes), total * np.multiply.outer(of_a, of_b)),
+            (a, b),
+        )
+        for (a, total, of_a), (b, _, of_b) in combinations(shares, 2)
     )
 
 
@@ -113,20 +119,32 @@ def score_pairs(
         for name, group in zip(blocks.original.names, blocks.groups, strict=True)
         for s in (smoother.along(name, group),)
     }
-    return [
-        departure_likelihood(
-            departure,
-            sigma,
-            channels.signal(pair.attributes)
-            * (
-                pair.total * np.outer(*(variance[name] for name in pair.attributes))
-                if max(pair.domain.ordered)
-                else pair.counts
-            ),
-            _uncertainty(pair, measured) + (1 - channels.signal(pair.attributes)) * pair.counts,
+    found = np.empty((len(expected), *DISPERSIONS.shape))
+    for places in _alike(expected):
+        alike = [expected[place] for place in places]
+        counts = np.array([pair.counts for pair in alike])
+        signal = np.array([channels.signal(pair.attributes) for pair in alike]).reshape(-1, 1, 1)
+        prior = counts
+        if any(max(pair.domain.ordered) for pair in alike):
+            sides = (np.array([variance[p.attributes[axis]] for p in alike]) for axis in (0, 1))
+            ordered = np.array([max(pair.domain.ordered) for pair in alike]).reshape(-1, 1, 1) > 0
+            prior = np.where(ordered, _totals(counts) * _outer(*sides), counts)
+        uncertainty = _uncertainty(alike, counts, measured) + (1 - signal) * counts
+        cells = len(alike), -1
+        found[places] = departure_likelihoods(
+            departures[places], sigma, (signal * prior).reshape(cells), uncertainty.reshape(cells)
         )
-        for departure, pair in zip(departures, expected, strict=True)
-    ]
+    return list(found)
+
+
+def _alike(tables: Sequence[Marginal]) -> Iterator[list[int]]:
+    """Yield the places of tables of one shape, as many as are computed together."""
+    of_shape: dict[tuple[int, ...], list[int]] = {}
+    for place, table in enumerate(tables):
+        of_shape.setdefault(table.domain.shape, []).append(place)
+    for shape, places in of_shape.items():
+        step = max(TOGETHER // prod(shape), 1)
+        yield from (places[start : start + step] for start in range(0, len(places), step))
 
 
 def estimate_pairs(
@@ -183,11 +201,8 @@ def estimate_pairs(
     # Likelihoods by (a copula explains the pair, its cells depart independently).
     kinds: dict[tuple[bool, bool], dict[int, Floats]] = {}
     for i in smooth:
-        found = smoother.expect(measured[i], expected[i], sides[i])
-        fits = [
-            smoother.likelihood(measured[i], found),
-            smoother.likelihood_by_cells(measured[i], found),
-        ]
+        found, fit = smoother.expect(measured[i], expected[i], sides[i])
+        fits = [fit, smoother.likelihood_by_cells(measured[i], found)]
         by_cells = bool(fits[1].max() > fits[0].max())
         kind = kinds.setdefault((found is not expected[i], by_cells), {})
         kind[i] = fits[by_cells] + scores[i] * (found is expected[i])
@@ -227,9 +242,20 @@ def _noise(measured: Measurement) -> Floats:
     return measured.variance if measured.groups is None else measured.variance.mean()
 
 
-def _uncertainty(pair: Marginal, one_way: dict[str, Measurement]) -> Floats:
-    """Return the variance of a pair's expected counts A x B / n, by the noise in A and B."""
-    a, b = (one_way[name] for name in pair.attributes)
-    shares_a, shares_b = pair.counts.sum(axis=1) / pair.total, pair.counts.sum(axis=0) / pair.total
-    noise = np.multiply.outer(a.variance, shares_b**2) + np.multiply.outer(shares_a**2, b.variance)
-    return MARGIN_NOISE * noise
+def _uncertainty(alike: Sequence[Marginal], counts: Floats, one_way: dict[str, Measurement]) -> Floats:
+    """Return the variance of pairs' expected counts A x B / n, by the noise in A and B."""
+    a, b = (np.array([one_way[p.attributes[axis]].variance for p in alike]) for axis in (0, 1))
+    totals = _totals(counts)[:, 0]
+    return MARGIN_NOISE * (
+        _outer(a, (counts.sum(axis=1) / totals) ** 2) + _outer((counts.sum(axis=2) / totals) ** 2, b)
+    )
+
+
+def _totals(counts: Floats) -> Floats:
+    """Return the sum of each table, of shape (tables, 1, 1)."""
+    return counts.reshape(len(counts), -1).sum(axis=1)[:, np.newaxis, np.newaxis]
+
+
+def _outer(a: Floats, b: Floats) -> Floats:
+    """Return the outer product of each row of `a` with that of `b`."""
+    return a[:, :, np.newaxis] * b[:, np.newaxis]

@@ -106,6 +106,8 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps:
     low, high = 0.0, float(gains[:, 0].max())
     for _ in range(HALVINGS):
         middle = (low + high) / 2
+        if middle in (low, high):  # adjacent numbers: nothing changes any more
+            break
         if _budgets(gains, middle, rho).sum() > rho:
             low = middle
         else:
@@ -126,9 +128,11 @@ def _filled(budgets: Floats, more: Floats, rho: float) -> Floats:
 
 def _budgets(gains: Floats, slope: float, rho: float) -> Floats:
     """Return the budget at which each table's gain has fallen to `slope`, interpolated between steps."""
-    rows = np.arange(len(gains))
-    after = np.clip((gains > slope).sum(axis=1), 1, len(STEPS) - 1)  # gains decrease
+    budgets = np.zeros(len(gains))
+    rows = np.flatnonzero(gains[:, 0] > slope)  # gains decrease: the others are not worth measuring
+    after = np.clip((gains[rows] > slope).sum(axis=1), 1, len(STEPS) - 1)
     above, below = gains[rows, after - 1], gains[rows, after]
     fall = above - below
     part = np.divide(above - slope, fall, out=np.zeros_like(fall), where=fall > 0).clip(0.0, 1.0)
-    return rho * (STEPS[after - 1] + part * (STEPS[after] - STEPS[after - 1]))
+    budgets[rows] = rho * (STEPS[after - 1] + part * (STEPS[after] - STEPS[after - 1]))
+    return budgets

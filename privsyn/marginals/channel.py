@@ -133,6 +133,8 @@ class Channels:
 
     def observed(self, table: Marginal) -> Marginal:
         """Return the expected counts of a table after randomisation."""
+        if not self.random(table.attributes):
+            return table
         counts = table.counts
         for axis, name in enumerate(table.attributes):
             if name in self.of:

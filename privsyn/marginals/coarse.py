@@ -42,7 +42,8 @@ def groups_at(one_way: Marginal, level: int) -> Codes:
         return np.arange(len(one_way.counts), dtype=np.int32)
     middles = (np.cumsum(counts) - counts / 2) / counts.sum()
     groups = np.minimum((level * middles).astype(np.int64), level - 1)
-    places = np.cumsum(np.diff(groups, prepend=groups[0]) > 0)  # skip groups that hold no code
+    places = np.zeros(ordered, np.int64)
+    np.cumsum(groups[1:] > groups[:-1], out=places[1:])  # skip groups that hold no code
     others = places[-1] + 1 + np.arange(len(one_way.counts) - ordered)
     return np.concatenate([places, others]).astype(np.int32)
 
@@ -50,14 +51,23 @@ def groups_at(one_way: Marginal, level: int) -> Codes:
 def join(cells: npt.NDArray[Any], groups: Sequence[Codes]) -> npt.NDArray[Any]:
     """Return the cells of a table, summed over joined codes along every axis."""
     for axis, group in enumerate(groups):
-        steps = np.diff(group, prepend=-1)
+        steps = group[1:] - group[:-1]
         if (steps == 1).all():  # each code is a group of its own
             continue
         if (steps < 0).any():
             order = np.argsort(group, kind="stable")
-            cells, steps = cells.take(order, axis), np.diff(group[order], prepend=-1)
-        cells = np.add.reduceat(cells, np.flatnonzero(steps), axis=axis)
+            cells, group = cells.take(order, axis), group[order]
+        cells = np.add.reduceat(cells, firsts(group), axis=axis)
     return cells
+
+
+def firsts(group: Codes) -> npt.NDArray[np.intp]:
+    """Return the first code of each group; groups increase along the codes.
+
+    >>> firsts(np.array([0, 0, 1, 2, 2])).tolist()
+    [0, 2, 3]
+    """
+    return np.concatenate([[0], 1 + (group[1:] != group[:-1]).nonzero()[0]])
 
 
 def joined_domain(domain: Domain, groups: Sequence[Codes]) -> Domain:

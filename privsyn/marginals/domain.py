@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from operator import gt
 
 import numpy as np
 
@@ -42,17 +43,19 @@ class Domain:
     ordered: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "sizes", tuple(int(size) for size in self.sizes))
-        object.__setattr__(self, "ordered", tuple(self.ordered) or (0,) * len(self.names))
-        if not len(self.names) == len(self.sizes) == len(self.ordered):
-            raise ValueError(f"{len(self.names)} names, {len(self.sizes)} sizes, {len(self.ordered)} orders")
-        if len(set(self.names)) != len(self.names):
-            raise ValueError(f"two attributes share a name in {self.names}")
-        if any(size < 1 for size in self.sizes):
-            raise ValueError(f"sizes {self.sizes}: every attribute needs at least one value")
-        if any(not 0 <= count <= size for count, size in zip(self.ordered, self.sizes, strict=True)):
-            raise ValueError(f"ordered {self.ordered} does not fit sizes {self.sizes}")
+        names, sizes = tuple(self.names), tuple(map(int, self.sizes))
+        ordered = tuple(self.ordered) or (0,) * len(names)
+        if not len(names) == len(sizes) == len(ordered):
+            raise ValueError(f"{len(names)} names, {len(sizes)} sizes, {len(ordered)} orders")
+        if len(set(names)) != len(names):
+            raise ValueError(f"two attributes share a name in {names}")
+        if min(sizes, default=1) < 1:
+            raise ValueError(f"sizes {sizes}: every attribute needs at least one value")
+        if min(ordered, default=0) < 0 or any(map(gt, ordered, sizes)):
+            raise ValueError(f"ordered {ordered} does not fit sizes {sizes}")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "ordered", ordered)
 
     def __len__(self) -> int:
         return len(self.names)

@@ -41,7 +41,10 @@ def fit_margins(
         for others, margin in sides:
             sums = counts.sum(axis=others, keepdims=True)
             missed = max(missed, float(np.abs(sums - margin).max()))
-            counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
+            if sums.min() > 0:
+                counts = counts * (margin / sums)
+            else:
+                counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
         if missed <= enough * counts.sum() or before - missed <= STALLED * missed:
             break
     return Marginal(

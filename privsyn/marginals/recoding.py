@@ -7,7 +7,9 @@ their neighbours, so that their width suits the noise. This reads released count
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,11 +74,24 @@ class Merging:
 
     def merge_table(self, table: Marginal) -> Marginal:
         """Return a table in merged codes; counts of joined values add up."""
+        if self._recoded.isdisjoint(table.attributes):
+            return table
         return Marginal(self.merged.project(table.attributes), self.join(table.attributes, table.counts))
 
     def join(self, attributes: Attributes, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the cells of a table over `attributes`, summed over joined codes."""
+        if self._recoded.isdisjoint(attributes):
+            return cells
         return join(cells, self.groups_of(attributes))
+
+    @cached_property
+    def _recoded(self) -> frozenset[str]:
+        """The attributes that have a code with another number after merging."""
+        return frozenset(
+            name
+            for name, group in zip(self.original.names, self.groups, strict=True)
+            if not np.array_equal(group, np.arange(len(group)))
+        )
 
     def groups_of(self, attributes: Attributes) -> list[Codes]:
         """Return for each of `attributes` the merged code of each original code."""
@@ -84,13 +99,24 @@ class Merging:
 
     def restore(self, records: Records, rng: np.random.Generator) -> Records:
         """Return records in original codes, each drawn by its share of the merged code."""
+        return self.placed(records, (rng.random(len(records)) for _ in self.groups))
+
+    def placed(self, records: Records, places: Iterable[Floats]) -> Records:
+        """Return records in original codes.
+
+        Parameters
+        ----------
+        records : Records
+        places : iterable of arrays of shape (records,), one per attribute
+            From 0 to 1: the place in the cumulated shares of the record's merged code.
+        """
         columns = np.empty((len(records), len(self.original)), np.int32)
-        for j, (group, share) in enumerate(zip(self.groups, self.shares, strict=True)):
+        for j, (group, share, place) in enumerate(zip(self.groups, self.shares, places, strict=True)):
             # Sort original codes by group. Each group spans a length of 1 of the cumulated shares.
             order = np.argsort(group, kind="stable")
             edges = np.cumsum(share[order])
-            places = np.searchsorted(edges, records.codes[:, j] + rng.random(len(records)), side="right")
-            columns[:, j] = _nearest_in_group(order, group, places, records.codes[:, j])
+            found = np.searchsorted(edges, records.codes[:, j] + place, side="right")
+            columns[:, j] = _nearest_in_group(order, group, found, records.codes[:, j])
         return Records(self.original, columns)
 
 

@@ -20,13 +20,13 @@ import numpy as np
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
 from privsyn.owners.journal import Journal
-from privsyn.owners.sums import Sums, digest
 from privsyn.private.noise import SharedNoise
 from privsyn.private.sampler import Bits, Words
 from privsyn.progress import Progress
 from privsyn.table.schema.yaml_file import to_plain
 
 if TYPE_CHECKING:
+    from privsyn.owners.sums import Sums
     from privsyn.table.discovery.open_schema import OpenSchema
     from privsyn.table.io.source import RawTable
 
@@ -167,6 +167,8 @@ class Run:
         self._meet(public, [stamp for _, stamp in source.stamps], report)
 
     def _meet(self, public: Sequence[object], stamps: Sequence[object], report: Progress) -> None:
+        from privsyn.owners.sums import Sums, digest
+
         owners = self._owners
         packages = [(name, version(name)) for name in PACKAGES]
         machine = (platform.machine(), platform.python_version_tuple()[:2])
@@ -214,6 +216,8 @@ class Run:
 
     def part(self, model: bytes) -> None:
         """Compare the model with those of the others, and close the connections."""
+        from privsyn.owners.sums import digest
+
         self._met.end(digest(model))
 
     @property

@@ -61,10 +61,15 @@ class OrderedColumns:
         kinds = self._codec.schema.coded
         return [name for name in self._codec.names if isinstance(kinds.get(name), Ordinal)]
 
+    @property
+    def counted(self) -> list[str]:
+        """The ordered columns with counts of their own."""
+        return list(self._encoders)
+
     def means(self) -> pd.DataFrame:
         """Return one row for each column; see `Accuracy.means`."""
         rows = [{"column": name, **self.mean(name)} for name in self.names]
-        return _frame(rows, ["column", "estimate", "low", "high", "within_cells", "covered"])
+        return pd.DataFrame(rows, columns=["column", "estimate", "low", "high", "within_cells", "covered"])
 
     def mean(self, name: str) -> dict[str, Any]:
         """Return the mean of one of the `names`, its interval, and what places inside cells may add."""
@@ -87,7 +92,7 @@ class OrderedColumns:
                         certainty.measured, released, self.cells(name), self.noise(name), share
                     )
                 rows.append({"column": name, "share": share, **self._shown(name, found)})
-        return _frame(rows, ["column", "share", "estimate", "low", "high", "covered"])
+        return pd.DataFrame(rows, columns=["column", "share", "estimate", "low", "high", "covered"])
 
     def correlations(self) -> pd.DataFrame:
         """Return one row for each pair of columns; see `Accuracy.correlations`."""
@@ -103,7 +108,7 @@ class OrderedColumns:
                 if any(set(pair) <= columns for columns in tied):
                     found = Interval(found.estimate, nan, nan)
             rows.append({"columns": pair, **vars(found), "covered": not np.isnan(found.low)})
-        return _frame(rows, ["columns", "estimate", "low", "high", "covered"])
+        return pd.DataFrame(rows, columns=["columns", "estimate", "low", "high", "covered"])
 
     def _pairs(self) -> Iterator[tuple[Certainty, Marginal]]:
         first = len(self._fitted.one_ways)
@@ -147,7 +152,3 @@ class OrderedColumns:
             numbers = np.array([np.rint(found.estimate), np.floor(found.low), np.ceil(found.high)])
             values = dict(zip(values, encoder.decode(numbers, np.zeros(3, np.bool_)), strict=True))
         return {**values, "covered": encoder is not None}
-
-
-def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=columns)

@@ -17,6 +17,7 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.ranges import Span
+from privsyn.table.schema.constraint import python_value
 from privsyn.table.schema.time_columns import Datetime
 
 
@@ -100,7 +101,7 @@ def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any
     ends: dict[Any, Any] = dict(said if isinstance(said, Mapping) else zip(names, said, strict=True))
     if set(ends) - {"low", "high"}:
         raise InputError("a range has a low and a high end, either of them None")
-    ends = {end: _plain(value) for end, value in ends.items() if value is not None}
+    ends = {end: python_value(value) for end, value in ends.items() if value is not None}
     if not ends:
         raise InputError("a range needs a low or a high end")
     if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
@@ -111,12 +112,6 @@ def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any
     if not part_inside(codec.own_cells(name), span).any():
         raise InputError("none of its values lies in the range")
     return span
-
-
-def _plain(value: Any) -> Any:
-    """Convert a NumPy scalar to a Python value; NumPy times are kept."""
-    times = isinstance(value, np.datetime64 | np.timedelta64)
-    return value.item() if isinstance(value, np.generic) and not times else value
 
 
 def _end_of_day(high: Any) -> Any:
@@ -151,7 +146,7 @@ class _Numbers(dict[Any, float]):
         raise InputError(f"given: column {self.name!r}: {complaint}")
 
     def __missing__(self, value: Any) -> float:
-        number = self.column.number_of(_plain(value))
+        number = self.column.number_of(python_value(value))
         low, high = self.column.bounds
         if not low <= number <= high:
             raise InputError(f"{safe_repr(value)} lies outside its bounds")

@@ -18,16 +18,18 @@ import numpy as np
 from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, plural, printable
 from privsyn.marginals.domain import Domain
+from privsyn.methods.default import TARGET
 from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, least_share, reserved_delta
 from privsyn.private.accounting import rho_for
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 from privsyn.studies.expectation import Expectation, expect
-from privsyn.studies.plan_notes import notes
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.read_in_memory import ending_of, read_columns
+from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ ROWS = (1_000, 10_000, 100_000, 1_000_000)
 
 ASSUMED_VALUES = 20
 """Assumed number of values of a column whose values `fit` finds."""
+
+MOST_NAMED = 3
+"""Columns with wide cells that a plan names."""
 
 USUAL_DELTA = 1e-9
 """The default delta, with which a plan for pure epsilon is compared."""
@@ -234,3 +239,46 @@ def _error(share: float) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
+    r"""Return the sentences that apply to a schema and a target.
+
+    >>> schema = Schema({"pay": Numerical(0, 256_000), "age": Numerical(0, 99, integer=True)})
+    >>> print(*notes(schema, "age"), sep="\n")
+    numbers are counted in cells, which grow with the bounds: up to 1,000 for pay
+    target age: errors in tables with it weigh 4 times; the errors below are means over all tables
+    """
+    found = []
+    if cells := _cells(schema):
+        widest = sorted(cells.items(), key=lambda item: -item[1])[:MOST_NAMED]
+        listed = ", ".join(f"{_shown(width)} for {name}" for name, width in widest)
+        found.append(f"numbers are counted in cells, which grow with the bounds: up to {listed}")
+    if schema.randomised:
+        names = ", ".join(schema.randomised)
+        found.append(f"randomised by the respondents, so their errors are larger than planned: {names}")
+    if target is not None:
+        found.append(
+            f"target {target}: errors in tables with it weigh {TARGET:g} times;"
+            " the errors below are means over all tables"
+        )
+    return tuple(found)
+
+
+def _shown(width: float) -> str:
+    return f"{width:,.0f}" if width >= 100 else f"{width:.3g}"
+
+
+def _cells(schema: Schema) -> dict[str, float]:
+    """Return the width of the widest fine cell of each column whose numbers are not counted one by one.
+
+    Half of the cells are evenly spaced (`Grid.fine`), so none is wider than their distance.
+    """
+    widths = {}
+    for name, column in schema.coded.items():
+        if isinstance(column, Numerical) and column.low is not None and column.high is not None:
+            reach = float(column.high) - float(column.low)
+            decimals = column.fixed_decimals
+            if decimals is None or reach * 10.0**decimals >= FINE:
+                widths[name] = reach / (FINE // 2)
+    return widths

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+from base64 import b64encode
+from io import StringIO
 from os import PathLike
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -17,7 +20,6 @@ from privsyn.inference.consistency import norm_sub
 from privsyn.inference.error_bars import HALF, TWO_SIDED
 from privsyn.marginals.types import Floats
 from privsyn.release.release import Release
-from privsyn.studies.estimates import data_link, estimates
 from privsyn.studies.odds import in_plain_words
 from privsyn.studies.relationships import overview, pair_map, relationships
 from privsyn.studies.relationships import tables as pair_tables
@@ -42,6 +44,9 @@ MOST_LISTED = 500
 
 SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
 """Synthetic rows show what constraints and sampling change; wide tables have fewer of them."""
+
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Beginnings of a text that a spreadsheet may run as a formula."""
 
 MOVED, MUCH = 1.25, 0.005
 """A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
@@ -84,7 +89,7 @@ def render(release: Release) -> str:
             ledger=release.ledger.to_dict(),
             rows=release.fitted.total,
             columns=columns,
-            csv=data_link(estimates(release)),
+            csv=f"data:text/csv;charset=utf-8;base64,{b64encode(estimates(release).encode()).decode()}",
             typical=median(column["error"] for column in columns),
             typical_pair=median(row["error"] for row in rows) if rows else None,
             visible=any(row["strength"] > row["error"] for row in rows),
@@ -103,6 +108,18 @@ def render(release: Release) -> str:
             listed=MOST_LISTED,
         )
     )
+
+
+def estimates(release: Release) -> str:
+    """Return the counts of all columns with their 95 % intervals, as a CSV that spreadsheets can open."""
+    text = StringIO()
+    writer = csv.writer(text)
+    writer.writerow(("column", "value", "estimate", "low", "high"))
+    for name in release.codec.domain:
+        for value, *numbers in release.accuracy_.counts(name).to_numpy().tolist():
+            words = (f"'{word}" if word.startswith(FORMULAS) else word for word in (name, str(value)))
+            writer.writerow((*words, *(round(number, 1) for number in numbers)))
+    return text.getvalue()
 
 
 def _drawn(release: Release) -> dict[str, Floats]:

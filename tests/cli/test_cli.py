@@ -138,6 +138,7 @@ def test_files_go_by_their_ending(ending, folder, capsys):
     assert read_in_memory.read_in_memory(f"out.{ending}").frame.shape == (7, len(COLUMNS))
 
 
+@pytest.mark.no_cover
 def test_every_command_takes_a_folder_of_parquet_files_and_tells_which_others_it_does_not_read(
     folder, capsys
 ):

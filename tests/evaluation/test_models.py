@@ -43,6 +43,7 @@ def scores_of(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, float]:
     return {name: score.value for name, score in learning(view, task, known, tested).items()}
 
 
+@pytest.mark.no_cover
 def test_boosting_does_not_diverge_with_rare_classes():
     """Without a penalty on its leaves its AUC is 0.57 here, that of the linear model 0.75."""
     scores = scores_of(table_of_classes(3500, 1500, 10, 7, 5, 3), table_of_classes(*[100] * 6, seed=1))
@@ -93,6 +94,7 @@ def test_influences_of_an_auc_are_those_of_delong():
     assert found.mean() == pytest.approx(0)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("measure", ["auc", "r2"])
 def test_the_standard_error_is_that_of_fresh_test_rows(measure):
     """Two equally good models, 2,000 test tables: |difference| > 1.96 errors in 5 % of them.

@@ -9,9 +9,10 @@ import pytest
 import reference
 
 from privsyn.inference import pairs as stage
-from privsyn.inference.pairs import estimate_pairs, independent_pairs, score_pairs
-from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
+from privsyn.inference.pairs import MARGIN_NOISE, estimate_pairs, independent_pairs, score_pairs
+from privsyn.inference.prior.dispersion import DISPERSIONS, departure_likelihood, pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother
+from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import joined
@@ -65,7 +66,8 @@ def test_the_noise_of_the_one_ways_makes_expected_counts_uncertain_as_it_does():
     }
     noisy_a, noisy_b = (c + rng.normal(0, s, (20_000, len(c))) for c, s in ((a, 20.0), (b, 5.0)))
     drawn = (noisy_a[:, :, None] * noisy_b[:, None, :] / 1000).var(axis=0)
-    np.testing.assert_allclose(stage._uncertainty(pair, one_way) / stage.MARGIN_NOISE, drawn, rtol=0.08)
+    (found,) = stage._uncertainty([pair], pair.counts[np.newaxis], one_way)
+    np.testing.assert_allclose(found / stage.MARGIN_NOISE, drawn, rtol=0.08)
 
 
 def test_what_the_one_ways_do_not_know_is_not_taken_for_dependence():
@@ -142,3 +144,28 @@ def test_without_pairs_the_one_ways_stand():
     assert found.tables == ()
     assert found.total == pytest.approx(len(records))
     assert error(found.one_ways, records) < 1e-3
+
+
+@pytest.mark.parametrize("ordered", [(), (0, 5, 0, 0, 4, 0)])
+def test_pairs_scored_together_have_the_scores_of_each_alone(ordered, monkeypatch):
+    """Bit for bit: scores do not depend on which pairs are computed together."""
+    rng = np.random.default_rng(1)
+    domain = Domain(tuple("abcdef"), (3, 5, 3, 2, 4, 5), ordered)
+    counts = [rng.dirichlet(np.ones(size)) * 900 for size in domain.sizes]
+    margins = tuple(Marginal(domain.project((n,)), c) for n, c in zip(domain.names, counts, strict=True))
+    measured = tuple(Measurement(m, rng.uniform(1, 9, m.domain.shape)) for m in margins)
+    pairs, smoother = independent_pairs(domain, margins), Smoother(margins)
+    blocks, channels = joined(domain, margins, 9), Channels.for_domain({"c": 0.7}, domain)
+    departures = rng.uniform(0, 300, len(pairs))
+    monkeypatch.setattr(stage, "TOGETHER", 30)  # two or three of a shape
+    found = score_pairs(departures, 5.0, pairs, measured, smoother, blocks, channels)
+    for departure, pair, scores in zip(departures, pairs, found, strict=True):
+        names, signal = pair.attributes, channels.signal(pair.attributes)
+        spectra = [smoother.along(name, blocks.groups_of((name,))[0]) for name in names]
+        a, b = (np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors) for s in spectra)
+        prior = pair.total * np.outer(a, b) if max(pair.domain.ordered) else pair.counts
+        noise_a, noise_b = (measured[axis].variance for axis in domain.axes(names))
+        share_a, share_b = pair.counts.sum(axis=1) / pair.total, pair.counts.sum(axis=0) / pair.total
+        noise = MARGIN_NOISE * (np.outer(noise_a, share_b**2) + np.outer(share_a**2, noise_b))
+        alone = departure_likelihood(departure, 5.0, signal * prior, noise + (1 - signal) * pair.counts)
+        assert (scores == alone).all()

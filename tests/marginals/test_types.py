@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from privsyn.evaluation.marginals import Queries
 from privsyn.evaluation.report.levels import Levels
 from privsyn.inference.binning import Axis
 from privsyn.inference.higher_order import Unexplained
@@ -57,7 +56,6 @@ GIVEN = {
     "Pairs": lambda array: (pairs(np.resize(array, (2, 2))), "left"),
     "Span": lambda array: (Span(array, array, missing=False), "lows"),
     "Levels": lambda array: (Levels(("x", "y"), array.astype(int) % 2), "of_code"),
-    "Queries": lambda array: (Queries(*[np.resize(array, (2, 3)).astype(int)] * 3), "first"),
 }
 
 
@@ -87,10 +85,6 @@ def test_so_each_value_object_does(kind):
         ),
         (lambda: LookUp("c", ("a", "b"), np.zeros((3, 1)), np.zeros(3)), "keys .* for 3 values"),
         (lambda: Levels(("x",), np.array([0, 1])), "has no label"),
-        (
-            lambda: Queries(np.zeros((2, 3), int), np.zeros((2, 3), int), np.zeros((2, 2), int)),
-            "different shapes",
-        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused_when_it_is_made(make, words):

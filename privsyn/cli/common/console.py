@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-from rich import progress as rich_progress
-from rich.console import Console
 
 from privsyn.cli.common.terminal import say
 from privsyn.errors import about_not_found, plural, printable
@@ -22,7 +19,15 @@ from privsyn.progress import Progress
 MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
 """Above either, the guarantee is practically meaningless."""
 
-COUNTED = "{task.completed:.0f} of {task.total:.0f} {task.description}"
+WRITTEN = {
+    "--model": "the model; `privsyn sample` draws from it at no further cost in privacy",
+    "--ledger": "all queries of the table, with their noise and cost",
+    "--public-report": "the released counts, with error bars",
+    "--sheet": "the data sheet; complete the lines with TODO",
+    "--json": "all the numbers. They are of the real table: not private either",
+    "--report": "both tables side by side. It READS THE REAL TABLE: not private, keep it there",
+}
+"""What is in the file of each option."""
 
 
 @contextmanager
@@ -31,10 +36,16 @@ def progress() -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich import progress as rich_progress
+    from rich.console import Console
+
     columns = (
         rich_progress.TextColumn("{task.description}", markup=False),
         rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
         rich_progress.TimeElapsedColumn(),
+        rich_progress.TextColumn("left:"),
+        rich_progress.TimeRemainingColumn(),
     )
     with rich_progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, int] = {}
@@ -49,23 +60,12 @@ def progress() -> Iterator[Progress | None]:
 
 @contextmanager
 def countdown() -> Iterator[Progress]:
-    """Yield a function that shows progress and remaining time: as a bar on a terminal, as lines in a pipe."""
-    if sys.stderr.isatty():
-        columns = (
-            rich_progress.TextColumn(COUNTED, markup=False),
-            rich_progress.BarColumn(),
-            rich_progress.TimeElapsedColumn(),
-            rich_progress.TextColumn("left:"),
-            rich_progress.TimeRemainingColumn(),
-        )
-        with rich_progress.Progress(*columns, console=Console(stderr=True)) as bars:
+    """Yield the function of `progress`; in a pipe, one that prints a line for each step."""
+    with progress() as bars:
+        yield bars or _lines()
 
-            def update(stage: str, done: int, total: int) -> None:
-                task = bars.task_ids[0] if bars.task_ids else bars.add_task("", total=total)
-                bars.update(task, description=printable(stage), completed=done, total=total)
 
-            yield update
-        return
+def _lines() -> Progress:
     steps: list[tuple[float, int]] = []
 
     def report(stage: str, done: int, total: int) -> None:
@@ -75,49 +75,22 @@ def countdown() -> Iterator[Progress]:
         left = f", about {pace * (total - done):.0f} s left" if before < done < total else ""
         say(f"{done} of {total} {stage}{left}", err=True)
 
-    yield report
+    return report
 
 
-def show_files(
-    shape: tuple[int, int],
-    out: Path,
-    spent: Ledger,
-    *,
-    estimated: bool,
-    model: Path | None = None,
-    ledger: Path | None = None,
-) -> None:
-    """Print which files were written."""
+def show_table(shape: tuple[int, int], out: Path, spent: Ledger, *, estimated: bool) -> None:
+    """Print the size of the table, and where it is."""
     rows, columns = shape
     number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
     note = f" (a private estimate of {number})" if estimated and not spent.all_local else ""
     say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
-    if model is not None:
-        say(f"{model}: the model; `privsyn sample` draws from it at no further cost in privacy")
-    if ledger is not None:
-        say(f"{ledger}: all queries of the table, with their noise and cost")
 
 
-def show_public_report(path: Path | None) -> None:
-    """Print where the public report is, if there is one."""
-    if path is not None:
-        say(f"{path}: the released counts, with error bars")
-
-
-def show_sheet(path: Path | None) -> None:
-    """Print where the data sheet is, if there is one."""
-    if path is not None:
-        say(f"{path}: the data sheet; complete the lines with TODO")
-
-
-def show_report(path: Path) -> None:
-    """Print where the comparison is."""
-    say(f"{path}: both tables side by side. It READS THE REAL TABLE: not private, keep it there")
-
-
-def show_numbers(path: Path) -> None:
-    """Print where the numbers of a comparison are."""
-    say(f"{path}: all the numbers. They are of the real table: not private either")
+def show_files(files: Mapping[str, Path | None]) -> None:
+    """Print what is in each of the files, which are given by option."""
+    for option, what in WRITTEN.items():
+        if (path := files.get(option)) is not None:
+            say(f"{path}: {what}")
 
 
 def show_dropped(names: Sequence[str]) -> None:

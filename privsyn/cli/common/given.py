@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
@@ -24,12 +24,20 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
     >>> parse_given(schema, ["age=3.."])
     {'age': (3, None)}
     """
-    _check_names(schema.coded, texts)
     given: dict[str, Any] = {}
     for text in texts:
         name, equals, said = text.partition("=")
         if not equals:
             raise InputError(f"--given needs a column and a value, as in sex=Female; got {safe_repr(text)}")
+        if name not in schema.coded:
+            meant = did_you_mean(name, schema.coded)
+            raise InputError(
+                f"--given {safe_repr(name)}: there is no such column among those to be synthesised{meant}"
+            )
+        if name in given:
+            raise InputError(
+                f"--given {safe_repr(name)}: is given twice, and a row has one value: give it once"
+            )
         low, dots, high = said.partition(RANGE)
         column = schema.coded[name]
         if dots and not (isinstance(column, Categorical) and said in map(str, column.values or ())):
@@ -50,18 +58,3 @@ def _value(name: str, column: Coded, said: str) -> Any:
         with replace_errors(f"--given {name}: {safe_repr(said)} is not a number", ValueError):
             return int(said) if said.lstrip("+-").isdigit() else float(said)
     return said
-
-
-def _check_names(names: Collection[str], given: Sequence[str]) -> None:
-    """Refuse a column that does not exist or is given twice."""
-    said = [text.partition("=")[0] for text in given if "=" in text]
-    for name in said:
-        if name not in names:
-            meant = did_you_mean(name, names)
-            raise InputError(
-                f"--given {safe_repr(name)}: there is no such column among those to be synthesised{meant}"
-            )
-        if said.count(name) > 1:
-            raise InputError(
-                f"--given {safe_repr(name)}: is given twice, and a row has one value: give it once"
-            )

@@ -56,6 +56,8 @@ def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None)
     list of Path
         The files written so far. The caller appends to it.
     """
+    from privsyn.cli.common.outputs import write_text
+
     written: list[Path] = []
     place: Path | None = None
     failure: Exception | None = None
@@ -64,8 +66,11 @@ def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None)
             place, failure = _keep(fitted, model or rescue_of(out), out)
             written += [] if place is None else [place]
             if ledger is not None:
-                of_ledger = _write_ledger(fitted, ledger, written)
-                failure = failure or of_ledger
+                try:
+                    write_text(ledger, fitted.ledger_.to_json())
+                    written.append(ledger)
+                except Exception as error:  # the model contains the ledger too
+                    failure = failure or error
         yield written
         if failure is not None:
             raise failure
@@ -83,7 +88,13 @@ def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None)
 def _keep(fitted: PrivSyn, wanted: Path, out: Path) -> tuple[Path | None, Exception | None]:
     """Save the model in the wanted place, or else in any place that works. Return the place and the error."""
     failure: Exception | None = None
-    for choose in _places(wanted, out):
+    # In this order. To choose a place may fail, as for a full temporary folder.
+    places: tuple[Callable[[], Path], ...] = (
+        lambda: wanted,
+        lambda: out.with_name(f"{out.name}.{token_hex(4)}.privsyn"),
+        lambda: Path(tempfile.mkdtemp(prefix="privsyn-")) / f"{out.name}.privsyn",
+    )
+    for choose in places:
         try:
             place = choose()
             fitted.save(place)
@@ -92,26 +103,6 @@ def _keep(fitted: PrivSyn, wanted: Path, out: Path) -> tuple[Path | None, Except
         else:
             return place, failure
     return None, failure
-
-
-def _places(wanted: Path, out: Path) -> tuple[Callable[[], Path], ...]:
-    """Return where a model may go, in order. To choose a place may fail, as for a full temporary folder."""
-    return (
-        lambda: wanted,
-        lambda: out.with_name(f"{out.name}.{token_hex(4)}.privsyn"),
-        lambda: Path(tempfile.mkdtemp(prefix="privsyn-")) / f"{out.name}.privsyn",
-    )
-
-
-def _write_ledger(fitted: PrivSyn, ledger: Path, written: list[Path]) -> Exception | None:
-    from privsyn.cli.common.outputs import write_text
-
-    try:
-        write_text(ledger, fitted.ledger_.to_json())
-    except Exception as error:  # the model contains the ledger too
-        return error
-    written.append(ledger)
-    return None
 
 
 def _left(place: Path | None, written: list[Path]) -> str:

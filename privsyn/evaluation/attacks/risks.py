@@ -161,11 +161,7 @@ class Risks:
         return {
             "warning": NOT_PRIVATE,
             "verdict": self.verdict,
-            "real_rows": self.real_rows,
-            "synthetic_rows": self.synthetic_rows,
-            "control_rows": self.control_rows,
-            "columns": list(self.columns),
-            "left_out": list(self.left_out),
+            **vars(self),
             "attacks": {name: risk.to_dict() for name, risk in self.attacks.items()},
         }
 

@@ -19,7 +19,7 @@ from privsyn.evaluation.correlations import METHODS
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.predictions import LEARNERS
 from privsyn.evaluation.registry import METRICS
-from privsyn.evaluation.report.levels import Levels, coarsen, recode
+from privsyn.evaluation.report.levels import coarsen, recode
 from privsyn.evaluation.report.svg import histogram, percent_of, strip
 from privsyn.evaluation.report.template import environment, percent
 from privsyn.evaluation.scores import Origin, Scores, shown
@@ -113,7 +113,9 @@ def _columns(comparison: Comparison, scores: Scores) -> list[dict[str, Any]]:
         elif bins:
             plot["rows"] = _rows(view.labels[axis], *both)
         else:
-            plot["rows"] = _rows(levels[axis].labels, *(_in_levels(levels[axis], share) for share in both))
+            words, of_code = levels[axis].labels, levels[axis].of_code
+            joined = (np.bincount(of_code, share, len(words)).astype(np.float64) for share in both)
+            plot["rows"] = _rows(words, *joined)
         plot["quantile_rows"] = _quantiles(comparison, scores, axis)
         facts = scores.column_errors[name]
         result.append({"name": name, "kind": view.kinds[axis], **plot, **facts})
@@ -166,12 +168,6 @@ def _rows(labels: Sequence[str], real: Floats, synthetic: Floats) -> list[dict[s
         }
         for label, ours, theirs in zip(labels, real.tolist(), synthetic.tolist(), strict=True)
     ]
-
-
-def _in_levels(level: Levels, share: Floats) -> Floats:
-    joined = np.zeros(len(level.labels))
-    np.add.at(joined, level.of_code, share)
-    return joined
 
 
 def _mapped(scores: Scores) -> list[int]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privsyn.inference.posterior.inside import draw_inside
 from privsyn.inference.posterior.tilt import Trend
 from privsyn.inference.prior.smoothing import groups_of
 from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join
@@ -42,14 +43,17 @@ def draw_cells(
     Parameters
     ----------
     released : Marginal
-        A cell of 0 stays 0. Within groups of codes that were counted together, counts are shared out as here.
+        A cell of 0 stays 0. Within groups of codes that were counted together, counts are shared out as here,
+        but for the change of `draw_inside` in a pair.
     answers : Measurement
         Measured counts plus a draw of their noise.
     margins : tuple of Marginal
         They agree with each other. If there are none, the total is that of `released`.
     rng : numpy.random.Generator
     """
-    table, groups = fit_margins(released, margins), groups_of(answers)
+    groups = groups_of(answers)
+    shaped = draw_inside(released, groups, rng) if len(released.domain) == 2 else released
+    table = fit_margins(shaped, margins)
     coarse = coarsen(table, groups)
     variance = answers.variance * (coarse.counts > 0)
     residual = answers.marginal.counts - coarse.counts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,6 +15,13 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Codes, Floats
 
 ROUNDS = 50  # of the fixed-point iteration; the variances then agree to a few per cent
+
+DEPARTS = 0.05
+"""Prior standard deviation of a mean about the released one, in standard deviations of the numbers."""
+
+STEEPEST = 2.0  # largest tilt, for one standard deviation of the numbers
+HALVINGS = 30  # of the interval of tilts
+NO_NUMBERS: Mapping[str, Floats] = MappingProxyType({})
 
 
 def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats:
@@ -72,11 +80,53 @@ def draw_margins(
     released: Sequence[Marginal],
     factors: Sequence[Floats],
     rng: np.random.Generator,
+    numbers: Mapping[str, Floats] = NO_NUMBERS,
 ) -> tuple[Marginal, ...]:
-    """Return one-way tables drawn from their posterior, with the released totals."""
+    """Return one-way tables drawn from their posterior, with the released totals.
+
+    Attributes that have `numbers`, the mean number of each ordered code, get a mean from its posterior too.
+    """
     drawn = []
     for m, table, factor in zip(measured, released, factors, strict=True):
         noise = factor @ rng.standard_normal(len(factor))
         answers = Measurement(Marginal(table.domain, m.marginal.counts + noise), m.variance)
-        drawn.append(draw_cells(table, answers, (), rng))
+        found = draw_cells(table, answers, (), rng)
+        number = numbers.get(table.attributes[0])
+        drawn.append(found if number is None else _with_mean(found, answers, table, number, factor, rng))
     return tuple(drawn)
+
+
+def _with_mean(
+    drawn: Marginal,
+    answers: Measurement,
+    released: Marginal,
+    number: Floats,
+    factor: Floats,
+    rng: np.random.Generator,
+) -> Marginal:
+    """Return the table, tilted until its numbers have a mean drawn from its posterior.
+
+    A few records far out decide the mean of a skewed number. Their cells are below the noise, so that they
+    are drawn near the estimate. The mean itself is drawn about its measurement.
+    """
+    size = len(number)
+    counts, expected, found = (t.counts[:size] for t in (drawn, released, answers.marginal))
+    if not min(expected.sum(), found.sum(), counts.sum()) > 0:
+        return drawn
+    middle = float(expected @ number / expected.sum())
+    spread = float(np.sqrt(expected @ (number - middle) ** 2 / expected.sum()))
+    if not spread > 0:
+        return drawn
+    place = (number - middle) / spread
+    noise = float((((place @ factor[:size]) / expected.sum()) ** 2).sum())
+    share = DEPARTS**2 / (DEPARTS**2 + noise)
+    scatter = float(np.sqrt(share * (1 - share) * noise)) * rng.standard_normal()
+    wanted = share * float(place @ found / found.sum()) + scatter
+    low, high = -STEEPEST, STEEPEST
+    for _ in range(HALVINGS):
+        tilt = (low + high) / 2
+        weight = counts * np.exp(tilt * place - np.abs(tilt * place).max())
+        low, high = (tilt, high) if weight @ place < wanted * weight.sum() else (low, tilt)
+    tilted = np.array(drawn.counts)
+    tilted[:size] = weight * (counts.sum() / weight.sum())
+    return Marginal(drawn.domain, tilted)

@@ -7,7 +7,8 @@ All noise is taken as normal, also where it is discrete Laplace: sums of many ce
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import margins_inside
 from privsyn.inference.posterior.cells import draw_cells
 from privsyn.inference.posterior.margins import draw_margins, noise_of
+from privsyn.inference.posterior.places import DrawnPlaces
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -30,16 +32,19 @@ class Posterior:
     ----------
     fitted : Fitted
     possible : StructuralZeros
+    numbers : mapping of an attribute to an array of shape (ordered codes,), optional
+        Mean number of the records of each code.
     """
 
     fitted: Fitted
     possible: StructuralZeros = NO_ZEROS
+    numbers: Mapping[str, Floats] = field(default_factory=dict)
 
     def draw(self, rng: np.random.Generator) -> Fitted:
         """Return the tables of one draw. They agree, are not negative, and have the released total."""
         fitted, first = self.fitted, len(self.fitted.one_ways)
         measured = [certainty.measured for certainty in fitted.certainties]
-        drawn = draw_margins(measured[:first], fitted.one_ways, self._factors, rng)
+        drawn = draw_margins(measured[:first], fitted.one_ways, self._factors, rng, self.numbers)
         margins = self.possible.settle(drawn)
         order = sorted(range(len(fitted.marginals)), key=lambda i: len(fitted.marginals[i].attributes))
         tables: dict[int, Marginal] = {}
@@ -48,7 +53,12 @@ class Posterior:
             smaller = [t for t in tables.values() if len(t.attributes) < len(table.attributes)]
             sides = margins_inside(table.attributes, tuple(smaller), margins)
             tables[i] = self._drawn(measured[first + i], table, sides, rng)
-        return replace(fitted, one_ways=margins, marginals=tuple(tables[i] for i in range(len(tables))))
+        return replace(
+            fitted,
+            merging=DrawnPlaces.draw(fitted.merging, rng),
+            one_ways=margins,
+            marginals=tuple(tables[i] for i in range(len(tables))),
+        )
 
     @cached_property
     def _factors(self) -> list[Floats]:

@@ -1,9 +1,10 @@
 """Trends of pairs with an ordered attribute: drawn from their posterior, and imposed by an exponential tilt.
 
 The trend of two ordered attributes is the sum over records of the product of both ranks, which is Spearman's
-correlation. Of an ordered and a nominal attribute, it is the sum of ranks for each nominal value. A trend
-adds up all cells, so it is known better than any of them, and its measurement is unbiased. Cells are not:
-they cannot fall below 0, and their shape within coarse groups comes from a prior.
+correlation. Of an ordered and a nominal attribute, it is the sum of ranks for each nominal value. Two ordered
+attributes have these sums too, for each of a few parts of the other attribute. Trends add up many cells, so
+they are known better than any cell, and their measurement is unbiased. Cells are not: they cannot fall below
+0, and their shape within coarse groups comes from a prior.
 """
 
 from __future__ import annotations
@@ -12,18 +13,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.marginals.coarse import join
+from privsyn.marginals.coarse import coarsen, groups_at, join
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Codes, Floats, Mask
 
 STEPS = 20  # most steps towards a trend
+FEWER = 8  # most steps towards the trends of parts
 LARGEST = 0.5  # step
-ROUNDS = 5  # of proportional fitting after a step
+DAMPED = 0.5  # share of a step towards the trends of parts: rows and columns both change each cell
+ROUNDS = 3  # of proportional fitting after a step
 ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
+ROUGHLY = 0.2  # the same for a part
 SAME = 1e-5  # of the records: the same where there is hardly any noise
+PARTS = 8  # most parts of an ordered attribute
 STRONGEST = 0.98  # largest correlation that is drawn
-FURTHEST = 1.5  # standard deviations: largest mean rank of a nominal value that is drawn
+FURTHEST = 1.5  # standard deviations: largest mean rank that is drawn for a value or a part
+TINY = 1e-9  # records
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +39,14 @@ class Trend:
     Parameters
     ----------
     fine : pair of arrays of shape (codes, functions)
-        The functions of the codes of each attribute: its ranks, or one indicator for each value.
+        The functions of the codes of each attribute: its ranks, or one indicator for each value. If both
+        are ordered: the ranks, and one indicator for each part.
     coarse : the same for groups of codes
     groups : tuple of integer arrays
     wanted : array of shape (functions, functions)
         Sums over records of the products of both attributes' functions, in groups.
     enough : array of the same shape
-        Gaps that do not matter.
+        Gaps that do not matter; infinite for the product of two parts.
     """
 
     fine: tuple[Floats, Floats]
@@ -73,40 +80,65 @@ class Trend:
         if len(table.domain) != 2 or max(table.domain.ordered) < 2:
             return None
         sides = [table.project((name,)) for name in table.attributes]
-        fine = [_functions(side) for side in sides]
+        fine = [ranks_of(side) for side in sides]
+        both = all(f.shape[1] == 1 for f in fine)
+        if both:
+            parts = map(_parts, sides, groups)
+            fine = [np.hstack(pair) for pair in zip(fine, parts, strict=True)]
         coarse = [_means(f, side.counts, group) for f, side, group in zip(fine, sides, groups, strict=True)]
         a, b = coarse
         now = a.T @ join(table.counts, groups) @ b
         noise = (a**2).T @ variance @ (b**2)
-        rows = [_records(side) for side in sides]
-        if all(f.shape[1] == 1 for f in fine):
-            most = np.full((1, 1), STRONGEST * table.total)
-            wide = table.total * (1 - np.minimum(np.abs(now) / max(table.total, 1.0), STRONGEST) ** 2)
-        else:
-            wide = np.minimum.outer(*rows)
-            most = FURTHEST * wide
+        wide = np.minimum.outer(*map(_records, sides, fine))
+        most = FURTHEST * wide
+        if both:
+            most[0, 0] = STRONGEST * table.total
+            known = min(abs(now[0, 0]) / max(table.total, 1.0), STRONGEST)
+            wide[0, 0] = table.total * (1 - known**2)
         share = np.divide(wide**2, wide**2 + noise, out=np.zeros_like(noise), where=wide > 0)
         scatter = np.sqrt(share * (1 - share) * noise) * rng.standard_normal(noise.shape)
         wanted = np.clip(now + share * (a.T @ found @ b - now) + scatter, -most, most)
         enough = ENOUGH * np.sqrt(noise) + SAME * table.total
+        if both:
+            moved, (ra, rb) = wanted - now, map(_mean_ranks, sides, fine)
+            wanted[0, 1:] += _missing(moved[0, 1:], noise[0, 1:], rb, moved[0, 0])
+            wanted[1:, 0] += _missing(moved[1:, 0], noise[1:, 0], ra, moved[0, 0])
+            roughly = ROUGHLY * np.sqrt(noise) + SAME * table.total
+            enough[0, 1:], enough[1:, 0], enough[1:, 1:] = roughly[0, 1:], roughly[1:, 0], np.inf
         return cls((fine[0], fine[1]), (a, b), groups, wanted, enough)
 
     def impose(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted until its groups have the trend, with the given margins."""
+        every = np.isfinite(self.enough)
+        if every.all():
+            return fit_margins(self._tilted(table, margins, every), margins)
+        whole = np.zeros_like(every)
+        whole[0, 0] = True
+        table = self._tilted(table, margins, every & ~whole, steps=FEWER, damping=DAMPED)
+        return fit_margins(self._tilted(table, margins, whole), margins)
+
+    def _tilted(
+        self,
+        table: Marginal,
+        margins: tuple[Marginal, ...],
+        these: Mask,
+        steps: int = STEPS,
+        damping: float = 1.0,
+    ) -> Marginal:
         (a, b), (u, v) = self.coarse, self.fine
-        for _ in range(STEPS):
+        for _ in range(steps):
             sums = join(table.counts, self.groups)
-            gap = self.wanted - a.T @ sums @ b
+            gap = (self.wanted - a.T @ sums @ b) * these
             if (np.abs(gap) <= self.enough).all():
                 break
             room = (a**2).T @ sums @ (b**2)
-            step = np.divide(gap, room, out=np.zeros_like(gap), where=room > 0)
-            tilt = np.exp(u @ np.clip(step, -LARGEST, LARGEST) @ v.T)
+            step = np.divide(gap, room, out=np.zeros_like(gap), where=these & (room > 0))
+            tilt = np.exp(u @ np.clip(damping * step, -LARGEST, LARGEST) @ v.T)
             table = fit_margins(Marginal(table.domain, table.counts * tilt), margins, rounds=ROUNDS)
-        return fit_margins(table, margins)
+        return table
 
 
-def _functions(side: Marginal) -> Floats:
+def ranks_of(side: Marginal) -> Floats:
     """Return mid-ranks with mean 0 and variance 1 over the records, 0 for codes without order.
 
     An attribute without any order has an indicator for each code.
@@ -126,12 +158,37 @@ def _functions(side: Marginal) -> Floats:
 
 def _means(functions: Floats, counts: Floats, group: Codes) -> Floats:
     """Return the mean of each function over the records of each group."""
-    weight = np.maximum(counts, 1e-9)
+    weight = np.maximum(counts, TINY)
     sums = np.stack([np.bincount(group, weight * column) for column in functions.T], axis=1)
     return np.asarray(sums / np.bincount(group, weight)[:, np.newaxis])
 
 
-def _records(side: Marginal) -> Floats:
-    """Return the number of records of each function: all ordered ones, or those of one value."""
-    ordered = side.domain.ordered[0]
-    return np.asarray([side.counts[:ordered].sum()]) if ordered > 1 else side.counts
+def _records(side: Marginal, functions: Floats) -> Floats:
+    """Return the number of records of each function: all ordered ones, or those of a value or a part."""
+    found = np.asarray(side.counts @ functions)
+    if ordered := side.domain.ordered[0]:
+        found[0] = side.counts[:ordered].sum()
+    return found
+
+
+def _parts(side: Marginal, group: Codes) -> Floats:
+    """Return an indicator for each of at most `PARTS` parts of the groups; none if there are two."""
+    part = groups_at(coarsen(side, (group,)), PARTS)[group]
+    size = int(part.max()) + 1
+    return np.eye(size)[part] if size > 2 else np.zeros((len(group), 0))
+
+
+def _mean_ranks(side: Marginal, functions: Floats) -> Floats:
+    """Return the mean rank of each part."""
+    parts = functions[:, 1:]
+    return np.asarray((side.counts * functions[:, 0]) @ parts / np.maximum(side.counts @ parts, TINY))
+
+
+def _missing(moved: Floats, noise: Floats, ranks: Floats, whole: float) -> Floats:
+    """Return what parts have to move further, so that they add up to the move of the whole trend.
+
+    The margins hold the sum of all parts. Each part is corrected in proportion to its noise variance.
+    """
+    sums = np.stack([np.ones(len(ranks)), ranks])
+    short = np.array([0.0, whole]) - sums @ moved
+    return np.asarray(noise * (sums.T @ (np.linalg.pinv((sums * noise) @ sums.T) @ short)))

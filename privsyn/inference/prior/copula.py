@@ -23,6 +23,7 @@ TINY = 1e-12  # the smallest share
 TERMS = 100  # of Mehler's sum: 0.97^100 is 0.05, and the terms decrease as well
 EACH: Codes = np.arange(TERMS, dtype=np.int32)
 CORRELATIONS: Floats = np.linspace(-0.97, 0.97, 98)
+POWERS: Floats = CORRELATIONS[:, np.newaxis] ** np.arange(1, TERMS)
 KENDALLS: Floats = np.linspace(0.02, 0.94, 47)
 
 Corner = tuple[bool, bool]
@@ -60,10 +61,9 @@ def best_correlation(residual: Floats, groups: tuple[Codes, Codes], sides: tuple
     a, b = (join(side, (group, EACH))[:, 1:] for side, group in zip(sides, groups, strict=True))
     for axis in range(2):
         residual = residual - residual.mean(axis=axis, keepdims=True)
-    powers = CORRELATIONS[:, np.newaxis] ** np.arange(1, TERMS)
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
-    fit = powers @ np.einsum("ik,ij,jk->k", a, residual, b)
-    size = np.einsum("rk,kl,rl->r", powers, (a.T @ a) * (b.T @ b), powers)
+    fit = POWERS @ (a * (residual @ b)).sum(axis=0)
+    size = ((POWERS @ ((a.T @ a) * (b.T @ b))) * POWERS).sum(axis=1)
     return float(CORRELATIONS[np.argmax(2 * fit - size)])
 
 

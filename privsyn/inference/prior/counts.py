@@ -68,8 +68,8 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
         return np.asarray(law * np.exp(tilt * grid - max(tilt * grid[-1], 0.0)))
 
     def means(law: Floats, tilt: float) -> Counts:
-        found = counts + tilt * variance
-        found[near] = likelihood @ (tilted(law, tilt) * grid) / _evidence(likelihood, tilted(law, tilt))
+        found, prior = counts + tilt * variance, tilted(law, tilt)
+        found[near] = likelihood @ (prior * grid) / _evidence(likelihood, prior)
         return np.maximum(found, 0.0)
 
     def best_tilt(law: Floats) -> float:

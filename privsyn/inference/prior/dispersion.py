@@ -28,27 +28,34 @@ POOLING_ROUNDS = 30  # most rounds of expectation-maximisation; it converges in 
 
 
 def departure_likelihood(departure: float, sigma: float, expected: Floats, uncertainty: Floats) -> Floats:
-    """Return the log-likelihood of dispersions, from the noisy L1 distance of a table to its expected counts.
+    """Return `departure_likelihoods` of one table: an array of shape ``DISPERSIONS.shape``."""
+    alone = expected.reshape(1, -1), uncertainty.reshape(1, -1)
+    return np.asarray(departure_likelihoods(np.array([departure]), sigma, *alone)[0])
+
+
+def departure_likelihoods(departures: Floats, sigma: float, expected: Floats, uncertainty: Floats) -> Floats:
+    """Return log-likelihoods of dispersions, from the noisy L1 distances of tables to their expected counts.
 
     Parameters
     ----------
-    departure : float
-        Noisy sum of absolute differences, in records.
+    departures : array of shape (tables,)
+        Noisy sum of absolute differences of each table, in records.
     sigma : float
-        Standard deviation of its noise, in records.
-    expected : array
+        Standard deviation of their noise, in records.
+    expected : array of shape (tables, cells)
         Expected counts of the cells.
     uncertainty : array of the same shape
         Variance of the expected counts, from the noise of the one-ways. It adds to the departure.
 
     Returns
     -------
-    array of shape ``DISPERSIONS.shape``: log-likelihood of each dispersion, up to a constant.
+    array of shape (tables, dispersions): log-likelihood of each dispersion, up to a constant.
     """
-    variances = np.multiply.outer(DISPERSIONS, expected.ravel()) + uncertainty.ravel()
-    predicted = MEAN_OF_ABSOLUTE * np.sqrt(variances).sum(axis=1)
+    variances = expected[:, np.newaxis] * DISPERSIONS[:, np.newaxis]
+    variances += uncertainty[:, np.newaxis]
+    predicted = MEAN_OF_ABSOLUTE * np.sqrt(variances, out=variances).sum(axis=2)
     scale = np.hypot(sigma, MODEL_ERROR * predicted)
-    return np.asarray(-0.5 * ((departure - predicted) / scale) ** 2 - np.log(scale))
+    return np.asarray(-0.5 * ((departures[:, np.newaxis] - predicted) / scale) ** 2 - np.log(scale))
 
 
 def residual_likelihood(residual: Floats, expected: Floats, variance: float | Floats) -> Floats:
@@ -127,15 +134,20 @@ def pooled_dispersions(
     if before:
         mean, scatter = before[0], UNSURE
     for _ in range(POOLING_ROUNDS if len(table) else 0):
-        posterior = table - 0.5 * ((grid - mean) / scatter) ** 2
-        weights = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        weights = _posterior(table, mean, scatter)
         weights /= weights.sum(axis=1, keepdims=True)
         means = weights @ grid
-        mean = float(np.mean([*means, *before]))
-        squares = [*(weights @ (grid - mean) ** 2), *(UNSURE**2 for _ in before)]
+        mean = float(np.mean(np.append(means, before)))
+        squares = np.append(weights @ (grid - mean) ** 2, [UNSURE**2 for _ in before])
         scatter = max(float(np.sqrt(np.mean(squares))), USUAL_SCATTER)
     if hopeful:
-        posterior = table - 0.5 * ((grid - mean) / scatter) ** 2
-        weights = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        weights = _posterior(table, mean, scatter)
         return np.asarray((weights @ np.exp(grid)) / weights.sum(axis=1))
     return np.exp(means)
+
+
+def _posterior(table: Floats, mean: float, scatter: float) -> Floats:
+    """Return the posterior density of each dispersion, with a largest value of 1, for log-likelihoods."""
+    weights = table - 0.5 * ((np.log(DISPERSIONS) - mean) / scatter) ** 2
+    weights -= weights.max(axis=1, keepdims=True)
+    return np.asarray(np.exp(weights, out=weights))

@@ -73,11 +73,15 @@ class Smoother:
 
     def likelihood(self, measured: Measurement, expected: Floats) -> Floats:
         """Return the log-likelihood of each of the `DISPERSIONS`, from residuals to the expected counts."""
+        return self.likelihoods(measured, [_residual(measured, expected)])[0]
+
+    def likelihoods(self, measured: Measurement, residuals: Sequence[Floats]) -> list[Floats]:
+        """Return the same for several expected counts, from the residuals to each."""
         a, b = self.spectra(measured)
-        found = (a.vectors.T @ _residual(measured, expected) @ b.vectors).ravel() ** 2
         prior = np.outer(a.variances, b.variances).ravel() * self._total(measured)
         scatter = np.multiply.outer(DISPERSIONS, prior) + float(measured.variance.mean())
-        return np.asarray(-0.5 * (np.log(scatter) + found / scatter).sum(axis=1))
+        logs, energies = np.log(scatter), [(a.vectors.T @ r @ b.vectors).ravel() ** 2 for r in residuals]
+        return [np.asarray(-0.5 * (logs + energy / scatter).sum(axis=1)) for energy in energies]
 
     def likelihood_by_cells(self, measured: Measurement, expected: Floats) -> Floats:
         """Return the same if cells depart independently, with variance in proportion to expected counts."""
@@ -130,30 +134,34 @@ class Smoother:
         left = scale * np.outer(*priors) - scale**2 * lifts[0] @ (1 / scatter) @ lifts[1].T
         return np.asarray(left.clip(0.0))
 
-    def expect(self, measured: Measurement, independent: Floats, sides: tuple[Marginal, ...]) -> Floats:
-        """Return the expected counts: of independence, or of the copula that explains the counts best."""
-        if min(side.domain.ordered[0] for side in sides) <= 2:
-            return independent
+    def expect(
+        self, measured: Measurement, independent: Floats, sides: tuple[Marginal, ...]
+    ) -> tuple[Floats, Floats]:
+        """Return the expected counts, and their `likelihood`.
+
+        The counts are those of independence, or of the copula that explains the measured counts best.
+        """
+        away = _residual(measured, independent)
         counts = [side.domain.ordered[0] for side in sides]
         both = np.ix_(*map(np.arange, counts))
-        if not (total := independent[both].sum()) > 0:
-            return independent
+        if min(counts) <= 2 or not (total := independent[both].sum()) > 0:
+            return independent, self.likelihoods(measured, [away])[0]
         groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
         block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
-        residual, shape = _residual(measured, independent)[block] / total, (groups[0], groups[1])
+        residual, shape = away[block] / total, (groups[0], groups[1])
         a, b = (self._integrals(name) for name in measured.attributes)
         shares = independent[both].sum(axis=1) / total, independent[both].sum(axis=0) / total
-        best, most = independent, self.likelihood(measured, independent).max() + GAINED
+        candidates = [independent]
         for cells in (
             copula(best_correlation(residual, shape, (a, b)), (a, b)),
             gumbel(*best_gumbel(residual, shape, shares), shares),
         ):
             found = independent.copy()
             found[both] = total * cells
-            found = np.asarray(fit_margins(Marginal(_over(sides), found), sides).counts)
-            if (likelihood := self.likelihood(measured, found).max()) > most:
-                best, most = found, likelihood
-        return best
+            candidates.append(np.asarray(fit_margins(Marginal(_over(sides), found), sides).counts))
+        fits = self.likelihoods(measured, [away, *(_residual(measured, found) for found in candidates[1:])])
+        best = int(np.argmax([fits[0].max() + GAINED, *(fit.max() for fit in fits[1:])]))
+        return candidates[best], fits[best]
 
     def _smoothness(self, name: str) -> float:
         """Return the smoothness, or 0 for a nominal attribute, whose prior does not depend on it."""
@@ -173,11 +181,12 @@ def fitted_smoother(
 ) -> Smoother:
     """Return the smoother whose smoothness explains the measured pairs best."""
     step = -(-len(measured) // MOST_SEEN) if measured else 1
-    seen = list(zip(measured, expected, strict=True))[::step]
+    pairs = list(zip(measured, expected, strict=True))[::step]
+    seen = [(m, [_residual(m, e)]) for m, e in pairs]
     best, most = Smoother(one_ways), -np.inf
     for smoothness in SMOOTHNESSES if seen else ():
         smoother = replace(best, smoothness=smoothness)  # with the results that do not depend on it
-        likelihood = sum(float(smoother.likelihood(m, e).max()) for m, e in seen)
+        likelihood = sum(float(smoother.likelihoods(m, away)[0].max()) for m, away in seen)
         if likelihood > most:
             best, most = smoother, likelihood
     return best

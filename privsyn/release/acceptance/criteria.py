@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +26,30 @@ GROUPS = 10
 """Groups of about equal size in which an ordered column of a margin is compared, by default."""
 
 
+class Criterion(ABC):
+    """A largest error allowed. The first two settings are needed: what is compared, and the error."""
+
+    @property
+    def bound(self) -> float:
+        """The largest error allowed."""
+        return getattr(self, self.needed()[1])
+
+    @classmethod
+    def needed(cls) -> list[str]:
+        """Return the names of the settings that are needed."""
+        return [field.name for field in fields(cls)][:2]  # type: ignore[arg-type]
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the criterion names."""
+
+    def check(self, schema: Schema) -> None:  # noqa: B027  # a margin fits any schema with its columns
+        """Refuse a criterion that does not fit the schema."""
+
+
 @dataclass(frozen=True)
-class Margin:
+class Margin(Criterion):
     """The total variation distance of a table of counts, as shares, between the private and the released.
 
     Parameters
@@ -42,7 +65,6 @@ class Margin:
     margin: Sequence[str]
     error: float
     groups: int = GROUPS
-    needed: ClassVar = ("margin", "error")
 
     def __post_init__(self) -> None:
         names = (self.margin,) if isinstance(self.margin, str) else self.margin
@@ -53,24 +75,16 @@ class Margin:
         check_whole("groups", self.groups, least=2)
 
     @property
-    def bound(self) -> float:
-        """The largest error allowed."""
-        return self.error
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the criterion names."""
         return tuple(self.margin)
-
-    def check(self, schema: Schema) -> None:
-        """Refuse a criterion that does not fit the schema."""
 
     def __str__(self) -> str:
         return f"total variation of {' x '.join(self.margin)} at most {self.error:g}"
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Criterion):
     """The mean of a column of numbers, over all rows or those that meet conditions.
 
     Parameters
@@ -86,18 +100,12 @@ class Mean:
     mean: str
     within: float
     where: Mapping[str, Any] = field(default_factory=dict)
-    needed: ClassVar = ("mean", "within")
 
     def __post_init__(self) -> None:
         if not isinstance(self.mean, str):
             raise InputError("mean is the name of one column")
         object.__setattr__(self, "within", _between("within", self.within))
         _check_where(self.where)
-
-    @property
-    def bound(self) -> float:
-        """The largest error allowed."""
-        return self.within
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -122,7 +130,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Proportion:
+class Proportion(Criterion):
     """The share of rows that meet conditions.
 
     Parameters
@@ -134,18 +142,12 @@ class Proportion:
 
     proportion: Mapping[str, Any]
     within: float
-    needed: ClassVar = ("proportion", "within")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "within", _between("within", self.within, 1.0))
         _check_where(self.proportion)
         if not self.proportion:
             raise InputError("proportion needs at least one condition")
-
-    @property
-    def bound(self) -> float:
-        """The largest error allowed."""
-        return self.within
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -160,7 +162,6 @@ class Proportion:
         return f"share of rows{_in_words(self.proportion)} within {self.within:g}"
 
 
-Criterion = Margin | Mean | Proportion
 KINDS: dict[str, type[Criterion]] = {"margin": Margin, "mean": Mean, "proportion": Proportion}
 """Each kind of criterion by the key that names it."""
 
@@ -249,7 +250,7 @@ def _criterion(place: int, line: object) -> Criterion:
     with about(f"criterion {place}"):
         if not isinstance(line, Mapping):
             raise InputError("is a mapping such as {mean: age, within: 0.5}")
-        kinds = [class_ for key, class_ in KINDS.items() if key in line]
+        kinds: list[Any] = [class_ for key, class_ in KINDS.items() if key in line]
         if len(kinds) != 1:
             meant = "" if kinds else did_you_mean(next(iter(line), None), KINDS)
             raise InputError(f"names exactly one of {', '.join(KINDS)}{meant}")
@@ -257,7 +258,7 @@ def _criterion(place: int, line: object) -> Criterion:
         if unknown := [key for key in line if key not in known]:
             meant = did_you_mean(unknown[0], known) or f": it has {', '.join(known)}"
             raise InputError(f"{safe_repr(unknown[0])} is not known{meant}")
-        if lacking := [key for key in kinds[0].needed if key not in line]:
+        if lacking := [key for key in kinds[0].needed() if key not in line]:
             raise InputError(f"{lacking[0]!r} is missing")
         return kinds[0](**line)
 

@@ -131,7 +131,7 @@ def _test(layout: Layout, table: Ints, among: int, total: float, domain: Domain)
         allowed = int(Fraction(criterion.error) * UNIT)
         distance = Distance(*common, table, allowed)
         return Test(distance, 1 / (UNIT * rows), distance.of(table))
-    within = Fraction(criterion.within)
+    within = Fraction(criterion.bound)
     if isinstance(criterion, Proportion):
         above, below, step = _units((0, 1), (0, 1), Fraction(among, rows), within)
         possible, sure = (_all_of(masks).astype(np.int64) for masks in (layout.possible, layout.sure))

@@ -16,6 +16,7 @@ from privsyn.arguments import check_whole
 from privsyn.errors import InputError
 from privsyn.inference.posterior.tables import Posterior
 from privsyn.progress import Progress, no_progress
+from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.io.write import stacked, write_blocks
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ class Draws(Sequence[Any]):
         self._n = round(release.fitted.total) if n is None else check_whole("n", n, least=1)
         self._entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed)).entropy
         self._report = progress or no_progress
-        self._posterior = Posterior(release.fitted, release.zeros)
+        columns = OrderedColumns(release.codec, release.fitted)
+        numbers = {name: columns.cells(name).middles for name in columns.counted}
+        self._posterior = Posterior(release.fitted, release.zeros, numbers)
 
     def __len__(self) -> int:
         return self._m

@@ -14,6 +14,7 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.types import Codes, Floats, Integers
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder
 from privsyn.table.schema.columns import Categorical, Coded, Ordinal
+from privsyn.table.schema.constraint import python_value
 from privsyn.table.schema.schema import Schema
 
 COUNT, VARIANCE = "count", "variance"
@@ -87,10 +88,6 @@ def _checked(table: object) -> pd.DataFrame:
     if not len(table) or not np.isfinite(numbers).all() or (numbers[:, 1] < 0).any():
         raise InputError(f"table {_named(table)}: counts and variances must be finite, and variances >= 0")
     return table
-
-
-def _names(table: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(name for name in table.columns if name not in (COUNT, VARIANCE))
 
 
 def names_of(table: pd.DataFrame) -> tuple[str, ...]:
@@ -175,16 +172,11 @@ def _codes(value: Any, column: Coded, encoder: Encoder) -> Integers:
     if isinstance(encoder, OrderedEncoder) and isinstance(column, Ordinal):
         lows, highs = encoder.extents
         if not isinstance(value, pd.Interval):
-            number = column.number_of(_plain(value))
+            number = column.number_of(python_value(value))
             return np.flatnonzero((lows <= number) & (number <= highs))
-        low, high = (column.number_of(_plain(end)) for end in (value.left, value.right))
+        low, high = (column.number_of(python_value(end)) for end in (value.left, value.right))
         middles = (lows + highs) / 2
         above = middles >= low if value.closed_left else middles > low
         return np.flatnonzero(above & (middles <= high if value.closed_right else middles < high))
     listed = cast(CategoricalEncoder, encoder).pool.tolist()
     return np.flatnonzero([one == value for one in listed])
-
-
-def _plain(value: Any) -> Any:
-    times = isinstance(value, np.datetime64 | np.timedelta64)
-    return value.item() if isinstance(value, np.generic) and not times else value

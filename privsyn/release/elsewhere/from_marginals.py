@@ -107,12 +107,7 @@ def _with_missing(schema: Schema, frames: list[pd.DataFrame]) -> Schema:
         name: replace(column, nullable=column.nullable and holds_missing(frames, name))  # type: ignore[type-var]
         for name, column in schema.coded.items()
     }
-    return Schema(
-        {**schema.columns, **columns},
-        missing=schema.missing,
-        csv=schema.csv,
-        constraints=schema.constraints,
-    )
+    return replace(schema, columns={**schema.columns, **columns})
 
 
 def _dtypes(schema: Schema) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from privsyn.table.schema.columns import Categorical, Column, Identifier, Numeri
 from privsyn.table.schema.derived import add_declared
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
-from privsyn.table.schema.validation import check_names
+from privsyn.table.schema.validation import check_column_names
 
 Released = Mapping[str, tuple[Ints, float]]
 """For each column, the noisy counts of cells and the standard deviation of their noise."""
@@ -64,7 +64,7 @@ class OpenSchema:
         >>> open_schema.values, open_schema.bounds, open_schema.schema.columns["adult"].values
         (('sex',), ('age',), (False, True))
         """
-        check_names(table.columns)
+        check_column_names(table.columns)
         dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
         if schema is None:
             schema = by_names(table)
@@ -214,7 +214,7 @@ def _extents(cells: Released) -> dict[str, tuple[int, int]]:
 
 def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
     """Return the schema that names and dtypes imply; `kinds` replaces the dtypes of a file without any."""
-    check_names(table.columns)
+    check_column_names(table.columns)
     dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
     columns = {name: column_of(dtype) for name, dtype in dtypes.items()}
     return with_identifiers(kinds or Schema(columns), dtypes)
@@ -282,9 +282,8 @@ def _grid(column: Ordinal, dtype: Dtype) -> BoundsGrid:
     match family(dtype):
         case "integer":
             whole = np.iinfo(number_type(dtype))
-            return BoundsGrid.numbers(
-                decimals=decimals, dtype=doubles, limits=(float(whole.min), float(whole.max))
-            )
+            limits = float(whole.min), float(whole.max)
+            return BoundsGrid.numbers(decimals=decimals, dtype=doubles, limits=limits)
         case "decimal":
             most = largest_decimal(dtype)
             return BoundsGrid.numbers(decimals=decimals, dtype=doubles, limits=(-most, most))

@@ -129,15 +129,14 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
     if any(isinstance(value, bool | float) for value in column.values):
         return
     texts = [str(value) for value in column.values]
-    found = [_NUMBERED.fullmatch(text) for text in texts]
-    if not all(found) or len({match[1] for match in found if match}) > 1:
+    found = [match for match in map(_NUMBERED.fullmatch, texts) if match]
+    if len(found) < len(texts) or len({match[1] for match in found}) > 1:
         return
-    numbers = {int(match[2]) for match in found if match}
+    numbers = {int(match[2]) for match in found}
     gaps = [number for number in range(min(numbers), max(numbers)) if number not in numbers]
     if gaps and len(gaps) <= min(MOST_GAPS, len(numbers)) and len(numbers) == len(texts):
-        match = found[0]
-        width = len(match[2]) if match and len({len(text) for text in texts}) == 1 else 0
-        named = ", ".join(f"{match[1] if match else ''}{gap:0{width}d}" for gap in gaps)
+        width = len(found[0][2]) if len({len(text) for text in texts}) == 1 else 0
+        named = ", ".join(f"{found[0][1]}{gap:0{width}d}" for gap in gaps)
         yield f"READ: gaps, no cell is {named}. If a codebook has these, list them."
 
 

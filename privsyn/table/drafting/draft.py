@@ -14,12 +14,12 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
-from privsyn.table.discovery.open_schema import column_of
+from privsyn.table.discovery.open_schema import by_names
 from privsyn.table.drafting.order import Order
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
 from privsyn.table.encoding.heaps import NUMBERS, TIMES, Lattice
-from privsyn.table.encoding.identifiers import can_name, names_rows, with_identifiers
+from privsyn.table.encoding.identifiers import can_name, names_rows
 from privsyn.table.encoding.parsing import moments
 from privsyn.table.io.csv_header import check_header, read_header
 from privsyn.table.io.csv_table import marks_in
@@ -77,7 +77,7 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     True
     """
     if not read:
-        return _by_dtype(without(unit, _empty(table)))
+        return by_names(without(unit, _empty(table)))
     return draft_with_rows(table, unit)[0]
 
 
@@ -89,7 +89,7 @@ def draft_with_rows(table: object, unit: str | None) -> tuple[Schema, pd.DataFra
     for name, column in columns.items():
         if isinstance(column, Numerical) and frame[name].nunique() <= FEW_NUMBERS and order.is_code(name):
             columns[name] = _listed(frame[name].dropna(), column.nullable) or column
-    return Schema(columns, missing=_marks(table)), frame
+    return Schema(columns, missing=marks_in(Path(cast(str, table))) if is_csv(table) else ()), frame
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
@@ -105,10 +105,6 @@ def is_csv(table: object) -> bool:
     return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
 
 
-def _marks(table: object) -> tuple[str, ...]:
-    return marks_in(Path(cast(str, table))) if is_csv(table) else ()
-
-
 def _empty(table: object) -> pd.DataFrame:
     """Return the names and dtypes of a table without reading a row. Columns of a CSV are text."""
     if is_csv(table):
@@ -116,11 +112,6 @@ def _empty(table: object) -> pd.DataFrame:
         check_header(path, names := read_header(path, PLAIN))
         return pd.DataFrame({name: [] for name in names}, dtype=TEXT)
     return read_columns(table)
-
-
-def _by_dtype(frame: pd.DataFrame) -> Schema:
-    dtypes = {cast(str, name): dtype for name, dtype in frame.dtypes.items()}
-    return with_identifiers(Schema({name: column_of(dtype) for name, dtype in dtypes.items()}), dtypes)
 
 
 def _draft_column(name: str, cells: pd.Series) -> Column:
@@ -243,11 +234,12 @@ def _moment(present: pd.Series, nullable: bool) -> Coded | None:
     if present.empty or kind not in ("datetime", "text", "object"):
         return None
     try:
-        read = moments(present.drop_duplicates().tolist())
+        for some in (present.iloc[:1], present):  # most texts are no dates, and one shows it
+            read = moments(some.drop_duplicates().tolist())
+            if np.isnat(read).any():
+                return None
     except TypeError:
         return None  # cells that are lists
-    if np.isnat(read).any():
-        return None
     first, last = read.min().item().year, read.max().item().year
     if (read == read.astype("datetime64[D]")).all():
         return Datetime(datetime(first, 1, 1), datetime(last, 12, 31), nullable=nullable)

@@ -15,6 +15,9 @@ ORDERED = 0.5
 ROWS = 10_000
 """Rows that are read, evenly spaced. Of a longer table, fewer than twice as many."""
 
+MOST = 500
+"""Other columns that a column is compared with, evenly spaced: all of a wide table would take minutes."""
+
 CLEAR = 3.0
 """Standard deviations above chance by which values must explain other columns to be compared at all."""
 
@@ -39,17 +42,19 @@ class Order:
         ranks = pd.DataFrame(self._cells.T).rank()
         deviation = ranks.std(ddof=0).replace(0.0, np.nan)
         self._ranks = ((ranks - ranks.mean()) / deviation).fillna(0.0).to_numpy(np.float64)
+        self._others = np.arange(len(cells))[:: -(-len(cells) // MOST) or 1]
+        self._of_others = np.ascontiguousarray(self._ranks[:, self._others])
 
     def is_code(self, name: str) -> bool:
         """Return whether a column's values explain the ranks of other columns, but their order does not."""
         if name not in self._names:
             return False
         place = self._names.index(name)
-        others = np.delete(self._ranks, place, axis=1)
         codes, values = pd.factorize(self._cells[place], use_na_sentinel=False)
-        sums = np.zeros((len(values), others.shape[1]))
-        np.add.at(sums, codes, others)
-        freedom = (len(values) - 1) * others.shape[1]  # what they explain by chance
-        explained = float((sums.T**2 / np.bincount(codes)).sum()) - freedom
-        by_order = float(((self._ranks[:, place] @ others) ** 2).sum()) / max(len(codes), 1)
+        rows_of = np.arange(len(values))[:, np.newaxis] == codes
+        both = np.vstack([rows_of, self._ranks[:, place]]) @ self._of_others
+        both = both[:, self._others != place]
+        freedom = (len(values) - 1) * both.shape[1]  # what they explain by chance
+        explained = float((both[:-1].T ** 2 / np.bincount(codes)).sum()) - freedom
+        by_order = float((both[-1] ** 2).sum()) / max(len(codes), 1)
         return explained > CLEAR * sqrt(2 * freedom) and by_order < ORDERED * explained

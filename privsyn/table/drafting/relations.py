@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, pairwise
+from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,14 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.table.drafting.candidates import HEAD, Drivers, LookUps, possible_sums
 from privsyn.table.drafting.missing_cells import RARE, driver
 from privsyn.table.encoding.parsing import moments
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.total import ROUNDING
 from privsyn.table.schema.columns import Categorical, Coded, Numerical
-from privsyn.table.schema.constraint import constraint_to_plain
+from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 
@@ -33,9 +35,6 @@ LEAST = 30
 
 CHANCE = 0.95
 """An order that holds for more pairs of rows than this would hold by chance."""
-
-HEAD = 64
-"""Rows in which sums and orders are sought; what is found there is checked in all rows."""
 
 MOST_KEYS = 50
 """Most keys of a look-up that is proposed."""
@@ -81,11 +80,10 @@ class Cells:
         return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
 
 
-def _can_be_compared(cells: pd.Series) -> bool:
+def _can_be_compared(cells: Cells) -> bool:
     """Return whether equal cells can be found: not if they are lists."""
     with suppress(TypeError, NotImplementedError):
-        pd.factorize(cells)
-        return True
+        return bool(cells.coded)
     return False
 
 
@@ -102,11 +100,8 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     >>> propose(draft_schema(stays), stays)[1]
     ['again == start', 'start <= end']
     """
-    cells = [
-        Cells(name, column, frame[name])
-        for name, column in schema.coded.items()
-        if "`" not in name and frame[name].notna().any() and _can_be_compared(frame[name])
-    ]
+    found = (Cells(name, column, frame[name]) for name, column in schema.coded.items() if "`" not in name)
+    cells = [each for each in found if not each.missing.all() and _can_be_compared(each)]
     copies: dict[str, Any] = dict(_copies(cells))
     rest = [each for each in cells if each.name not in copies]
     sums = dict(_sums(rest))
@@ -115,9 +110,9 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     free_of_both = [each for each in free if each.name not in looked_up]
     numbers: Mapping[str, Any] = schema.columns
     open_sums = {name: replace(numbers[name], low=None, high=None) for name in sums}
-    found = [*copies.values(), *sums.values(), *looked_up.values()]
-    found += [*_orders(free), *_gaps(free_of_both, rest)]
-    whole, kept = _accepted(replace(schema, columns={**schema.columns, **open_sums}), found)
+    proposals = [*copies.values(), *sums.values(), *looked_up.values()]
+    proposals += [*_orders(free), *_gaps(free_of_both, rest)]
+    whole, kept = _accepted(replace(schema, columns={**schema.columns, **open_sums}), proposals)
     wider = {
         name: column if column.is_public else schema.columns[name] for name, column in whole.columns.items()
     }
@@ -128,7 +123,7 @@ def _accepted(schema: Schema, found: list[Any]) -> tuple[Schema, list[Any]]:
     """Return the schema with the proposals that it can have together, and these."""
     kept = []
     for proposal in found:
-        constraint = proposal if isinstance(proposal, str) else Determined(**_settings(proposal))
+        constraint = proposal if isinstance(proposal, str) else constraint_from_plain(1, proposal)
         with suppress(InputError):
             whole = replace(schema, constraints=[*schema.constraints, constraint])
             check_constraints(whole.coded, whole.constraints)
@@ -137,20 +132,16 @@ def _accepted(schema: Schema, found: list[Any]) -> tuple[Schema, list[Any]]:
     return schema, kept
 
 
-def _settings(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in plain.items() if key != "kind"}
-
-
 def _copies(cells: list[Cells]) -> Iterator[tuple[str, str]]:
     """Yield each column that is equal to an earlier one of its kind, and the constraint."""
-    for place, other in enumerate(cells):
-        if len(other.coded[1]) < 2:
+    first: dict[Any, Cells] = {}
+    for other in cells:
+        codes, values = other.coded
+        if len(values) < 2:
             continue
-        for one in cells[:place]:
-            alike = type(one.column) is type(other.column) and np.array_equal(one.coded[0], other.coded[0])
-            if alike and one.coded[1] == other.coded[1]:
-                yield other.name, f"{other.quoted} == {one.quoted}"
-                break
+        one = first.setdefault((type(other.column), tuple(values), sha256(codes.tobytes()).digest()), other)
+        if one is not other:
+            yield other.name, f"{other.quoted} == {one.quoted}"
 
 
 def _orders(cells: list[Cells]) -> Iterator[str]:
@@ -158,7 +149,7 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
     for kind in (Datetime, Numerical):
         ordered = [each for each in cells if isinstance(each.column, kind)]
         ordered.sort(key=lambda each: float(np.nanmean(each.numbers)))  # type: ignore[arg-type]
-        below = {(a.name, b.name): sign for a, b in combinations(ordered, 2) if (sign := _below(a, b))}
+        below = {(a.name, b.name): sign for a, b in _may_be_below(ordered) if (sign := _below(a, b))}
         names = {each.name: each.quoted for each in ordered}
         used: set[tuple[str, str]] = set()
         for first, second in below:
@@ -175,14 +166,24 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
             yield f" {sign} ".join(names[name] for name in chain)
 
 
+def _may_be_below(cells: list[Cells]) -> Iterator[tuple[Cells, Cells]]:
+    """Yield pairs whose first is below the second in few rows, but whose ranges overlap."""
+    numbers = [each.numbers for each in cells if each.numbers is not None]
+    heads: Floats = np.array([each[:HEAD] for each in numbers])
+    lows, highs = (np.array([end(each) for each in numbers]) for end in (np.nanmin, np.nanmax))
+    for place, one in enumerate(cells):
+        above = (heads[place] > heads[place + 1 :]).any(axis=1) | (highs[place] <= lows[place + 1 :])
+        yield from ((one, cells[place + 1 + step]) for step in np.flatnonzero(~above).tolist())
+
+
 def _below(one: Cells, other: Cells) -> str:
     """Return the sign if one column is below the other in every row, not by chance; else an empty text."""
     a, b = one.numbers, other.numbers
-    if a is None or b is None or (a[:HEAD] > b[:HEAD]).any():
+    if a is None or b is None or (a > b).any():
         return ""
     given = np.isfinite(a) & np.isfinite(b)
     a, b = a[given], b[given]
-    if len(a) < LEAST or (a > b).any() or (a == b).all():
+    if len(a) < LEAST or (a == b).all():
         return ""
     by_chance = np.searchsorted(np.sort(a), b, side="right").mean() / len(a)
     if by_chance > CHANCE or by_chance ** len(a) > RARE:
@@ -192,22 +193,18 @@ def _below(one: Cells, other: Cells) -> str:
 
 def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
     """Yield each column of numbers that is the sum of two others, and the constraint."""
-    listed = [each for each in cells if isinstance(each.column, Numerical) and each.numbers is not None]
+    listed = [each for each in cells if isinstance(each.column, Numerical) and len(each.coded[1]) > 2]
     if len(listed) < 3 or len(listed[0].raw) < LEAST:
         return
     numbers: Floats = np.array([each.numbers for each in listed])
     totals: set[int] = set()
     parts: set[int] = set()
-    head = numbers[:, :HEAD]
-    for i, j in combinations(range(len(listed)), 2):
-        off = np.abs(head[i] + head[j] - head) > ROUNDING * (np.abs(head[i]) + np.abs(head[j]) + np.abs(head))
-        for k in np.flatnonzero(~off.any(axis=1)).tolist():
-            apart = k not in (i, j) and k not in totals | parts and not {i, j} & totals
-            if apart and _is_sum(numbers[[i, j, k]]):
-                totals.add(k)
-                parts |= {i, j}
-                a, b, total = (listed[each].quoted for each in (i, j, k))
-                yield listed[k].name, f"{total} == {a} + {b}"
+    for i, j, k in possible_sums(numbers, ROUNDING):
+        if k not in totals | parts and not {i, j} & totals and _is_sum(numbers[[i, j, k]]):
+            totals.add(k)
+            parts |= {i, j}
+            a, b, total = (listed[each].quoted for each in (i, j, k))
+            yield listed[k].name, f"{total} == {a} + {b}"
 
 
 def _is_sum(numbers: Floats) -> bool:
@@ -226,36 +223,33 @@ def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, dict[str, Any]]]:
     listed = [each for each in cells if isinstance(each.column, Categorical) and each.column.values]
     listed = [each for each in listed if 2 <= len(each.coded[1]) <= MOST_KEYS]
     order = sorted(listed, key=lambda each: len(each.coded[1]))
+    sizes = np.array([len(each.coded[1]) for each in order])
+    look_ups = LookUps([each.coded[0] for each in order])
     for place, other in enumerate(order):
         codes, values = other.coded
-        for one in [*(each for each in order if len(each.coded[1]) > len(values)), *_twins(order, place)]:
+        ones = look_ups.deciding(place)
+        twins = ones[(sizes[ones] == sizes[place]) & (ones < place)]  # of two twins, one is computed
+        for one in (order[k] for k in [*ones[sizes[ones] > sizes[place]], *twins]):
             keys, names = one.coded
-            if not np.array_equal(one.missing, other.missing) or len(keys) < LEAST * len(names) / 5:
+            if len(keys) < LEAST * len(names) / 5:
                 continue
-            given = keys >= 0
-            pairs = np.unique(keys[given] * len(values) + codes[given])
-            if len(pairs) == len(names):  # each key has one value
-                rows = [(names[pair // len(values)], values[pair % len(values)]) for pair in pairs]
+            found = np.zeros(len(names) + 1, np.int64)  # the last is that of -1: of missing cells
+            found[keys] = codes
+            if np.array_equal(found[keys], codes):  # each key has one value
+                rows = [(name, values[code]) for name, code in zip(names, found[:-1], strict=True)]
                 with suppress(InputError):
                     look_up = Determined(other.name, one.name, sorted(rows, key=str))
                     yield other.name, constraint_to_plain(look_up, (one.name, other.name))
                     break
 
 
-def _twins(order: list[Cells], place: int) -> list[Cells]:
-    """Return the earlier columns with as many values: of two that determine each other, one is computed."""
-    size = len(order[place].coded[1])
-    return [each for each in order[:place] if len(each.coded[1]) == size]
-
-
 def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[str]:
     """Yield when each column is missing, as far as another column says so."""
     patterns: dict[bytes, Cells] = {}
-    for each in cells:
-        if not each.missing.any() or len(each.missing) < LEAST:
-            continue
-        known = [(d.quoted, d.coded, d.numbers) for d in drivers if d is not each and _may_decide(d)]
-        word, _, condition = (driver(each.missing, known) or "").partition(" ")
+    sparse = [each for each in cells if each.missing.any() and len(each.missing) >= LEAST]
+    known = Drivers([(d.quoted, d.coded, d.numbers) for d in drivers if _may_decide(d)] if sparse else [])
+    for each in sparse:
+        word, _, condition = (driver(each.missing, known.of(each.missing)) or "").partition(" ")
         pattern = np.packbits(each.missing).tobytes()
         if word == "iff":
             yield f"{each.quoted} is missing iff {condition}"

@@ -22,7 +22,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
-from privsyn.table.encoding.encoders import STRAY, AllMissingEncoder, Encoder, OrderedEncoder
+from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, OrderedEncoder
 from privsyn.table.encoding.gaps import Gap, choose_gaps
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.heaps import Heaps
@@ -85,7 +85,7 @@ class Attributes:
             match _column(schema, name, text, heaps.get(name, ()), fine=fine):
                 case Encoder() as encoder:
                     columns[name] = encoder
-                    nullable[name] = isinstance(encoder, AllMissingEncoder) or (
+                    nullable[name] = not encoder.size or (  # of no values, all cells are missing
                         schema.coded[name].nullable and holds_missing(parse_dtype(text))
                     )
                 case IdentifierMaker() as maker:
@@ -209,7 +209,7 @@ def _column(
     if isinstance(column, Text):
         return None
     if family(dtype) == "nothing":
-        return AllMissingEncoder(dtype)
+        return CategoricalEncoder(pd.Series([], dtype=dtype))
     with about(f"column {name!r}"):
         if isinstance(column, Generated):
             return make_maker(column, dtype)

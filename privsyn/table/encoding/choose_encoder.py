@@ -30,7 +30,7 @@ from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import SECONDS
 from privsyn.table.schema.time_columns import Datetime, Duration, Time, Timed
-from privsyn.table.schema.validation import check_decimals, check_names, holds, spacing
+from privsyn.table.schema.validation import check_column_names, check_decimals, holds, spacing
 
 MOST_SCALE = 4
 """Further decimals are ignored: they are often a program's default, and say little about the numbers."""
@@ -63,10 +63,6 @@ def _categorical(column: Categorical, dtype: Dtype, kind: Family) -> Categorical
     values = tuple(cast(Any, column.values))
     other = None if column.other is None else values.index(column.other)
     return CategoricalEncoder(_listed(values, dtype, kind), other)
-
-
-def _numerical(column: Numerical, dtype: Dtype, kind: Family) -> NumericalEncoder:
-    return NumericalEncoder(_number_grid(column, dtype, kind), dtype)
 
 
 def _listed(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
@@ -211,7 +207,7 @@ def _time_grid(column: Timed) -> Grid:
 
 ENCODERS: dict[type[Column], Callable[[Any, Dtype, Family], Encoder]] = {
     Categorical: _categorical,
-    Numerical: _numerical,
+    Numerical: lambda column, dtype, kind: NumericalEncoder(_number_grid(column, dtype, kind), dtype),
     Datetime: _datetime,
     Time: _time,
     Duration: _duration,
@@ -271,17 +267,15 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
     match_names(tuple(table.columns), schema)
     texts = []
     for name, dtype in table.dtypes.items():
-        text = "object" if _is_any(schema.columns[str(name)], dtype) else dtype_text(dtype)
+        column = schema.columns[str(name)]
+        # Where no cell is read and a synthetic one, if any, is text, the dtype does not matter.
+        is_any = isinstance(column, Text) or (isinstance(column, Generated) and family(dtype) == "binary")
+        text = "object" if is_any else dtype_text(dtype)
         if text is None:
             its = shown_dtype(dtype)
             raise InputError(f"column {name!r}: its dtype is {its}: convert it to a common one")
         texts.append(text)
     return tuple(texts)
-
-
-def _is_any(column: Column, dtype: Dtype) -> bool:
-    """Return whether the dtype does not matter: no cell is read, and a synthetic one, if any, is text."""
-    return isinstance(column, Text) or (isinstance(column, Generated) and family(dtype) == "binary")
 
 
 def match_names(names: tuple[object, ...], schema: Schema) -> None:
@@ -290,7 +284,7 @@ def match_names(names: tuple[object, ...], schema: Schema) -> None:
     Names in the schema are public. Messages give only the place of the table's own names: in a file without
     a header, the first row is read as names.
     """
-    check_names(names)
+    check_column_names(names)
     strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]
     absent = [name for name in schema.columns if name not in names]
     complaints = []

@@ -21,7 +21,6 @@ from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, mat
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, missing_cells
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
-from privsyn.table.encoding.identifiers import IdentifierMaker
 from privsyn.table.encoding.parts import join_rows, split_given, splittable, whole_cells
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
@@ -209,7 +208,8 @@ class Codec:
             columns[name] = encoder.decode(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
         for name, maker in self._attributes.makers.items():
-            columns[name] = self._made(name, maker, rows, rng, start)
+            with about(f"column {name!r}"):
+                columns[name] = maker.make(rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
     def specimen(self, rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
@@ -224,12 +224,6 @@ class Codec:
             drawn = encoder.draw(np.where(codes < encoder.size, codes, 0), rng)
             numbers[name] = np.where(codes < encoder.size, drawn, np.nan)
         return self.table(numbers, rng, start)
-
-    def _made(
-        self, name: str, maker: IdentifierMaker, n: int, rng: np.random.Generator, start: int
-    ) -> pd.Series:
-        with about(f"column {name!r}"):
-            return maker.make(n, rng, start)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
         """Return the range of numbers of each code, and how `merging` groups the codes."""

@@ -122,16 +122,15 @@ def make_maker(column: Generated, dtype: Dtype) -> IdentifierMaker:
     privsyn.errors.InputError: its dtype is int64: leave out the format, or make it text
     """
     kind = family(dtype)
-    if isinstance(column, Faker) or (isinstance(column, Identifier) and column.pattern is not None):
-        if kind not in ("text", "object"):
-            raise InputError(f"its dtype is {dtype}, and generated cells are text: make it text")
-        return (
-            FakerMaker(dtype, column)
-            if isinstance(column, Faker)
-            else PatternMaker(dtype, str(column.pattern))
-        )
+    pattern = getattr(column, "pattern", None)
+    if (isinstance(column, Faker) or pattern is not None) and kind not in ("text", "object"):
+        raise InputError(f"its dtype is {dtype}, and generated cells are text: make it text")
+    if isinstance(column, Faker):
+        return FakerMaker(dtype, column)
     if not isinstance(column, Identifier):
         raise TypeError(f"no maker for a {type(column).__name__}")
+    if pattern is not None:
+        return PatternMaker(dtype, pattern)
     if kind in ("integer", "real"):
         if column.format is not None:
             raise InputError(f"its dtype is {dtype}: leave out the format, or make it text")

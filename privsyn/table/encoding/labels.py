@@ -198,8 +198,6 @@ def _words(encoder: Encoder, codes: Integers) -> list[str]:
             words = range_words(encoder)
             ranges = [_range(encoder.grid, int(run[0]), int(run[-1]), words) for run in runs]
             return [*ranges, *([MISSING] if len(bins) < len(codes) else [])]
-        case _ if len(codes) and not encoder.size:
-            return [MISSING]
         case _:
             raise TypeError(f"no words for a {type(encoder).__name__}")
 

@@ -9,13 +9,17 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from numbers import Real
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from privsyn.marginals.types import Floats, Mask
+
+A = TypeVar("A")
 
 _LETTERS = re.compile("[A-Za-z]+")
 
@@ -44,13 +48,20 @@ def numbers(cells: Sequence[object]) -> Floats:
 
 def number(cell: object) -> float:
     """Return one cell as float64; NaN if it is no number, infinite if it is too large."""
+    return _alone(_double, cell, np.nan)
+
+
+def _alone(read: Callable[[object], A], cell: object, unreadable: A) -> A:
+    """Return the result for one cell; `unreadable` for an object that raises, which may be any exception."""
     try:
-        return _double(cell) if isinstance(cell, str | bytes | float | int | Real | Decimal) else np.nan
-    except Exception:  # an object may raise any exception, even in `isinstance`
+        return read(cell)
+    except Exception:
+        return unreadable
+
+
+def _double(cell: object) -> float:
+    if not isinstance(cell, str | bytes | float | int | Real | Decimal):
         return np.nan
-
-
-def _double(cell: str | bytes | float | Real | Decimal) -> float:
     try:
         return float(cell)
     except OverflowError:
@@ -63,14 +74,11 @@ def missing_among(cells: Sequence[object]) -> Mask:
     >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()
     [True, True, True, False, False, False, False]
     """
-    return np.fromiter(map(_is_missing, cells), dtype=np.bool_, count=len(cells))
+    return np.array([_alone(_is_missing, cell, False) for cell in cells], dtype=np.bool_)
 
 
 def _is_missing(cell: object) -> bool:
-    try:
-        return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
-    except Exception:  # a number that cannot be compared, or an object that raises any exception
-        return False
+    return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
 
 
 def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[np.datetime64]:
@@ -81,18 +89,11 @@ def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[
     >>> moments(["2015-01-31", "2015-01-31 10:20:30.5+01:00", "31.1.2015", 7]).astype(str).tolist()
     ['2015-01-31T00:00:00', '2015-01-31T10:20:30', 'NaT', 'NaT']
     """
-    return np.array([moment(cell, pattern) for cell in cells], dtype="datetime64[s]")
+    read = partial(_moment, pattern=pattern)
+    return np.array([_alone(read, cell, None) for cell in cells], dtype="datetime64[s]")
 
 
-def moment(cell: object, pattern: str | None = None) -> datetime | None:
-    """Return one cell as a datetime, from a date, a datetime or text; None if it is none of these."""
-    try:
-        return _clock(cell, pattern)
-    except Exception:  # no text in ISO form, a time outside the years 1 to 9999, or an object that raises
-        return None
-
-
-def _clock(cell: object, pattern: str | None) -> datetime | None:
+def _moment(cell: object, pattern: str | None) -> datetime | None:
     if isinstance(cell, str):
         cell = datetime.fromisoformat(cell) if pattern is None else datetime.strptime(cell.strip(), pattern)
     if isinstance(cell, np.datetime64):
@@ -110,7 +111,7 @@ def clock_seconds(cells: Sequence[object]) -> Floats:
     >>> clock_seconds(["8:30", "08:30:15.9", time(0, 1), "25:00", 7]).tolist()
     [30600.0, 30615.0, 60.0, nan, nan]
     """
-    return np.array([_alone(_since_midnight, cell) for cell in cells], dtype=np.float64)
+    return np.array([_alone(_since_midnight, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
 def span_seconds(cells: Sequence[object]) -> Floats:
@@ -119,14 +120,7 @@ def span_seconds(cells: Sequence[object]) -> Floats:
     >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
     [86430.0, 120.0, nan, nan]
     """
-    return np.array([_alone(_length, cell) for cell in cells], dtype=np.float64)
-
-
-def _alone(read: Callable[[object], float], cell: object) -> float:
-    try:
-        return read(cell)
-    except Exception:  # text that is no time, or an object that raises any exception
-        return np.nan
+    return np.array([_alone(_length, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
 def _since_midnight(cell: object) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -85,7 +85,7 @@ def _constrained(schema: Schema) -> set[str]:
 class DateOf(DatetimeEncoder):
     """The date of each time, in days since 1970."""
 
-    whole: DatetimeEncoder | None = None
+    whole: DatetimeEncoder = field(kw_only=True)
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the days."""
@@ -96,7 +96,7 @@ class DateOf(DatetimeEncoder):
 class TimeOf(TimeEncoder):
     """The time of day of each time, in seconds since midnight."""
 
-    whole: DatetimeEncoder | None = None
+    whole: DatetimeEncoder = field(kw_only=True)
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the seconds."""
@@ -107,7 +107,7 @@ class TimeOf(TimeEncoder):
 class DayOfWeek(CategoricalEncoder):
     """The day of the week of each time."""
 
-    whole: DatetimeEncoder | None = None
+    whole: DatetimeEncoder = field(kw_only=True)
 
     def encode(self, cells: pd.Series) -> Ints:
         """Return the days since Monday."""
@@ -123,10 +123,8 @@ def _weekday(days: Floats) -> Floats:
     return (days + 3) % 7
 
 
-def _read(whole: DatetimeEncoder | None, cells: pd.Series) -> Floats:
+def _read(whole: DatetimeEncoder, cells: pd.Series) -> Floats:
     """Return the point of the grid nearest to each time, NaN if it is missing. Each row is read alone."""
-    if whole is None:
-        raise ValueError("a part of no encoder")
     numbers, grid = whole.read(cells), whole.grid
     points = np.rint((np.clip(numbers, grid.low, grid.high) - grid.low) * grid.scale)
     return np.round(grid.low + points / grid.scale)

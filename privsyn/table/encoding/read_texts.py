@@ -19,16 +19,15 @@ from privsyn.table.schema.time_columns import Datetime, Duration, Time
 def _read_numbers(column: Numerical, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
     if not csv_format.spells_plainly:
         texts = [None if text is None else csv_format.plain_number(text) for text in texts]
-    read = numbers(texts)
+    try:
+        read = np.array([np.nan if text is None else float(text) for text in texts], np.float64)
+    except ValueError:  # one of them is no number
+        read = numbers(texts)
     if column.fixed_decimals != 0:
         return pd.Series(read)
     missing = np.isnan(read)  # clipping keeps too large numbers out of bounds
     whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))
     return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
-
-
-def _read_dates(column: Datetime, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
-    return pd.Series(moments(texts, column.format))
 
 
 def _read_times(column: Time, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
@@ -44,7 +43,7 @@ def _read_durations(column: Duration, texts: Sequence[str | None], csv_format: C
 
 READERS: dict[type[Column], Callable[[Any, Sequence[str | None], CsvFormat], pd.Series]] = {
     Numerical: _read_numbers,
-    Datetime: _read_dates,
+    Datetime: lambda column, texts, csv_format: pd.Series(moments(texts, column.format)),
     Time: _read_times,
     Duration: _read_durations,
 }
@@ -65,6 +64,7 @@ def convert_distinct(
     `convert` converts each text alone, and all its results have one dtype. So a cell does not depend on the
     others; only the time does, which is no secret of privsyn (docs/privacy.md).
     """
-    texts = pc.unique(cells)
-    places = pc.index_in(cells, value_set=texts).to_numpy()
-    return convert(texts.to_pylist()).take(places).reset_index(drop=True)
+    chunks = pc.dictionary_encode(cells, null_encoding="encode").chunks  # the last has all distinct texts
+    texts = chunks[-1].dictionary.to_pylist() if chunks else []
+    places = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    return convert(texts).take(places).reset_index(drop=True)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from privsyn.errors import replace_errors
 from privsyn.table.encoding.dtypes import is_binary
-from privsyn.table.schema.validation import check_names
+from privsyn.table.schema.validation import check_column_names
 
 INDEX = pa.int32()
 """Type of a dictionary's indices. Programs choose a width that fits the number of values in the rows."""
@@ -73,7 +73,7 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
     what : str
         Names the table in error messages.
     """
-    check_names(table.column_names, f"{what}: ")
+    check_column_names(table.column_names, f"{what}: ")
     with replace_errors(f"{what}: has a column of a type that pandas does not know"):
         table = public_columns(table)
         columns = [_readable(cells) for cells in table.columns]
@@ -95,7 +95,7 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     """
     replaced = {}
     for place, dtype in enumerate(frame.dtypes):
-        if _is_arrow(dtype):
+        if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
             cells = pa.chunked_array(pa.array(frame.iloc[:, place].array))
             sound = _readable(cells)
             if pa.types.is_dictionary(cells.type):
@@ -132,11 +132,6 @@ def _fixed_width(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return pa.dictionary(INDEX, kind.value_type, kind.ordered)
     return kind
-
-
-def _is_arrow(dtype: object) -> bool:
-    """Return whether the cells are Arrow's."""
-    return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
 
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:

@@ -14,7 +14,7 @@ from typing import IO
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.table.schema.csv_format import DELIMITERS, CsvFormat
-from privsyn.table.schema.validation import check_names
+from privsyn.table.schema.validation import check_column_names
 
 LONGEST_LINE = 2**20
 """Bytes, enough for 50,000 names. To read a file without line ends byte by byte would take long."""
@@ -47,7 +47,7 @@ def read_header(path: Path, dialect: CsvFormat) -> list[str]:
         raise InputError(
             f"{path}: its header does not end with its line: close its quotes, or rename a column"
         )
-    check_names(names, f"{path}: ")
+    check_column_names(names, f"{path}: ")
     return names
 
 

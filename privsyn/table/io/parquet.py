@@ -6,13 +6,16 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.table.io.arrow import public_columns, public_schema
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 
 def is_folder(path: Path) -> bool:
@@ -74,7 +77,7 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
 
 def _schema_of(path: Path) -> pa.Schema:
     check_file(path)
-    with replace_errors(_damaged(path)), pq.ParquetFile(path) as file:
+    with replace_errors(_damaged(path)), _open(path) as file:
         return file.schema_arrow
 
 
@@ -85,15 +88,21 @@ def read_parquet(files: Sequence[Path]) -> pa.Table:
 
 
 def _read(path: Path) -> pa.Table:
-    with replace_errors(_damaged(path)), pq.ParquetFile(path) as file:
+    with replace_errors(_damaged(path)), _open(path) as file:
         return public_columns(file.read())
 
 
 def walk_parquet(files: Sequence[Path], rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of Parquet files in batches of at most `rows`."""
     for path in files:
-        with replace_errors(_damaged(path)), pq.ParquetFile(path, buffer_size=2**20) as file:
+        with replace_errors(_damaged(path)), _open(path, buffer_size=2**20) as file:
             yield from file.iter_batches(rows)
+
+
+def _open(path: Path, **options: int) -> ParquetFile:
+    from pyarrow.parquet import ParquetFile  # not needed for a table in CSV
+
+    return ParquetFile(path, **options)
 
 
 def _damaged(path: Path) -> str:

@@ -16,7 +16,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_table import MARKS
-from privsyn.table.schema.validation import check_names
+from privsyn.table.schema.validation import check_column_names
 
 ABSENT = {*MARKS, "NaT"}
 """Texts that are no identifier, with or without spaces around them: several persons may share them."""
@@ -57,7 +57,7 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     >>> persons_of(table, "who").tolist()
     [0, 1, 2, -1, 0]
     """
-    check_names(table.columns)
+    check_column_names(table.columns)
     if unit not in table.columns:
         raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them")
     _check_dtype(unit, table[unit].dtype)
@@ -114,7 +114,8 @@ def identifiers(cells: pd.Series) -> list[bytes | None]:
         read = _integer
     elif family(cells.dtype) == "real":
         read = partial(_float, below=2.0 ** (np.finfo(number_type(cells.dtype)).nmant + 1))
-    return list(map(read, _objects(cells)))
+    with replace_errors("the identifiers could not be read: please report this, unless memory ran out"):
+        return list(map(read, cells.tolist()))
 
 
 def _text(cell: object) -> bytes | None:
@@ -133,12 +134,6 @@ def _float(cell: object, below: float) -> bytes | None:
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < below:
         return str(int(cell)).encode()
     return None
-
-
-def _objects(cells: pd.Series) -> list[object]:
-    """Return the cells as Python objects."""
-    with replace_errors("the identifiers could not be read: please report this, unless memory ran out"):
-        return cells.tolist()
 
 
 def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:

@@ -22,7 +22,7 @@ from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
 from privsyn.table.io.read_in_memory import ending_of, read_in_memory
 from privsyn.table.io.source import Question, RawTable, batch_rows, slices, stamps_of, unchanged, with_head
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.validation import check_names
+from privsyn.table.schema.validation import check_column_names
 
 A = TypeVar("A")
 
@@ -177,5 +177,5 @@ def _frame(batch: Any, place: int) -> pd.DataFrame:
     kind = type(batch).__name__
     with replace_errors(f"batch {place} is a {kind}: give record batches, tables or data frames", InputError):
         frame = read_in_memory(batch).frame
-        check_names(frame.columns, f"batch {place}: ")
+        check_column_names(frame.columns, f"batch {place}: ")
         return frame

@@ -18,7 +18,6 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import replace_errors
@@ -37,6 +36,8 @@ BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 def write_parquet(blocks: Iterator[LoadedTable], part: Path, path: Path, schema: Schema | None) -> None:
     """Write blocks to `part`, which will become `path`, in the types of the first."""
+    from pyarrow.parquet import ParquetWriter  # not needed for a table in CSV
+
     mixed = f"{path}: some column mixes types, which Parquet cannot hold: write .csv"
     types = None
     with ExitStack() as stack:
@@ -48,7 +49,7 @@ def write_parquet(blocks: Iterator[LoadedTable], part: Path, path: Path, schema:
                     table = block.form.arrow(block.frame, schema)
             if types is None:
                 types = _without_nulls(table.schema)
-                writer = stack.enter_context(pq.ParquetWriter(part, types))
+                writer = stack.enter_context(ParquetWriter(part, types))
             writer.write_table(table.cast(types))
 
 
@@ -93,7 +94,8 @@ def write_csv(
             if not every and dialect.encoding == "utf-8" and (bare := _bare(frame, dialect.delimiter)):
                 write(frame.iloc[:0], header=place == 0)
                 text.flush()
-                arrow_csv.write_csv(bare, binary, _options(dialect.delimiter))
+                options = {"include_header": False, "delimiter": dialect.delimiter, "quoting_style": "none"}
+                arrow_csv.write_csv(bare, binary, arrow_csv.WriteOptions(**options))
             else:
                 write(frame, header=place == 0)
         text.flush()
@@ -116,14 +118,9 @@ def _bare(frame: pd.DataFrame, delimiter: str) -> pa.Table | None:
     return table
 
 
-def _options(delimiter: str) -> arrow_csv.WriteOptions:
-    return arrow_csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
-
-
 def _quoting(frame: pd.DataFrame) -> Literal[0, 2]:
     """Quote all cells if one holds a lone carriage return: Python's csv leaves it bare, as a line end."""
-    texts = [name for name, dtype in frame.dtypes.items() if family(dtype) in ("text", "object", "category")]
-    cells = chain(frame.columns, *(frame[name].unique() for name in texts))
+    cells = chain(frame.columns, *(cells.unique() for _, cells in frame.items() if _has_text(cells)))
     return csv.QUOTE_NONNUMERIC if any("\r" in str(cell) for cell in cells) else csv.QUOTE_MINIMAL
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privsyn.errors import InputError, about, safe_repr
+from privsyn.errors import InputError, about
 from privsyn.table.schema.columns import Coded
-from privsyn.table.schema.plain_values import plain_value, read_typed, typed_value
+from privsyn.table.schema.plain_values import check_keys, plain_value, read_typed, typed_value
 
 if TYPE_CHECKING:
     from privsyn.table.enforcement.rules import Computation, Rule
@@ -97,11 +97,8 @@ class Constraint(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         # Read-only mappings cannot be copied or pickled; plain ones can.
         settings = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        plain = {
-            name: dict(value) if isinstance(value, MappingProxyType) else value
-            for name, value in settings.items()
-        }
-        return _rebuild, (type(self), plain)
+        maps = {name: dict(value) for name, value in settings.items() if isinstance(value, MappingProxyType)}
+        return partial(type(self), **settings | maps), ()
 
 
 CONSTRAINTS: dict[str, type[Constraint]] = {}
@@ -151,12 +148,7 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
             raise InputError(f"it is a mapping whose kind is one of {', '.join(CONSTRAINTS)}")
         settings = {str(key): value for key, value in plain.items() if key != "kind"}  # type: ignore[attr-defined]
         known = {field.name: field.default is MISSING for field in fields(CONSTRAINTS[kind])}  # type: ignore[arg-type]
-        for key in settings:
-            if key not in known:
-                raise InputError(f"{safe_repr(key)} is not known here: allowed are {', '.join(known)}")
-        for key, required in known.items():
-            if required and key not in settings:
-                raise InputError(f"{key!r} is missing")
+        check_keys(settings, known, needed=[key for key, required in known.items() if required])
         return CONSTRAINTS[kind](**{key: _read_setting(value) for key, value in settings.items()})
 
 
@@ -174,10 +166,6 @@ def python_value(value: Any) -> Any:
     if isinstance(value, np.datetime64 | np.timedelta64):  # in nanoseconds their item() is a bare number
         return value.astype(f"{value.dtype.str[1:3]}[us]").item()
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _rebuild(class_: type[Constraint], settings: dict[str, Any]) -> Constraint:
-    return class_(**settings)
 
 
 def _each(do: Callable[[Any], Any], values: Any) -> Any:

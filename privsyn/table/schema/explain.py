@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,9 @@ UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "w
 
 def explain(schema: Schema) -> str:
     """Return what each column and each constraint of a schema does."""
-    return "\n".join(_lines(schema))
+    columns = [f"{name}: {sentence_on(schema, name)}" for name in schema.columns]
+    rules = [f"Constraint {place}: {each.explain()}" for place, each in enumerate(schema.constraints, 1)]
+    return "\n".join([*_marks(schema), *columns, *rules])
 
 
 def to_html(schema: Schema) -> str:
@@ -43,18 +45,9 @@ def to_html(schema: Schema) -> str:
     return html("Schema", _marks(schema), *tables)
 
 
-def _lines(schema: Schema) -> Iterator[str]:
-    yield from _marks(schema)
-    for name in schema.columns:
-        yield f"{name}: {sentence_on(schema, name)}"
-    for place, constraint in enumerate(schema.constraints, 1):
-        yield f"Constraint {place}: {constraint.explain()}"
-
-
 def _marks(schema: Schema) -> list[str]:
-    if not schema.missing:
-        return []
-    return [f"In every column of a file, the empty cell and {listed(schema.missing)} mean a missing cell."]
+    line = f"In every column of a file, the empty cell and {listed(schema.missing)} mean a missing cell."
+    return [line] if schema.missing else []
 
 
 def sentence_on(schema: Schema, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -72,6 +72,16 @@ def read_typed(plain: object) -> Any:
         return plain
     with replace_errors(f"{safe_repr(written)} is not a {name}"):
         return _TYPES[name][2](written)
+
+
+def check_keys(settings: Collection[object], allowed: Collection[str], needed: Collection[str] = ()) -> None:
+    """Refuse settings whose names are not allowed, and settings without those that are needed."""
+    for key in settings:
+        if key not in allowed:
+            raise InputError(f"{safe_repr(key)} is not known here: allowed are {', '.join(allowed)}")
+    for key in needed:
+        if key not in settings:
+            raise InputError(f"{key!r} is missing")
 
 
 def changed_settings(what: str, settings: Any) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.schema.columns import Categorical, Coded, Column, Text
-from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.derived import computed_by, derive_columns
 from privsyn.table.schema.explain import explain, to_html
@@ -71,7 +71,8 @@ class Schema:
 
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
         # A read-only mapping cannot be copied or pickled; a plain one can.
-        return _rebuild, (dict(self.columns), self.missing, self.csv, self.constraints)
+        rebuild = partial(Schema, missing=self.missing, csv=self.csv, constraints=self.constraints)
+        return rebuild, (dict(self.columns),)
 
     @property
     def computed(self) -> tuple[str, ...]:
@@ -130,12 +131,3 @@ class Schema:
                 raise InputError(
                     f"column {name!r}: {column.public_hint}; only `fit` finds them under privacy"
                 )
-
-
-def _rebuild(
-    columns: dict[str, Column],
-    missing: tuple[str, ...],
-    csv: CsvFormat,
-    constraints: tuple[Constraint, ...],
-) -> Schema:
-    return Schema(columns, missing=missing, csv=csv, constraints=constraints)

@@ -109,10 +109,8 @@ class Datetime(Timed):
             normalise(self, format=time_format(self.format))
         if self.unit is not None:
             one_of("unit", self.unit, ("D", "h", "min", "s"))
-        if self.unit in ("h", "min") and self.step is None:
-            normalise(self, step=f"1{self.unit}")
         if self.unit in ("h", "min"):
-            normalise(self, unit="s")
+            normalise(self, step=self.step or f"1{self.unit}", unit="s")
         if self.step is not None:
             step = time_step(self.step, unit=self.unit)
             normalise(self, step=step, unit=self.unit or ("D" if step == "1d" else "s"))

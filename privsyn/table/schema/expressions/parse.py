@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from functools import reduce
+from itertools import chain, pairwise
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean
@@ -110,14 +111,12 @@ class _Reader:
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
             for part in node.values:
                 yield from self._facts(part)
-        elif isinstance(node, ast.Compare) and self._relates(node):
+        elif isinstance(node, ast.Compare) and any(
+            self._names(a) and self._names(b) for a, b in pairwise([node.left, *node.comparators])
+        ):
             yield from self._chain(node)
         else:
             yield from self._forbid(self._cases(node, False))
-
-    def _relates(self, node: ast.Compare) -> bool:
-        """Return whether some comparison is between columns."""
-        return any(self._names(a) and self._names(b) for a, b in pairwise([node.left, *node.comparators]))
 
     def _chain(self, node: ast.Compare) -> Iterator[Constraint]:
         """Yield the constraints of ``a <= b <= c``, of a sum, or of a copy."""
@@ -178,24 +177,16 @@ class _Reader:
         match node:
             case ast.BoolOp(op, values):
                 cases = [self._cases(value, truth) for value in values]
-                if isinstance(op, ast.And) is not truth:
-                    return [combination for case in cases for combination in case]
-                joined = cases[0]
-                for case in cases[1:]:
-                    joined = self._joined(joined, case)
-                return joined
+                together = isinstance(op, ast.And) is truth
             case ast.UnaryOp(ast.Not(), operand):
                 return self._cases(operand, not truth)
             case ast.Compare(left, ops, comparators):
                 pairs = zip(pairwise([left, *comparators]), ops, strict=True)
-                found = [self._pair(a, SIGNS[type(op)], b, truth) for (a, b), op in pairs]
-                if not truth:
-                    return [combination for case in found for combination in case]
-                joined = found[0]
-                for case in found[1:]:
-                    joined = self._joined(joined, case)
-                return joined
-        raise InputError(f"it is no comparison: {FORMS}")
+                cases = [self._pair(a, SIGNS[type(op)], b, truth) for (a, b), op in pairs]
+                together = truth
+            case _:
+                raise InputError(f"it is no comparison: {FORMS}")
+        return reduce(self._joined, cases) if together else list(chain.from_iterable(cases))
 
     def _pair(self, left: ast.expr, sign: str, right: ast.expr, truth: bool) -> list[Combination]:
         """Return the values of a column for which one comparison is true, or false."""

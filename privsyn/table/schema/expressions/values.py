@@ -21,18 +21,8 @@ PRESENT: Final = "any value that is not missing"
 Values = Any
 """Listed values, a range, `PRESENT`, or None for a missing cell."""
 
-OPPOSITE = {
-    "==": "!=",
-    "!=": "==",
-    "<": ">=",
-    "<=": ">",
-    ">": "<=",
-    ">=": "<",
-    "in": "not in",
-    "not in": "in",
-}
-
-
+OPPOSITE = {"==": "!=", "<": ">=", "<=": ">", "in": "not in"}
+OPPOSITE |= {opposite: sign for sign, opposite in OPPOSITE.items()}
 COMPARES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 

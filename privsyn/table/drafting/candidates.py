@@ -1,0 +1,139 @@
+"""Which columns may explain another one, by few rows. In wide tables all rows are read for these alone.
+
+Not private. Each condition is necessary, so the proposals are those that a search through all columns finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, log
+
+import numpy as np
+
+from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.table.drafting.missing_cells import MOST_VALUES, RARE, Driver
+
+HEAD = 64
+"""Rows that are read of all columns."""
+
+
+class LookUps:
+    """Columns of a few values each, of which one may determine another.
+
+    Parameters
+    ----------
+    codes : sequence of arrays of shape (rows,)
+        For each column the value of each row, as a number from 0 to 126; -1 where it is missing.
+
+    Examples
+    --------
+    >>> LookUps([np.arange(100) % 4, np.arange(100) % 2, np.arange(100) % 3]).deciding(1).tolist()
+    [0]
+    """
+
+    def __init__(self, codes: Sequence[Ints]) -> None:
+        # Row by row, because few rows are read of all columns. Missing cells have the code 0.
+        self._codes = np.array([column + 1 for column in codes], np.int8, ndmin=2).T.copy()
+        sizes = self._codes.max(axis=0, initial=0).astype(np.int64) + 1
+        self._starts = np.cumsum(sizes) - sizes
+        self._last = np.empty(sizes.sum(), np.int8)
+        patterns: dict[bytes, int] = {}
+        gaps = (np.packbits(column < 0).tobytes() for column in codes)
+        self._gaps = np.array([patterns.setdefault(pattern, len(patterns)) for pattern in gaps])
+
+    def deciding(self, place: int) -> Ints:
+        """Return the columns that may determine a column: equal in two of the rows, so is it."""
+        values = self._codes[:, place]
+        order = np.argsort(values, kind="stable")
+        rows_of = np.bincount(values)
+        before = np.repeat(np.cumsum(rows_of) - rows_of, rows_of)
+        few = np.arange(len(values)) - before < max(HEAD // len(rows_of), 2)  # so that rare values are read
+        rows = order[few]
+        wanted = values[rows, np.newaxis]
+        cells = self._codes[rows] + self._starts
+        self._last[cells] = wanted
+        found = (self._last[cells] == wanted).all(axis=0) & (self._gaps == self._gaps[place])
+        found[place] = False
+        return np.flatnonzero(found)
+
+
+class Drivers:
+    """Columns that may decide where other columns are missing.
+
+    Parameters
+    ----------
+    known : sequence of `Driver`
+    """
+
+    def __init__(self, known: Sequence[Driver]) -> None:
+        self._known = known
+        groups, owners, sizes = [], [], []
+        ends, of_ends = [], []
+        for place, (_, (codes, values), numbers) in enumerate(known):
+            if numbers is not None:
+                for first in _ends(numbers):
+                    ends.append(np.resize(first, HEAD))
+                    of_ends.append(place)
+            elif 2 <= len(values) <= MOST_VALUES:
+                rows_of = np.bincount(codes + 1, minlength=len(values) + 1)
+                order, stops = np.argsort(codes, kind="stable"), np.cumsum(rows_of)
+                for size, stop in zip(rows_of[1:].tolist(), stops[1:].tolist(), strict=True):
+                    groups.append(np.resize(order[stop - size : stop][:HEAD], HEAD))
+                    owners.append(place)
+                    sizes.append(size)
+        self._groups, self._ends = (np.array(rows, np.int64).reshape(-1, HEAD) for rows in (groups, ends))
+        self._owners, self._of_ends = np.array(owners, np.int64), np.array(of_ends, np.int64)
+        self._sizes = np.array(sizes, np.float64)
+
+    def of(self, missing: Mask) -> list[Driver]:
+        """Return the columns that `driver` need look at, given where a column is missing."""
+        share = float(missing.mean())
+        least = HEAD if share == 1 else max(ceil(log(RARE) / log(share)) - 1, 1)  # rows that are no chance
+        empty = missing[self._groups].all(axis=1)
+        rows = np.bincount(self._owners[empty], self._sizes[empty], len(self._known))
+        beyond = missing[self._ends[:, :least]].all(axis=1)
+        places = np.union1d(np.flatnonzero(rows >= least), self._of_ends[beyond])
+        return [self._known[place] for place in places.tolist()]
+
+
+def _ends(numbers: Floats) -> Iterator[Ints]:
+    """Yield the rows with the lowest and with the highest numbers, from the outermost on."""
+    given = np.flatnonzero(np.isfinite(numbers))
+    if not len(given):
+        return
+    for side in (numbers[given], -numbers[given]):
+        few = np.argpartition(side, min(HEAD, len(side)) - 1)[:HEAD]
+        yield given[few[np.argsort(side[few])]]
+
+
+def possible_sums(numbers: Floats, rounding: float) -> Iterator[tuple[int, int, int]]:
+    """Yield rows i < j and k of which the third may be the sum of the first two.
+
+    Weighted sums over all cells of a row add up if the cells do. They are compared instead of the cells.
+
+    Parameters
+    ----------
+    numbers : array of shape (rows, cells)
+        Rows with other gaps (NaN) add up to no row.
+    rounding : float
+        Largest error of a sum of cells, relative to the sum of their absolute values.
+
+    Examples
+    --------
+    >>> list(possible_sums(np.array([[1.0, 2.0], [4.0, 9.0], [3.0, 7.0]]), 1e-6))
+    [(0, 2, 1)]
+    """
+    weights = 1 + np.random.default_rng(0).random(numbers.shape[1])
+    finite = ~np.isinf(numbers).any(axis=1)
+    cells = np.where(np.isfinite(numbers), numbers, 0.0)
+    sums, sizes = cells @ weights, np.abs(cells) @ weights
+    order = np.flatnonzero(finite)[np.argsort(sums[finite], kind="stable")]
+    for i in range(len(sums)):
+        both = sums[i] + sums[i + 1 :]
+        slack = 3 * rounding * (sizes[i] + sizes[i + 1 :])
+        first = np.searchsorted(sums[order], both - slack, side="left")
+        last = np.searchsorted(sums[order], both + slack, side="right")
+        for near in np.flatnonzero(last > first).tolist():
+            for k in sorted(order[first[near] : last[near]].tolist()):
+                if k not in (i, i + 1 + near):
+                    yield i, i + 1 + near, k
