@@ -51,7 +51,7 @@ def test_a_tail_that_is_there_stays():
 
 
 def test_a_tail_within_careful_bounds_keeps_its_records_on_average():
-    """Two-sided: five standard errors, so that one seed in a million fails. The median loses a third."""
+    """Two-sided: five standard errors, so that one seed in a million fails. The median loses a sixth."""
     rng, gaps, places = np.random.default_rng(0), [], np.arange(5)
     for _ in range(400):
         usual = USUAL_SHARE * 4e3 * np.exp(VARYING * rng.normal())
