@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 RUN = 64
 """Consecutive rows that are offered the values of as many consecutive donors, so that these are cached."""
 
+MOST_KEPT = 2**24
+"""Most cells of rows that are kept from sweep to sweep, 64 MB. In wide tables they are found in each sweep."""
+
 HOPELESS = 16
 """A worse fit by this multiple of the heat is accepted with probability 1e-7: no random number is drawn."""
 
@@ -38,7 +41,7 @@ def round_with_offset(values: Floats, offset: float) -> Ints:
     return rounded
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def anneal(
     codes: npt.NDArray[np.unsignedinteger],
     layout: Layout,
@@ -59,16 +62,20 @@ def anneal(
     temperature : of the first proposals; falls linearly to 0
     """
     n, (_, moved, offered, firsts, held, offsets, blocks) = codes.shape[0], layout
-    cells, there = np.empty((2, len(layout.starts)), np.uint32)
+    kept = n * len(layout.starts) <= MOST_KEPT
+    of_rows = np.empty((n if kept else 1, len(layout.starts)), np.uint32)
+    there = np.empty(len(layout.starts), np.uint32)
     costs, steps = weights * (1 + 2 * gaps), 2 * weights  # cost of one row more; by how much the next adds
-    saved, donors = np.empty(len(cells)), np.empty(len(moved), np.int64)
+    saved, donors = np.empty(len(there)), np.empty(len(moved), np.int64)
     for turn in range(sweeps * n):
         row = turn % n
         heat = temperature * (1 - turn / (sweeps * n))
         if row % RUN == 0:
             for m in offered:
                 donors[m] = int(rng.random() * n)
-        find_cells(codes, row, layout, cells)
+        cells = of_rows[row if kept else 0]
+        if turn < n or not kept:
+            find_cells(codes, row, layout, cells)
         for t in range(len(cells)):
             saved[t] = costs[cells[t]] - steps[cells[t]]  # if the row left the cell
         for m in offered:

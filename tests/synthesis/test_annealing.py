@@ -287,3 +287,22 @@ def test_tables_are_scaled_to_the_rows():
     start = Records(domain, np.repeat([[0], [1]], 100, axis=0))
     ended = run(start, (Marginal(domain, np.array([0.125, 0.375])),), 0)
     assert (ended.codes == 1).sum() == 150
+
+
+def test_cells_of_rows_that_are_not_kept_are_found_again(monkeypatch):
+    """Run without compilation, because compiled code does not see another limit."""
+    rng = np.random.default_rng(0)
+    domain = reference.binary("abc")
+    codes = rng.integers(0, 2, (RUN + 6, 3)).astype(np.uint16)
+    tables = tuple(Marginal(domain.project(pair), rng.uniform(5, 30, (2, 2))) for pair in ("ab", "bc", "ca"))
+    layout, targets = lay_out(domain, tables), np.concatenate([table.counts.ravel() for table in tables])
+    found = []
+    for anneal in (_kernels.anneal, _kernels.anneal.py_func):
+        annealed = codes.copy()
+        gaps = layout.count_rows(annealed, len(targets)) - targets
+        with np.errstate(over="ignore"):  # differences of indices wrap
+            anneal(annealed, layout, gaps, 1 / (targets + 1), 3, 1.0, np.random.default_rng(1))
+        found.append(annealed)
+        monkeypatch.setattr(_kernels, "MOST_KEPT", 0)
+    assert not np.array_equal(found[0], codes)
+    assert np.array_equal(*found)
