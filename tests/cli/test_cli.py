@@ -77,11 +77,6 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     assert done.out.count("not private") == 2
 
 
-def test_evaluate_needs_no_schema(folder, capsys):
-    run(capsys, *SYNTH)
-    assert run(capsys, "evaluate", "data.csv", "out.csv").code == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
