@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
-from command import run
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,41 +50,18 @@ print(duckdb.sql("SELECT count(*) FROM synthetic").fetchall()[0][0])
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("first")
+def test_scripts_of_pandas_polars_and_duckdb(tmp_path):
+    """A score on real rows (of the real table: 0.8), and two numbers of rows."""
     rng = np.random.default_rng(0)
     job = rng.choice(["baker", "cook", "clerk"], 3000)
     smokes = np.where(rng.random(3000) < np.where(job == "cook", 0.8, 0.2), "yes", "no")
     people = pd.DataFrame({"sex": rng.choice(["F", "M"], 3000), "job": job, "smokes": smokes})
     people["age"] = rng.integers(16, 90, 3000)
-    people.to_csv(folder / "people.csv", index=False)
-    (folder / "parts").mkdir()
-    for part in range(3):
-        people.iloc[part::3].to_parquet(folder / "parts" / f"{part}.parquet", index=False)
-    return folder
-
-
-def test_scripts_of_pandas_polars_and_duckdb(folder):
-    """A score on real rows (of the real table: 0.8), and two numbers of rows."""
+    people.to_csv(tmp_path / "people.csv", index=False)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-c", PIPELINE + POLARS + DUCKDB]
-    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[-2000:]
     score, of_polars, of_duckdb = ran.stdout.splitlines()
     assert float(score) > 0.75
     assert (of_polars, of_duckdb) == ("polars 500", "500")
-
-
-def test_the_command_line_on_a_folder_of_parquet_files(folder, capsys, monkeypatch):
-    monkeypatch.chdir(folder)
-    options = ["--epsilon", "1", "--schema", "schema.yaml", "--model", "m.privsyn", "--ledger", "ledger.json"]
-    for command in (
-        ["schema", "parts", "-o", "schema.yaml"],
-        ["synth", "parts", "out.parquet", *options],
-        ["sample", "m.privsyn", "more.parquet", "--rows", "100"],
-    ):
-        assert run(capsys, *command).code == 0
-    assert len(pd.read_parquet("more.parquet")) == 100
-    assert set(pd.read_parquet("out.parquet")) == {"sex", "job", "smokes", "age"}
-    assert json.loads(Path("ledger.json").read_text())["promise"]["epsilon"] == 1.0

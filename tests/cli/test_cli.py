@@ -77,11 +77,6 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     assert done.out.count("not private") == 2
 
 
-def test_evaluate_needs_no_schema(folder, capsys):
-    run(capsys, *SYNTH)
-    assert run(capsys, "evaluate", "data.csv", "out.csv").code == 0
-
-
 def test_evaluate_tests_models_on_the_rows_of_another_file(folder, capsys):
     rows = pd.read_csv("data.csv")
     rows[:40].to_csv("test.csv", index=False)

@@ -107,10 +107,11 @@ def test_the_key_differs_with_everything_that_determines_a_row():
 )
 def test_runs_on_another_table_are_refused(folder, change):
     """Their scores would be taken for scores of this table."""
-    swept("r.csv", epsilons=(1.0,))
+    settings = {"epsilons": (1.0,), "presets": ("paper",), "out": "r.csv"}
+    swept(**settings)
     kept = (folder / "r.csv").read_bytes()
     with pytest.raises(InputError, match=r"^r.csv: contains runs on another table"):
-        sweep(change(table()), (1.0,), seeds=2, schema=SCHEMA, models=False, out="r.csv")
+        sweep(change(table()), seeds=2, schema=SCHEMA, models=False, **settings)
     assert (folder / "r.csv").read_bytes() == kept
 
 

@@ -47,7 +47,6 @@ from privsyn.table.io.write import write_table
 ROWS = 400
 MANY = 50.0  # epsilon: with noise of less than a row, what is there is seen
 
-DAYS = pd.to_datetime(["2020-01-31", "2020-03-01", "2021-12-24"])
 TIMES = pd.to_datetime(["2020-01-31 08:30:00", "2020-03-01 23:59:59", "2021-12-24 00:00:01"])
 SPANS = pd.to_timedelta(["0s", "90s", "1 day 02:00:00"])
 
