@@ -21,7 +21,7 @@ RUN = 64
 """Consecutive rows that are offered the values of as many consecutive donors, so that these are cached."""
 
 MOST_KEPT = 2**24
-"""Most cells of rows that are kept from sweep to sweep, 64 MB. In wide tables they are found in each sweep."""
+"""Most cells of rows that are kept from sweep to sweep, 64 MB; in wide tables they are found each time."""
 
 HOPELESS = 16
 """A worse fit by this multiple of the heat is accepted with probability 1e-7: no random number is drawn."""
