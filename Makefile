@@ -13,8 +13,8 @@ demo: $(READY)
 # What needs no run of the program comes first: it is quick. The private side is small enough to be covered
 # whole, branches included; compiled kernels cannot be traced, and are compared with slow twins instead.
 # The tests of a file share one process, and with it a browser, a cluster or Spark. One thread each for algebra is
-# enough for two processes: those of OpenMP wait busily for each other, at three times the work. What one process
-# has compiled the others read.
+# enough for two processes: OpenMP's threads wait busily for each other, which triples the processor time. What one
+# process has compiled the others read.
 test: export OPENBLAS_NUM_THREADS := 1
 test: export OMP_NUM_THREADS := 1
 test: export PYTHONDONTWRITEBYTECODE :=

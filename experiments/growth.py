@@ -29,7 +29,7 @@ COLUMNS, ROWS = 20, 50_000
 """Columns of the tables that grow in rows, and rows of those that grow in columns."""
 
 HEADS = ("rows", "columns", "time", "processor time", "peak memory", "time of reading the file")
-GB = 1e6  # kilobytes, the unit of ru_maxrss
+GB = 1e9 / 1024  # KiB, the unit of ru_maxrss
 
 
 def make(one: Row, scratch: Path) -> Row:
@@ -51,9 +51,10 @@ def make(one: Row, scratch: Path) -> Row:
     begun = time.perf_counter()
     child = subprocess.Popen([sys.executable, *fit], cwd=ROOT, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
     wall = time.perf_counter() - begun
-    if status:
-        raise RuntimeError(f"fit of {one} ended with {status}")
+    if child.returncode:
+        raise RuntimeError(f"fit of {one} ended with {child.returncode}")
     table.unlink()
     return {
         "wall": wall,

@@ -49,7 +49,7 @@ def _every_ledger_fits_its_schema():
 
 @pytest.fixture(scope="session", autouse=True)
 def _typer_builds_its_commands_once():
-    """And not at each run of one, from the signatures of all: a quarter of the time of such tests."""
+    """Build Typer's commands once, not in each run: that took a quarter of the time of such tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
         yield

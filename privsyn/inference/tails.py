@@ -133,9 +133,9 @@ class Tails:
 
 
 def _outer_half(shares: Floats, widths: Floats) -> float:
-    """Return the share of a group's records that earlier counts put in the outer half of its width."""
+    """Return the share of a group's records that earlier counts put beyond the middle of its width."""
     ends = np.cumsum(widths)
-    return float(shares[2 * ends > ends[-1]].sum())
+    return float(shares[2 * ends - widths > ends[-1]].sum())
 
 
 def _edge(

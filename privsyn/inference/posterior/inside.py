@@ -1,6 +1,6 @@
 r"""Draw the dependence inside the groups in which a pair was counted. No count shows it.
 
-There the released estimate has the shape of independence or of a Gaussian copula. Real tables depart from
+There the released estimate has the shape of independence or of a copula. Real tables depart from
 that, most of all in their tails. So each draw changes the shape, and keeps the sums of the groups. Let w be
 the rank of a code inside its group and r its rank in the whole column, both with mean 0 and variance 1. The
 log density gets a term :math:`\delta_g w(a) r(b)` for each group g of a, the same for b, and a term

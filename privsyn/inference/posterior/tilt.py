@@ -172,7 +172,7 @@ def _records(side: Marginal, functions: Floats) -> Floats:
 
 
 def _parts(side: Marginal, group: Codes) -> Floats:
-    """Return an indicator for each of at most `PARTS` parts of the groups; none if there are two."""
+    """Return an indicator for each of at most `PARTS` parts of the groups; no column if there are two."""
     part = groups_at(coarsen(side, (group,)), PARTS)[group]
     size = int(part.max()) + 1
     return np.eye(size)[part] if size > 2 else np.zeros((len(group), 0))

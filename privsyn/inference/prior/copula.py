@@ -103,6 +103,7 @@ def gumbel(kendall: float | Floats, corner: Corner, shares: tuple[Floats, Floats
     [[0.375, 0.125], [0.125, 0.375]]
     """
     turned = [np.flip(share) if low else share for share, low in zip(shares, corner, strict=True)]
+    # The last sum is 1 after clipping, however the shares are rounded.
     a, b = (-np.log(np.cumsum([0.0, *share[:-1], 2.0]).clip(TINY, 1.0)) for share in turned)
     theta = 1 / (1 - np.asarray(kendall)[..., np.newaxis, np.newaxis])
     below = np.exp(-((a[:, np.newaxis] ** theta + b**theta) ** (1 / theta)))

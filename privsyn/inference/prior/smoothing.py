@@ -148,13 +148,13 @@ class Smoother:
             return independent, self.likelihoods(measured, [away])[0]
         groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
         block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
-        residual, shape = away[block] / total, (groups[0], groups[1])
+        residual, joined = away[block] / total, (groups[0], groups[1])
         a, b = (self._integrals(name) for name in measured.attributes)
         shares = independent[both].sum(axis=1) / total, independent[both].sum(axis=0) / total
         candidates = [independent]
         for cells in (
-            copula(best_correlation(residual, shape, (a, b)), (a, b)),
-            gumbel(*best_gumbel(residual, shape, shares), shares),
+            copula(best_correlation(residual, joined, (a, b)), (a, b)),
+            gumbel(*best_gumbel(residual, joined, shares), shares),
         ):
             found = independent.copy()
             found[both] = total * cells

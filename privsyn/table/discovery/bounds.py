@@ -12,7 +12,7 @@ from privsyn.table.schema.time_columns import FIRST_YEAR, LAST_YEAR
 from privsyn.table.schema.validation import GUARD
 
 PARTS = 2
-"""Cells between a power of two and the next. More cells make tighter bounds, but noisier octaves. Of 1, 2, 4
+"""Cells between a power of two and the next. More cells make tighter bounds, but noisier counts. Of 1, 2, 4
 and 8, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the smallest table."""
 
 LEAST, MOST = -30, 62
@@ -34,8 +34,8 @@ numbers, 1 in 1,100 for whole numbers and 1 in 100 for dates had such a run. The
 which costs only accuracy."""
 
 CONTINUES = 2.5
-"""Standard deviations at which the next cell, or the next two together, are included. A false cell makes the
-bounds too wide by one cell; a missed cell clips some rows."""
+"""Standard deviations at which the next cell, the one after it, or both together extend the bounds. A false
+cell makes them too wide by one cell; a missed cell clips some rows."""
 
 CLEAR = 4.0
 """Standard deviations at which a cell of the second grid is significant."""

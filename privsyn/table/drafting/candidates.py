@@ -42,7 +42,7 @@ class LookUps:
         self._gaps = np.array([patterns.setdefault(pattern, len(patterns)) for pattern in gaps])
 
     def deciding(self, place: int) -> Ints:
-        """Return the columns that may determine a column: equal in two of the rows, so is it."""
+        """Return the columns that may determine a column: where one is equal in two rows, so is it."""
         values = self._codes[:, place]
         order = np.argsort(values, kind="stable")
         rows_of = np.bincount(values)
@@ -86,7 +86,7 @@ class Drivers:
         self._sizes = np.array(sizes, np.float64)
 
     def of(self, missing: Mask) -> list[Driver]:
-        """Return the columns that `driver` need look at, given where a column is missing."""
+        """Return the columns that `driver` has to examine, given where a column is missing."""
         share = float(missing.mean())
         least = HEAD if share == 1 else max(ceil(log(RARE) / log(share)) - 1, 1)  # rows that are no chance
         empty = missing[self._groups].all(axis=1)
@@ -128,11 +128,12 @@ def possible_sums(numbers: Floats, rounding: float) -> Iterator[tuple[int, int, 
     cells = np.where(np.isfinite(numbers), numbers, 0.0)
     sums, sizes = cells @ weights, np.abs(cells) @ weights
     order = np.flatnonzero(finite)[np.argsort(sums[finite], kind="stable")]
+    ordered = sums[order]
     for i in range(len(sums)):
         both = sums[i] + sums[i + 1 :]
         slack = 3 * rounding * (sizes[i] + sizes[i + 1 :])
-        first = np.searchsorted(sums[order], both - slack, side="left")
-        last = np.searchsorted(sums[order], both + slack, side="right")
+        first = np.searchsorted(ordered, both - slack, side="left")
+        last = np.searchsorted(ordered, both + slack, side="right")
         for near in np.flatnonzero(last > first).tolist():
             for k in sorted(order[first[near] : last[near]].tolist()):
                 if k not in (i, i + 1 + near):

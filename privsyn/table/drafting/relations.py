@@ -167,7 +167,7 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
 
 
 def _may_be_below(cells: list[Cells]) -> Iterator[tuple[Cells, Cells]]:
-    """Yield pairs whose first is below the second in few rows, but whose ranges overlap."""
+    """Yield pairs whose first is not above the second in the first rows, and whose ranges overlap."""
     numbers = [each.numbers for each in cells if each.numbers is not None]
     heads: Floats = np.array([each[:HEAD] for each in numbers])
     lows, highs = (np.array([end(each) for each in numbers]) for end in (np.nanmin, np.nanmax))

@@ -110,7 +110,7 @@ class Datetime(Timed):
         if self.unit is not None:
             one_of("unit", self.unit, ("D", "h", "min", "s"))
         if self.unit in ("h", "min"):
-            normalise(self, step=self.step or f"1{self.unit}", unit="s")
+            normalise(self, step=f"1{self.unit}" if self.step is None else self.step, unit="s")
         if self.step is not None:
             step = time_step(self.step, unit=self.unit)
             normalise(self, step=step, unit=self.unit or ("D" if step == "1d" else "s"))

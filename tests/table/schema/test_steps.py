@@ -106,6 +106,7 @@ def test_a_step_is_read_back_as_it_was_written():
         (lambda: Numerical(0, 9, step=0.5, decimals=1), "step and decimals exclude each other"),
         (lambda: Numerical(1, 9, step=10), "no multiple of the step lies between 1.0 and 9.0"),
         (lambda: Datetime(step="soon"), "step is a length of time such as 30s"),
+        (lambda: Datetime(unit="h", step=0), "step is a length of time such as 30s"),
         (lambda: Datetime(step="7h"), "a day is no whole number of steps of '7h'"),
         (lambda: Datetime(step="1h", unit="D"), "step '1h' is no whole number of units 'D'"),
         (lambda: Time("08:01", "08:09", step="15min"), "no multiple of the step lies between"),
