@@ -245,7 +245,7 @@ def test_a_run_that_is_ended_while_it_samples_leaves_the_model(word, folder, cap
 def test_a_disk_that_fills_up_while_the_table_is_written_leaves_the_model(folder, capsys):
     full = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))"
     )
     done = run_apart(*SYNTH[:-1], 9000, before=full)
     assert (done.code, done.err.count("\n")) == (2, 1)
