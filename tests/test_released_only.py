@@ -118,7 +118,12 @@ def test_tables_that_got_the_same_answers_leave_the_same_bytes(
 def test_fit_leaves_a_release_and_nothing_else():
     model = PrivSyn(1.0, 1e-9, SCHEMA, unit="who", rows_per_unit=2)
     settings = set(vars(model))
-    assert set(vars(model.fit(FEW))) - settings == {"release_", "feature_names_in_", "n_features_in_"}
+    assert set(vars(model.fit(FEW))) - settings == {
+        "release_",
+        "not_found_",
+        "feature_names_in_",
+        "n_features_in_",
+    }
 
 
 # --- question 0 --------------------------------------------------------------------------------------------

@@ -47,49 +47,55 @@ def sample(
     excel_safe: ExcelSafe = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
-    from privsyn import load
-    from privsyn.cli.common.console import (
-        progress,
-        show_dropped,
-        show_not_accepted,
-        show_privacy,
-        show_table,
-    )
-    from privsyn.cli.common.given import parse_given
-    from privsyn.cli.common.outputs import check_outputs
-    from privsyn.errors import InputError, about_absent
-    from privsyn.table.io.read_in_memory import check_excel_safe, ending_of
-    from privsyn.table.io.write import write_table
+    with _stopped(out) if resume else nullcontext():
+        from privsyn import load
+        from privsyn.cli.common.console import (
+            progress,
+            show_dropped,
+            show_not_accepted,
+            show_privacy,
+            show_table,
+        )
+        from privsyn.cli.common.given import parse_given
+        from privsyn.cli.common.outputs import check_outputs
+        from privsyn.errors import InputError, about_absent
+        from privsyn.table.io.read_in_memory import check_excel_safe, ending_of
+        from privsyn.table.io.write import write_table
 
-    plain = not given and balance is None
-    ending_of(out)
-    check_excel_safe(out, excel_safe=excel_safe)
-    check_outputs({"OUT": out}, inputs=(model,))
-    if draws is not None and (resume or not plain):
-        raise InputError("--draws: leave out --given, --balance and --resume")
-    if resume and not plain:
-        raise InputError("--resume: does not work with conditional samples: leave out --given and --balance")
-    if not resume and (begun := folder_kept(out)).is_dir():
-        say(f"privsyn: {begun.name!r}: an unfinished sample, left unchanged; --resume resumes it", err=True)
-    release = load(model)
-    asked = parse_given(release.codec.schema, given) if given else None
-    with _stopped(out) if resume else nullcontext(), progress() as report:
-        if draws is not None:
-            made = release.draws(draws, rows, seed=seed, progress=report)
-            shape = made.to_file(out, excel_safe=excel_safe)
-        elif plain:
-            shape = release.sample_to(
-                out, rows, seed=seed, resume=resume, excel_safe=excel_safe, progress=report
+        plain = not given and balance is None
+        ending_of(out)
+        check_excel_safe(out, excel_safe=excel_safe)
+        check_outputs({"OUT": out}, inputs=(model,))
+        if draws is not None and (resume or not plain):
+            raise InputError("--draws: leave out --given, --balance and --resume")
+        if resume and not plain:
+            raise InputError(
+                "--resume: does not work with conditional samples: leave out --given and --balance"
             )
-        else:
-            table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
-            shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
-    show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
-    if balance is not None and (left_out := release.absent(balance)):
-        say(about_absent(balance, left_out))
-    show_dropped(release.codec.dropped)
-    show_privacy(release.ledger, spent_before=True)
-    show_not_accepted(release.ledger)
+        if not resume and (begun := folder_kept(out)).is_dir():
+            say(
+                f"privsyn: {begun.name!r}: an unfinished sample, left unchanged; --resume resumes it",
+                err=True,
+            )
+        release = load(model)
+        asked = parse_given(release.codec.schema, given) if given else None
+        with progress() as report:
+            if draws is not None:
+                made = release.draws(draws, rows, seed=seed, progress=report)
+                shape = made.to_file(out, excel_safe=excel_safe)
+            elif plain:
+                shape = release.sample_to(
+                    out, rows, seed=seed, resume=resume, excel_safe=excel_safe, progress=report
+                )
+            else:
+                table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
+                shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
+        show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
+        if balance is not None and (left_out := release.absent(balance)):
+            say(about_absent(balance, left_out))
+        show_dropped(release.codec.dropped)
+        show_privacy(release.ledger, spent_before=True)
+        show_not_accepted(release.ledger)
 
 
 def folder_kept(out: Path) -> Path:

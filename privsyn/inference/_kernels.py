@@ -43,8 +43,8 @@ def add_class_evidence(
                     evidence[column + j, k] += ratio * part[k]
 
 
-# Division by 0 gives infinity instead of an error (`error_model`). Without a check for 0, loops are vectorised by
-# the compiler.
+# Division by 0 gives infinity instead of an error (`error_model`). Without a check for 0, they are vectorised
+# by the compiler.
 @njit(cache=True, error_model="numpy")
 def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
     """Return how fast each table's expected error falls at each budget: float64 of shape (tables, budgets).

@@ -37,7 +37,8 @@ class DrawnPlaces(Merging):
     original, merged, groups, shares
         See `Merging`.
     strength : float
-        0 for independent places, 1 for the Gaussian copula of the records.
+        0 for independent places. 1 for the Gaussian copula of the records as they are placed independently,
+        which is weaker than their own.
     """
 
     strength: float = 0.0

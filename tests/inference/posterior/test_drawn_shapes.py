@@ -80,19 +80,21 @@ def test_places_in_merged_codes_depend_on_each_other_as_strongly_as_drawn(streng
     records = merging.merge(fine)
     restored = drawn.restore(records, np.random.default_rng(2))
     np.testing.assert_array_equal(drawn.merge(restored).codes, records.codes)
-    wanted = strength * inside_the_last_group(merging, fine)
-    assert abs(inside_the_last_group(merging, restored) - wanted) < 0.13
+    wanted = (
+        0.63 * strength * inside_the_last_group(merging, fine)
+    )  # weaker than the records' own: see `strength`
+    assert abs(inside_the_last_group(merging, restored) - wanted) < 0.09
     assert inside_the_last_group(merging, fine) > 0.3
 
 
 def test_dependent_places_keep_the_shares_of_original_codes():
-    """A share of 1/64 of 5,000 records: five standard deviations are 44 records."""
+    """Places are stratified inside each merged code: each count is its share, up to 2 records."""
     merging, fine = copula_records(0.8)
     drawn = DrawnPlaces(merging.original, merging.merged, merging.groups, merging.shares, 1.5)
     restored = drawn.restore(merging.merge(fine), np.random.default_rng(3))
     counts = np.bincount(restored.codes[:, 0], minlength=256).reshape(4, 64)
     expected = counts.sum(axis=1, keepdims=True) / 64
-    assert np.abs(counts - expected).max() < 44
+    assert np.abs(counts - expected).max() < 2
 
 
 def test_the_mean_place_in_a_merged_code_is_drawn():
