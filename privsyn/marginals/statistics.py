@@ -50,7 +50,8 @@ def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
 
 def _entropy(counts: Floats) -> float:
     """Return the entropy in nats."""
-    shares = counts[counts > 0] / counts.sum()
+    shares = counts / counts.sum()
+    shares = shares[shares > 0]
     return -float(np.sum(shares * np.log(shares)))
 
 

@@ -13,6 +13,8 @@ from privsyn.private.spend import Spend
 if TYPE_CHECKING:
     from privsyn.private.noise import Noise
 
+VERSION = version("privsyn")  # looked up before any run: a paid run must not fail for want of it
+
 # What every run takes as public, in the words of the ledger.
 PUBLIC = (
     "the names, the order and the dtypes of the columns, the type of each category column's values,"
@@ -57,7 +59,7 @@ def ledger_of_run(
         randomness=noise.name,
         private=noise.private,
         public_inputs=(*PUBLIC, *of_persons, *facts_of(local), *inputs),
-        version=version("privsyn"),
+        version=VERSION,
         unit=unit,
         rows_per_unit=rows_per_unit,
         local=local,
@@ -82,7 +84,7 @@ def ledger_of_randomised(
         randomness=randomness,
         private=not unchanged,
         public_inputs=(*PUBLIC, "the number of records, and whose they are", *inputs),
-        version=version("privsyn"),
+        version=VERSION,
         local=local,
         unchanged=unchanged,
     )

@@ -32,8 +32,9 @@ HEADROOM = 2.0**-40
 """Relative increase of every Laplace scale. A run's costs are shares of its epsilon, which are rounded. With
 this increase their exact sum stays below epsilon."""
 
-FLAT = 1e-3
-"""Below this scale the discrete Laplace is 0, except with probability exp(-1000)."""
+FLAT, LEAST_VARIANCE = 0.02, 1e-9
+"""Below this scale the discrete Laplace is 0, except with probability 4e-22. Inference divides by variances, so
+none is smaller than the second."""
 
 FAR = 4.5
 """Standard deviations at which a single cell is significant."""
@@ -170,8 +171,8 @@ class _Laplace:
         return cost / rows
 
     def variance(self, scale: float) -> float:
-        """Return 2 p / (1 - p)^2 with p = exp(-1 / scale)."""
-        return 0.0 if scale < FLAT else 1 / (2 * sinh(1 / (2 * scale)) ** 2)
+        """Return 2 p / (1 - p)^2 with p = exp(-1 / scale), for inference; at least `LEAST_VARIANCE`."""
+        return LEAST_VARIANCE if scale < FLAT else max(1 / (2 * sinh(1 / (2 * scale)) ** 2), LEAST_VARIANCE)
 
     def tail(self, scale: float) -> float:
         return scale * -log(2 * float(ndtr(-FAR))) / FAR

@@ -28,6 +28,7 @@ ROUNDS = 5  # of proportional fitting after a level
 RAKINGS = 5  # rounds over all levels, so that coarse sums hold after finer ones were drawn
 LEAST = 1e-3  # of its expected count: least drawn count of a sum
 SAME = 1e-6  # of the total
+TINY = 1e-100  # records: a smaller sum stays as it is, because a ratio to it may overflow
 FLOOR = 1e-9  # records: least drawn count of a cell
 CERTAIN = 1e6  # shape of a gamma variable above which it is constant
 
@@ -104,7 +105,7 @@ def _levels(table: Marginal) -> list[tuple[Codes, ...]]:
 
 def _scaled(table: Marginal, groups: tuple[Codes, ...], sums: Floats) -> Marginal:
     now = join(table.counts, groups)
-    ratio = np.divide(sums, now, out=np.ones_like(now), where=now > 0)
+    ratio = np.divide(sums, now, out=np.ones_like(now), where=now > TINY)
     return Marginal(table.domain, table.counts * ratio[np.ix_(*groups)])
 
 

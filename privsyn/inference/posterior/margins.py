@@ -125,7 +125,8 @@ def _with_mean(
     low, high = -STEEPEST, STEEPEST
     for _ in range(HALVINGS):
         tilt = (low + high) / 2
-        weight = counts * np.exp(tilt * place - np.abs(tilt * place).max())
+        power = tilt * place
+        weight = counts * np.exp(np.minimum(power - power[counts > 0].max(), 0.0))
         low, high = (tilt, high) if weight @ place < wanted * weight.sum() else (low, tilt)
     tilted = np.array(drawn.counts)
     tilted[:size] = weight * (counts.sum() / weight.sum())

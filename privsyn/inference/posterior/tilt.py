@@ -22,6 +22,7 @@ STEPS = 20  # most steps towards a trend
 FEWER = 8  # most steps towards the trends of parts
 LARGEST = 0.5  # step
 DAMPED = 0.5  # share of a step towards the trends of parts: rows and columns both change each cell
+MOST = 50.0  # of ln(ratio of a cell in one step), which keeps it finite
 ROUNDS = 3  # of proportional fitting after a step
 ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
 ROUGHLY = 0.2  # the same for a part
@@ -133,7 +134,7 @@ class Trend:
                 break
             room = (a**2).T @ sums @ (b**2)
             step = np.divide(gap, room, out=np.zeros_like(gap), where=these & (room > 0))
-            tilt = np.exp(u @ np.clip(damping * step, -LARGEST, LARGEST) @ v.T)
+            tilt = np.exp(np.clip(u @ np.clip(damping * step, -LARGEST, LARGEST) @ v.T, -MOST, MOST))
             table = fit_margins(Marginal(table.domain, table.counts * tilt), margins, rounds=ROUNDS)
         return table
 

@@ -160,7 +160,8 @@ class Smoother:
             found[both] = total * cells
             candidates.append(np.asarray(fit_margins(Marginal(_over(sides), found), sides).counts))
         fits = self.likelihoods(measured, [away, *(_residual(measured, found) for found in candidates[1:])])
-        best = int(np.argmax([fits[0].max() + GAINED, *(fit.max() for fit in fits[1:])]))
+        gains = np.nan_to_num([fits[0].max() + GAINED, *(fit.max() for fit in fits[1:])], nan=-np.inf)
+        best = int(gains.argmax())
         return candidates[best], fits[best]
 
     def _smoothness(self, name: str) -> float:
