@@ -32,27 +32,37 @@ HEADS = ("rows", "columns", "time", "processor time", "peak memory", "time of re
 GB = 1e9 / 1024  # KiB, the unit of ru_maxrss
 
 
-def make(one: Row, scratch: Path) -> Row:
-    """Make a table, fit it and delete it. Return time and memory of the process, and the time of reading."""
-    table, schema = scratch / "growth.parquet", scratch / "growth.yaml"
-    wide = ["wide", str(one["columns"]), str(one["rows"]), str(table)]
-    subprocess.run([sys.executable, "-m", "benchmarks", *wide], check=True, cwd=ROOT)
+def describe(table: Path) -> None:
+    """Print a schema of the table as YAML, and the seconds of reading it, in a process that may grow."""
     first = next(pq.ParquetFile(table).iter_batches(200_000)).to_pandas()
     listed = {
         name: {"kind": "categorical", "values": sorted(first[name].unique()), "nullable": False}
         for name in first
     }
-    schema.write_text(yaml.safe_dump({"columns": listed}))
     begun = time.perf_counter()
     for batch in pq.ParquetFile(table).iter_batches():
         del batch
-    reading = time.perf_counter() - begun
-    fit = ["-m", "benchmarks", "fit", str(table), "--schema", str(schema)]
+    sys.stdout.write(yaml.safe_dump({"columns": listed, "seconds": time.perf_counter() - begun}))
+
+
+def make(one: Row, scratch: Path) -> Row:
+    """Make a table, fit it and delete it. Return time and memory of the process, and the time of reading."""
+    table, schema = scratch / "growth.parquet", scratch / "growth.yaml"
+
+    def run(*words: str | Path) -> str:
+        return subprocess.run(
+            [sys.executable, *words], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ).stdout
+
+    run("-m", "benchmarks", "wide", str(one["columns"]), str(one["rows"]), table)
+    described = yaml.safe_load(run(__file__, "--describe", table))
+    schema.write_text(yaml.safe_dump({"columns": described["columns"]}))
     begun = time.perf_counter()
-    child = subprocess.Popen([sys.executable, *fit], cwd=ROOT, stdout=subprocess.DEVNULL)
+    fit = [sys.executable, "-m", "benchmarks", "fit", table, "--schema", schema]
+    child = subprocess.Popen(fit, cwd=ROOT, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
     wall = time.perf_counter() - begun
+    child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise RuntimeError(f"fit of {one} ended with {child.returncode}")
     table.unlink()
@@ -60,7 +70,7 @@ def make(one: Row, scratch: Path) -> Row:
         "wall": wall,
         "processor": used.ru_utime + used.ru_stime,
         "memory": used.ru_maxrss / GB,
-        "reading": reading,
+        "reading": described["seconds"],
     }
 
 
@@ -105,10 +115,14 @@ def main() -> None:
     """Measure what is missing, and write the page."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     numbers = {"type": lambda text: [int(part) for part in text.split(",")]}
-    asked.add_argument("--scratch", type=Path, required=True)
+    asked.add_argument("--scratch", type=Path)
+    asked.add_argument("--describe", type=Path, help="used by the script itself")
     asked.add_argument("--rows", default=[10**k for k in range(4, 9)], **numbers)
     asked.add_argument("--columns", default=[10, 30, 100, 300, 1000], **numbers)
     settings = asked.parse_args()
+    if settings.describe is not None:
+        describe(settings.describe)
+        return
     tables = [{"rows": n, "columns": COLUMNS} for n in settings.rows]
     tables += [{"rows": ROWS, "columns": d} for d in settings.columns]
     found = resumed(CSV, tables, lambda one: [make(one, settings.scratch)])

@@ -33,7 +33,7 @@ HEADROOM = 2.0**-40
 this increase their exact sum stays below epsilon."""
 
 FLAT, LEAST_VARIANCE = 0.02, 1e-9
-"""Below this scale the discrete Laplace is 0, except with probability 4e-22. Inference divides by variances, so
+"""Below this scale the discrete Laplace is 0, except with probability 4e-22. Inference divides by variances:
 none is smaller than the second."""
 
 FAR = 4.5
