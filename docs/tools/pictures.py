@@ -27,6 +27,7 @@ from privsyn import Numerical, PrivSyn, Release, Schema, plan, read_schema, swee
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "experiments"))
 households = import_module("ordered").households
+series = import_module("growth").series
 PICTURES = ROOT / "docs" / "pictures"
 SCHEMA = ROOT / "privsyn" / "cli" / "happiness.yaml"
 DELTA = 1e-9
@@ -227,6 +228,19 @@ def correlations(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def growth(table: pd.DataFrame) -> Figure:
+    """How time and memory of a fit grow with rows and with columns: experiments/growth.csv."""
+    del table
+    found = series(pd.read_csv(ROOT / "experiments" / "growth.csv"))
+    figure = Figure(figsize=(8.2, 2.6), layout="constrained")
+    for axes, (size, runs) in zip(figure.subplots(1, 2), found.items(), strict=True):
+        axes.plot(runs[size], runs["processor"], color=BLUE, marker="o", label="processor time, seconds")
+        axes.plot(runs[size], runs["memory"], color=ORANGE, marker="s", ls="--", label="peak memory, GB")
+        axes.set(xscale="log", yscale="log", xlabel=size)
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
 @cache
 def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
     """A model of the generated households, and its rows."""
@@ -237,7 +251,7 @@ def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
 
 DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (
     *(stages, column, pair, budget, mu, epsilon),
-    *(numbers, correlations),
+    *(numbers, correlations, growth),
 )
 
 
