@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from numbers import Real
 from unicodedata import category
 
+LIKE = 0.65  # least ratio of difflib at which one word may be meant by another
+
 
 class InputError(ValueError):
     """A mistake in what the caller passed: one line that says what is wrong and what to do.
@@ -105,7 +107,7 @@ def did_you_mean(word: object, known: Iterable[object]) -> str:
     ("; did you mean 'age'?", "; did you mean 'F'?", '')
     """
     words = {one.casefold(): one for one in known if isinstance(one, str)}
-    found = get_close_matches(word.casefold(), words, n=1) if isinstance(word, str) else ()
+    found = get_close_matches(word.casefold(), words, n=1, cutoff=LIKE) if isinstance(word, str) else ()
     return f"; did you mean {reprlib.repr(words[found[0]])}?" if found else ""
 
 
@@ -165,6 +167,9 @@ def warn_dropped(names: Sequence[str]) -> None:
         warnings.warn(text, DroppedWarning, stacklevel=3)
 
 
+NOT_FOUND = "no values or bounds were found for: "
+
+
 class NotFoundWarning(UserWarning):
     """Too few rows for this noise: nothing was found of a column that the schema leaves open."""
 
@@ -186,6 +191,6 @@ def about_not_found(names: Sequence[str]) -> str:
     'no values or bounds were found for: age, job; unless empty, their cells are invented: raise epsilon, ...'
     """
     return (
-        f"no values or bounds were found for: {', '.join(names)}; "
+        f"{NOT_FOUND}{', '.join(names)}; "
         "unless empty, their cells are invented: raise epsilon, or give a schema"
     )

@@ -267,7 +267,7 @@ class PrivSyn(ReleasedModel, Estimator):
         rng = self._generator(1) if run is None else run.generator()
         fitted = self._method.learn(private, row_rho, rng, report, facts)
         spends, most = (*discovered.spends, *private.spends), self.rows_per_unit and self._most_rows
-        inputs = (*source.public_inputs, *(() if run is None else run.public_inputs(self.unit)))
+        inputs = (*discovered.remarks, *source.public_inputs, *(run.public_inputs(self.unit) if run else ()))
         local = local_promises(codec)
         ledger = ledger_of_run(spends, (epsilon, delta), noise, self._method, inputs, self.unit, most, local)
         release = self._release(codec, fitted, ledger, rows)

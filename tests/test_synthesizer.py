@@ -522,5 +522,6 @@ def test_fit_warns_of_columns_whose_bounds_the_noise_hides() -> None:
     ):
         model = PrivSyn(0.001, 1e-6, seed=0).fit(table)
     assert model.not_found_ == ("age", "sex")
+    assert "public: no values or bounds were found for: age, sex; unless empty" in str(model.ledger_)
     schema = Schema({"age": Numerical(16, 99), "sex": Categorical(["F", "M"]), "ill": Categorical([0, 1])})
     assert PrivSyn(0.001, 1e-6, schema=schema, seed=0).fit(table.astype({"ill": int})).not_found_ == ()

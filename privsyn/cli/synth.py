@@ -196,7 +196,6 @@ def _show(
         show_dropped,
         show_files,
         show_identifiers,
-        show_not_found,
         show_privacy,
         show_public_inputs,
         show_table,
@@ -208,7 +207,6 @@ def _show(
     show_files(written)
     show_dropped(fitted.release_.codec.dropped)
     show_identifiers(called_identifiers(schema) if public is None else ())
-    show_not_found(fitted.not_found_)
     show_privacy(fitted.ledger_)
     show_public_inputs(fitted.ledger_)
 

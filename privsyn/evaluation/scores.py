@@ -106,7 +106,12 @@ class Scores:
     def verdict(self) -> str:
         """Return a conclusion in a few sentences."""
         pair, sentences = self.pair_mean, []
-        if not isnan(self.gap_closed):
+        if not isnan(self.gap_closed) and pair.synthetic >= pair.independent:
+            sentences.append(
+                "In tables of two columns it is no nearer than independent columns:"
+                f" {pair.synthetic:.1%} of the rows are off, and {pair.independent:.1%} of independent ones."
+            )
+        elif not isnan(self.gap_closed):
             sentences.append(
                 f"In tables of two columns it closes {self.gap_closed:.0%} of the gap between independent"
                 f" columns ({pair.independent:.1%} of the rows off) and resampled real rows"

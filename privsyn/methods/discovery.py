@@ -16,7 +16,7 @@ from functools import partial, reduce
 from math import fsum
 from typing import TYPE_CHECKING
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, about_not_found
 from privsyn.marginals.types import Ints
 from privsyn.private.discovery import GRIDS, Found, Votes, add_votes, count_cells, count_votes, find_values
 from privsyn.private.spend import Spend
@@ -67,6 +67,11 @@ class Discovered:
     not_found: tuple[str, ...]
     spends: tuple[Spend, ...]
     share: float
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The line of the ledger on what was not found, which every reader of the release must know."""
+        return (about_not_found(self.not_found),) if self.not_found else ()
 
 
 def least_share(open_schema: OpenSchema) -> float:

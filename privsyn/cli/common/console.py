@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from privsyn.cli.common.terminal import say
-from privsyn.errors import about_not_found, plural, printable
+from privsyn.errors import NOT_FOUND, plural, printable
 from privsyn.methods.ledgers import PUBLIC
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import Ledger
@@ -108,12 +108,6 @@ def show_identifiers(names: Sequence[str]) -> None:
         )
 
 
-def show_not_found(names: Sequence[str]) -> None:
-    """Print the columns of which no value and no bound was found. It depends on released answers alone."""
-    if names:
-        say(about_not_found(names))
-
-
 def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     """Print the privacy guarantee, or that there is none; of a saved model, that nothing more is spent."""
     if ledger.elsewhere is not None:
@@ -137,6 +131,9 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
         say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
     if (found := summary(ledger)) is not None:
         say(found)
+    for sentence in ledger.public_inputs:
+        if sentence.startswith(NOT_FOUND):
+            say(sentence)
 
 
 def show_acceptance(ledger: Ledger) -> None:
@@ -162,5 +159,5 @@ def show_refused(ledger: Ledger, out: Path, model: Path | None) -> None:
 def show_public_inputs(ledger: Ledger) -> None:
     """Print unusual facts that the run took as public. `synth` says so once; a model's ledger lists them."""
     for fact in ledger.public_inputs:
-        if fact not in PUBLIC:
+        if fact not in PUBLIC and not fact.startswith(NOT_FOUND):
             say(f"taken as public: {fact}")

@@ -63,8 +63,8 @@ def pool(
     Returns
     -------
     pandas.DataFrame
-        One row for each parameter, with columns ``estimate``, ``standard_error``, ``low``, ``high``,
-        ``degrees_of_freedom`` and ``noise``: the share of the variance that the noise adds.
+        One row for each parameter, with columns ``estimate``, ``low``, ``high``, ``standard_error``,
+        ``noise`` (the share of the variance that the noise adds) and ``degrees_of_freedom``.
 
     Raises
     ------
@@ -104,11 +104,11 @@ def pool(
     return pd.DataFrame(
         {
             "estimate": centre,
-            "standard_error": error,
             "low": centre - reach,
             "high": centre + reach,
-            "degrees_of_freedom": freedom,
+            "standard_error": error,
             "noise": noise,
+            "degrees_of_freedom": freedom,
         },
         index=index,
     )

@@ -119,8 +119,7 @@ class LatticeQuestion:
             found = grid_of(noisy, sigma, listed)
             if found is not None and (finer := _with_step(schema, name, found, encoder.dtype)):
                 schema, base = finer, found
-            low, high = schema.coded[name].bounds
-            if base is not None and (high - low) / base.step >= FINE:  # else each point has its own cell
+            if base is not None:
                 heaps[name] = heaps_of(noisy, sigma, listed, base)
         return schema, {name: found for name, found in heaps.items() if found}
 
