@@ -119,7 +119,8 @@ class LatticeQuestion:
             found = grid_of(noisy, sigma, listed)
             if found is not None and (finer := _with_step(schema, name, found, encoder.dtype)):
                 schema, base = finer, found
-            if base is not None:
+            low, high = schema.coded[name].bounds
+            if base is not None and (high - low) / base.step >= FINE:  # else each point has its own cell
                 heaps[name] = heaps_of(noisy, sigma, listed, base)
         return schema, {name: found for name, found in heaps.items() if found}
 
