@@ -123,7 +123,8 @@ class Accuracy:
         counts of the column, alone and in pairs, and takes each number at the place in its cell where the
         release draws it. ``within_cells`` is how far the mean can move if numbers lie elsewhere in their
         cells; it is large where bounds are far beyond the numbers. Times are cells of the table. A column
-        with ``covered`` False follows from others and was not measured.
+        with ``covered`` False follows from others and was not measured, or rare numbers far apart were
+        pooled, as the published method does.
         """
         return self._ordered.means()
 

@@ -45,8 +45,10 @@ class OrderedColumns:
         self._codec, self._fitted = codec, fitted
         self._encoders = {
             name: encoder
-            for name, encoder in zip(codec.domain, codec.encoders, strict=True)
+            for name, encoder, group in zip(codec.domain, codec.encoders, fitted.merging.groups, strict=True)
             if isinstance(encoder, OrderedEncoder) and name in codec.names
+            # The published method pools rare numbers wherever they lie; such a pool has no place in the order.
+            if (np.diff(group[: encoder.size]) >= 0).all()
         }
         self.cells = cache(self._cells)
         self.noise = cache(partial(noise_of, fitted, codec.possible(fitted.merging)))
