@@ -47,7 +47,7 @@ class OrderedColumns:
             name: encoder
             for name, encoder, group in zip(codec.domain, codec.encoders, fitted.merging.groups, strict=True)
             if isinstance(encoder, OrderedEncoder) and name in codec.names
-            # The published method pools rare numbers wherever they lie; such a pool has no place in the order.
+            # The published method pools rare numbers wherever they lie. A pool has no place in the order.
             if (np.diff(group[: encoder.size]) >= 0).all()
         }
         self.cells = cache(self._cells)
