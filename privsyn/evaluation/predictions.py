@@ -46,7 +46,7 @@ def chosen_learners(models: bool | Sequence[str]) -> tuple[str, ...]:
     for name in models:
         if name not in LEARNERS:
             meant = did_you_mean(name, LEARNERS)
-            raise InputError(f"there is no model {safe_repr(name)}{meant}: choose from {', '.join(LEARNERS)}")
+            raise InputError(f"there is no model {safe_repr(name)}: choose from {', '.join(LEARNERS)}{meant}")
     return tuple(dict.fromkeys(models))
 
 
