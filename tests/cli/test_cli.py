@@ -338,10 +338,10 @@ def test_a_promise_of_next_to_nothing_is_called_so(folder, capsys, settings, not
         ((*SYNTH, "--rows", "-1"), "'--rows': give at least 0"),
         ((*SYNTH, "--unit", "jobs", "--rows-per-unit", 2), "no column 'jobs'.*did you mean 'job'"),
         (
-            ("plan", "data.csv", "--unit", "jobs", "--rows-per-unit", 2),
+            ("plan", "data.csv", "--epsilon", 1, "--unit", "jobs", "--rows-per-unit", 2),
             "no column 'jobs'.*did you mean 'job'",
         ),
-        (("plan", "data.csv", "--target", "jobs"), "'jobs'.*did you mean 'job'"),
+        (("plan", "data.csv", "--epsilon", 1, "--target", "jobs"), "'jobs'.*did you mean 'job'"),
         (("evaluate", "data.csv", "data.csv", "--model", "bosting"), "'bosting'.*did you mean 'boosting'"),
     ],
 )
