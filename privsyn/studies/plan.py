@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, plural, printable
+from privsyn.errors import InputError, did_you_mean, plural, printable
 from privsyn.marginals.domain import Domain
 from privsyn.methods.default import TARGET
 from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, least_share, reserved_delta
@@ -180,6 +180,10 @@ def plan(
         known = () if schema is None else schema.columns
         check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
+        if table is not None and unit not in columns:
+            raise InputError(
+                f"the table has no column {unit!r}, which unit names{did_you_mean(unit, columns)}"
+            )
         columns = columns.drop(columns=unit, errors="ignore")
     domain, open_schema = _domain(columns, schema)
     if target is not None:
