@@ -270,6 +270,7 @@ def test_a_mistake_ends_in_one_line_and_leaves_nothing(case, folder, capsys):
     assert contents(folder) == before
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("case", LEGAL, ids=label)
 def test_what_is_odd_but_legal_works(case, folder, capsys):
     case.make()

@@ -138,7 +138,8 @@ def average_one_ways(
 
 def _precision(measurement: Measurement, attributes: Attributes) -> float:
     """Return the inverse of a measurement's mean noise variance over `attributes`."""
-    return 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)
+    variance = Marginal(measurement.marginal.domain, measurement.variance).project(attributes).counts
+    return 1.0 / max(float(variance.mean()), EXACT)
 
 
 def norm_sub(counts: Counts, total: float) -> Counts:

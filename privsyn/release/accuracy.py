@@ -130,7 +130,8 @@ class Accuracy:
         counts of the column, alone and in pairs, and takes each number at the place in its cell where the
         release draws it. ``within_cells`` is how far the mean can move if numbers lie elsewhere in their
         cells; it is large where bounds are far beyond the numbers. Times are cells of the table. A column
-        with ``covered`` False was not measured, as it follows from others, or its bounds were not found.
+        with ``covered`` False was not measured, as it follows from others, or its bounds were not found, or
+        rare numbers far apart were pooled, as the published method does.
         """
         return self._ordered.means()
 

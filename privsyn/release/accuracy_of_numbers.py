@@ -47,8 +47,10 @@ class OrderedColumns:
         self._codec, self._fitted, self._not_found = codec, fitted, not_found
         self._encoders = {
             name: encoder
-            for name, encoder in zip(codec.domain, codec.encoders, strict=True)
+            for name, encoder, group in zip(codec.domain, codec.encoders, fitted.merging.groups, strict=True)
             if isinstance(encoder, OrderedEncoder) and name in codec.names and name not in not_found
+            # The published method pools rare numbers wherever they lie. A pool has no place in the order.
+            if (np.diff(group[: encoder.size]) >= 0).all()
         }
         self.cells = cache(self._cells)
         self.noise = cache(partial(noise_of, fitted, codec.possible(fitted.merging)))

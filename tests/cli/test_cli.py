@@ -59,6 +59,7 @@ def test_synth_writes_the_table_its_model_and_its_ledger(folder, capsys):
     assert "NOT PRIVATE" not in done.out
 
 
+@pytest.mark.no_cover
 def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(folder, capsys):
     run(capsys, *SYNTH)
     files_to_write = ("--json", "scores.json", "--report", "report.html", "--target", "job")
@@ -525,6 +526,7 @@ def test_a_real_process_exits_with_the_code_and_one_line(folder):
     assert "delta" in done.stderr
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_a_disk_that_fills_up_leaves_one_line_and_no_file(folder, capsys, ending):
     assert run(capsys, *SYNTH, "--model", "m.privsyn").code == 0

@@ -80,6 +80,7 @@ def figure(text, name):
     return next(visible(part) for part in text.split("<figure>") if f"<strong>{name}<" in part)
 
 
+@pytest.mark.no_cover
 def test_the_page_is_made_of_the_release_alone(model, page, tmp_path):
     model.save(tmp_path / "m.privsyn")
     assert render(load(tmp_path / "m.privsyn")) == page.read_text()
@@ -142,6 +143,7 @@ def test_a_bar_of_values_counted_together_says_first_how_many_they_are():
     assert "…" not in "".join(label for label in labels if label != together)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("epsilon", [0.001, 1.0, 1000.0])
 def test_no_number_on_the_page_needs_a_calculator(epsilon):
     """Noise that drowns all, or hardly any; a column of one value; large and small numbers; a tiny delta."""
@@ -391,6 +393,7 @@ def test_no_bar_without_a_length_is_shown_at_first():
     assert "7 more" in text
 
 
+@pytest.mark.no_cover
 def test_the_commands_write_the_same_page(tmp_path, monkeypatch, capsys):
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -28,6 +28,7 @@ EMPTY = 0.5  # prior share of empty cells; the rest is uniform in the logarithm 
 CELLS = 10.0  # weight of this prior, in cells
 STEPS = 8  # of EM; more change the errors by less than 1 %
 HALVINGS = 30
+TINY = float(np.finfo(float).tiny)
 
 
 def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
@@ -89,4 +90,4 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
 
 
 def _evidence(likelihood: Floats, prior: Floats) -> Floats:
-    return np.asarray(np.maximum(likelihood @ prior, np.finfo(float).tiny))
+    return np.asarray(np.maximum(likelihood @ prior, TINY))

@@ -19,7 +19,7 @@ import privsyn
 from privsyn import Categorical, read_schema
 from privsyn.cli.survey import SCHEMA, survey
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("datasets/*.md")])
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 COMMAND = re.compile(r"^\$ privsyn (.*?[^\\])$", re.M | re.S)
