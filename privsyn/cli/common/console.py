@@ -136,7 +136,7 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     if ledger.local and not ledger.all_local:
         say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
     lost = [sentence for sentence in ledger.public_inputs if sentence.startswith(NOT_FOUND)]
-    if (found := summary(ledger)) is not None:
+    if not spent_before and (found := summary(ledger)) is not None:
         say(found.replace("found", "looked for", 1) if lost else found)
     for sentence in lost:
         say(sentence)
