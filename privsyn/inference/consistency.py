@@ -7,13 +7,13 @@ both steps are repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.types import Counts
+from privsyn.marginals.types import Codes, Counts, Floats
 
 EXACT = 1e-30  # replaces a variance of 0, so that precisions stay finite
 
@@ -90,17 +90,25 @@ def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
     joined = [(table, table.groups[0]) for table in tables if table.groups is not None]
     if not joined:
         return Measurement(Marginal(domain, mean), variance)
-    covariance = np.diag(variance)
-    information, weighted = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
+    weighted = np.zeros(len(mean))
     for table, group in joined:
         weight = 1 / np.maximum(table.variance, EXACT)
         sums = np.bincount(group, mean, len(weight))
         weighted += (weight * (table.marginal.counts - sums))[group]
-        information += weight[group] * (group[:, np.newaxis] == group)
-    # (V^-1 + I)^-1 = V (1 + I V)^-1: avoids dividing by a variance.
-    covariance = np.linalg.solve((np.eye(len(mean)) + information * variance).T, covariance).T
-    covariance = (covariance + covariance.T) / 2
+    covariance = covariance_of(variance, information_of((group, table.variance) for table, group in joined))
     return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
+
+
+def information_of(joined: Iterable[tuple[Codes, Floats]]) -> Floats:
+    """Return the information of tables in groups of codes, from the groups and the variances of each."""
+    weights = [(group, 1 / np.maximum(variance, EXACT)) for group, variance in joined]
+    return np.asarray(sum(weight[group] * (group[:, np.newaxis] == group) for group, weight in weights))
+
+
+def covariance_of(variance: Floats, information: Floats) -> Floats:
+    """Return (V^-1 + I)^-1 as V (1 + I V)^-1, without dividing by a variance."""
+    covariance = np.linalg.solve((np.eye(len(variance)) + information * variance).T, np.diag(variance)).T
+    return np.asarray((covariance + covariance.T) / 2)
 
 
 def average_one_ways(

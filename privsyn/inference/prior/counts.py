@@ -65,8 +65,10 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
     seen = np.maximum(counts / sigma, -FAR)[near, np.newaxis]
     likelihood = np.exp(-0.5 * (seen - grid / sigma[near, np.newaxis]) ** 2)
 
+    largest = float(grid[-1])
+
     def tilted(law: Floats, tilt: float) -> Floats:
-        return np.asarray(law * np.exp(tilt * grid - max(tilt * grid[-1], 0.0)))
+        return np.asarray(law * np.exp(tilt * grid - max(tilt * largest, 0.0)))
 
     def means(law: Floats, tilt: float) -> Counts:
         found, prior = counts + tilt * variance, tilted(law, tilt)

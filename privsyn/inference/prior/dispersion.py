@@ -130,16 +130,16 @@ def pooled_dispersions(
     table = np.array(likelihoods).reshape(len(likelihoods), len(LOGS))
     mean, scatter = float(LOGS.mean()), float(np.ptp(LOGS)) / 4
     means = np.full(len(table), mean)
-    before = [] if total is None else [float(np.log(USUAL * total))]
-    if before:
-        mean, scatter = before[0], UNSURE
+    before = np.log([] if total is None else [USUAL * total])
+    if total is not None:
+        mean, scatter = float(before[0]), UNSURE
     for _ in range(POOLING_ROUNDS if len(table) else 0):
         weights = _posterior(table, mean, scatter)
         weights /= weights.sum(axis=1, keepdims=True)
         means = weights @ LOGS
-        mean = float(np.mean(np.append(means, before)))
-        squares = np.append(weights @ (LOGS - mean) ** 2, [UNSURE**2 for _ in before])
-        scatter = max(float(np.sqrt(np.mean(squares))), USUAL_SCATTER)
+        mean = float(np.concatenate([means, before]).mean())
+        squares = np.concatenate([weights @ (LOGS - mean) ** 2, np.full(len(before), UNSURE**2)])
+        scatter = max(float(np.sqrt(squares.mean())), USUAL_SCATTER)
     if hopeful:
         weights = _posterior(table, mean, scatter)
         return np.asarray((weights @ np.exp(LOGS)) / weights.sum(axis=1))
