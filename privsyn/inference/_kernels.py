@@ -136,8 +136,8 @@ def smooth_errors(
 
 @njit(cache=True)
 def remove_negatives(
-    counts: Floats,
-    freedom: Floats,
+    tables: Floats,
+    freedoms: Floats,
     labels: Ints,
     targets: Floats,
     starts: Ints,
@@ -148,31 +148,34 @@ def remove_negatives(
 
     Parameters
     ----------
-    counts, freedom : of shape (cells,); each sum is corrected in proportion to the freedom of its cells
+    tables, freedoms : of shape (tables, cells)
+        Counts. Each sum is corrected in proportion to the freedom of its cells.
     labels : of shape (kinds of sums, cells), the sum of each kind that a cell belongs to
-    targets : of shape (sums,), those of kind k from ``starts[k]`` to ``starts[k + 1]``
+    targets : of shape (tables, sums), those of kind k from ``starts[k]`` to ``starts[k + 1]``
     rounds : most rounds
     enough : share of the total: stop when every sum is missed by less
     """
-    of_sums = np.zeros(len(targets))  # freedom of all cells of a sum
-    for kind in range(len(labels)):
-        for cell in range(len(counts)):
-            of_sums[labels[kind, cell]] += freedom[cell]
-    excess = np.empty(len(targets))
-    for _ in range(rounds):
-        missed, total = 0.0, 0.0
+    excess, of_sums = np.empty(targets.shape[1]), np.empty(targets.shape[1])
+    for table in range(len(tables)):
+        counts, freedom = tables[table], freedoms[table]
+        of_sums[:] = 0  # freedom of all cells of a sum
         for kind in range(len(labels)):
-            start, end = starts[kind], starts[kind + 1]
-            excess[start:end] = -targets[start:end]
             for cell in range(len(counts)):
-                excess[labels[kind, cell]] += counts[cell]
-            for s in range(start, end):
-                missed = max(missed, abs(excess[s]))
-                excess[s] = excess[s] / of_sums[s] if of_sums[s] > 0 else 0.0
+                of_sums[labels[kind, cell]] += freedom[cell]
+        for _ in range(rounds):
+            missed, total = 0.0, 0.0
+            for kind in range(len(labels)):
+                start, end = starts[kind], starts[kind + 1]
+                excess[start:end] = -targets[table, start:end]
+                for cell in range(len(counts)):
+                    excess[labels[kind, cell]] += counts[cell]
+                for s in range(start, end):
+                    missed = max(missed, abs(excess[s]))
+                    excess[s] = excess[s] / of_sums[s] if of_sums[s] > 0 else 0.0
+                for cell in range(len(counts)):
+                    counts[cell] -= freedom[cell] * excess[labels[kind, cell]]
             for cell in range(len(counts)):
-                counts[cell] -= freedom[cell] * excess[labels[kind, cell]]
-        for cell in range(len(counts)):
-            counts[cell] = max(counts[cell], 0.0)
-            total += counts[cell]
-        if missed <= enough * total:
-            break
+                counts[cell] = max(counts[cell], 0.0)
+                total += counts[cell]
+            if missed <= enough * total:
+                break
