@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.types import Floats, Ints, Mask
 
+TINIEST = float(np.finfo(float).tiny)
 LEAST_FITTED = 1e-12  # share of a cell: avoids division by 0 where all classes rule it out
 
 
@@ -179,3 +180,44 @@ def remove_negatives(
                 total += counts[cell]
             if missed <= enough * total:
                 break
+
+
+@njit(cache=True, fastmath={"reassoc"})  # sums over the grid may be reordered, so they are vectorised
+def best_tilt(
+    counts: Floats,
+    variance: Floats,
+    near: Mask,
+    likelihood: Floats,
+    grid: Floats,
+    law: Floats,
+    total: float,
+    most: float,
+    halvings: int,
+) -> float:
+    """Return the tilt, between -most and most, with which the posterior means of a column have this sum.
+
+    Parameters
+    ----------
+    counts, variance, near : of shape (cells,); cells that are not `near` need no prior
+    likelihood : of shape (cells that are near, counts of the grid)
+    grid, law : of shape (counts of the grid,), the possible counts and their prior shares
+    """
+    low, high, prior = -most, most, np.empty(len(grid))
+    for _ in range(halvings):
+        tilt = (low + high) / 2
+        largest = max(tilt * grid[-1], 0.0)
+        for g in range(len(grid)):
+            prior[g] = law[g] * np.exp(tilt * grid[g] - largest)
+        found, row = 0.0, 0
+        for cell in range(len(counts)):
+            if not near[cell]:
+                found += max(counts[cell] + tilt * variance[cell], 0.0)
+                continue
+            mass, mean = 0.0, 0.0
+            for g in range(len(grid)):
+                mass += likelihood[row, g] * prior[g]
+                mean += likelihood[row, g] * prior[g] * grid[g]
+            found += mean / max(mass, TINIEST)
+            row += 1
+        low, high = (low, tilt) if found > total else (tilt, high)
+    return (low + high) / 2
