@@ -196,10 +196,11 @@ def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Doma
     """Return the arrays of these tables and of the merging; raise if any is missing or there are others."""
     shapes = {name: domain.shape for name, domain in released.items()}
     coarse: dict[str, Array] = {}
+    there = set(file.namelist())
     for j, domain in enumerate(released.values()):
         names = [f"heard_groups_{j}_{axis}" for axis in range(len(domain))]
         measured = domain
-        if f"{names[0]}.npy" in file.namelist():  # measured at a coarser resolution than released
+        if f"{names[0]}.npy" in there:  # measured at a coarser resolution than released
             groups = [_array(file, f"{n}.npy", (s,)) for n, s in zip(names, domain.shape, strict=True)]
             coarse |= zip(names, groups, strict=True)
             measured = joined_domain(domain, groups)
