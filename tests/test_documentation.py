@@ -56,8 +56,8 @@ def folder(tmp_path, monkeypatch):
         else rng.integers(int(column.low), int(column.high) + 1, ROWS)
         for name, column in columns.items()
     }
-    for name in ("adult.csv", "out.csv", "held_out.csv"):
-        pd.DataFrame(adult).to_csv(tmp_path / name, index=False)
+    for name, rows in (("adult.csv", ROWS), ("out.csv", ROWS), ("held_out.csv", ROWS // 2)):
+        pd.DataFrame(adult)[:rows].to_csv(tmp_path / name, index=False)
     (tmp_path / "folder").mkdir()
     pd.DataFrame(adult).to_parquet(tmp_path / "folder" / "part.parquet", index=False)
     visits = {"person_id": np.arange(ROWS) // 4, "ward": rng.choice(["a", "b"], ROWS)}

@@ -8,11 +8,13 @@ both steps are repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.ipf import TOGETHER
+from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.types import Codes, Counts, Floats
 
 EXACT = 1e-30  # replaces a variance of 0, so that precisions stay finite
@@ -30,7 +32,8 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     12.0
     """
     sums = np.array([m.marginal.total for m in measurements])
-    return max(float(np.average(sums, weights=[_precision(m, ()) for m in measurements])), 1.0)
+    weights = [1.0 / max(float(m.variance.sum()), EXACT) for m in measurements]
+    return max(float(np.average(sums, weights=weights)), 1.0)
 
 
 def combine_measurements(
@@ -70,32 +73,48 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     -------
     tuple of Measurement, one per attribute, in the domain's order.
     """
-    about: dict[str, list[Measurement]] = {name: [] for name in domain.names}
-    for measurement in measurements:
-        for name in measurement.attributes:
-            about[name].append(measurement.project((name,)))
-    return tuple(_together(domain.project((name,)), tables) for name, tables in about.items())
+    about: dict[str, dict[int, Sums]] = {name: {} for name in domain.names}
+    shapes, cells = zip(
+        *((m.marginal.counts.shape, m.marginal.counts.size) for m in measurements), strict=True
+    )
+    for places in alike(shapes, cells, TOGETHER):
+        some = [measurements[place] for place in places]
+        counts, variances = np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
+        for axis in range(counts.ndim - 1):
+            others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
+            sums = zip(places, some, counts.sum(axis=others), variances.sum(axis=others), strict=True)
+            for place, m, count, variance in sums:
+                group = None if m.groups is None else m.groups[axis]
+                about[m.attributes[axis]][place] = count, variance, group
+    return tuple(
+        _together(domain.project((name,)), [of for _, of in sorted(tables.items(), key=itemgetter(0))])
+        for name, tables in about.items()
+    )
 
 
-def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
+Sums = tuple[Counts, Floats, Codes | None]
+"""Counts and variances of one attribute, of its codes or of their groups, and the group of each code."""
+
+
+def _together(domain: Domain, tables: list[Sums]) -> Measurement:
     """Return the weighted least-squares estimate of one attribute's counts.
 
     Weights differ by cell: a pool of many values is far less certain than single values. Tables measured in
     groups of codes only inform the sums of groups.
     """
-    alone = [table for table in tables if table.groups is None]
-    precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in alone])
-    mean = np.average([table.marginal.counts for table in alone], axis=0, weights=precisions)
+    alone = [(counts, variance) for counts, variance, group in tables if group is None]
+    precisions = np.array([1 / np.maximum(variance, EXACT) for _, variance in alone])
+    mean = np.average([counts for counts, _ in alone], axis=0, weights=precisions)
     variance = 1 / precisions.sum(axis=0)
-    joined = [(table, table.groups[0]) for table in tables if table.groups is not None]
-    if not joined:
+    if len(alone) == len(tables):
         return Measurement(Marginal(domain, mean), variance)
+    joined = [(group, of_groups) for _, of_groups, group in tables if group is not None]
     weighted = np.zeros(len(mean))
-    for table, group in joined:
-        weight = 1 / np.maximum(table.variance, EXACT)
-        sums = np.bincount(group, mean, len(weight))
-        weighted += (weight * (table.marginal.counts - sums))[group]
-    covariance = covariance_of(variance, information_of((group, table.variance) for table, group in joined))
+    for counts, of_groups, group in tables:
+        if group is not None:
+            sums = np.bincount(group, mean, len(counts))
+            weighted += ((counts - sums) / np.maximum(of_groups, EXACT))[group]
+    covariance = covariance_of(variance, information_of(joined))
     return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
 
 
@@ -142,12 +161,6 @@ def average_one_ways(
         else settle(measured, total)
         for measured in map(unbiased, combine_one_ways(domain, measurements))
     )
-
-
-def _precision(measurement: Measurement, attributes: Attributes) -> float:
-    """Return the inverse of a measurement's mean noise variance over `attributes`."""
-    variance = Marginal(measurement.marginal.domain, measurement.variance).project(attributes).counts
-    return 1.0 / max(float(variance.mean()), EXACT)
 
 
 def norm_sub(counts: Counts, total: float) -> Counts:

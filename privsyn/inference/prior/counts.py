@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privsyn.inference import _kernels
 from privsyn.inference.consistency import EXACT, norm_sub
 from privsyn.marginals.types import Counts, Floats
 
@@ -76,11 +77,8 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
         return np.maximum(found, 0.0)
 
     def best_tilt(law: Floats) -> float:
-        low, high = -FAR / float(sigma.max()), FAR / float(sigma.max())
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if means(law, middle).sum() > total else (middle, high)
-        return (low + high) / 2
+        most = FAR / float(sigma.max())
+        return _kernels.best_tilt(counts, variance, near, likelihood, grid, law, total, most, HALVINGS)
 
     law = start
     for _ in range(STEPS):
