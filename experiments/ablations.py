@@ -77,7 +77,6 @@ ABLATIONS = (
         "one-ways always a tenth",
         {"privsyn.methods.budget.GROWTH": 0.0, "privsyn.methods.budget.HOPELESS": 1e9},
     ),
-    Variant("large tables as heavy as small", {"privsyn.methods.default.SMALL_FIRST": 0.0}),
     Variant("columns by norm-sub", {"privsyn.inference.tails.posterior_counts": projected}),
     Variant("rare values merged everywhere", {"privsyn.methods.columns.MANY_VALUES": 0}),
     Variant("tree only", {"privsyn.synthesis.synthesise.finish": start_alone}),

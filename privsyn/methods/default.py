@@ -46,7 +46,7 @@ IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair sho
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
 FEWEST = 2.0  # without target and numbers: of one in a table with a column of fewest values, a likely target
 SMOOTH = 2.0  # weight of an error in a table for each ordered attribute: its few components matter most
-SMALL_FIRST = 0.25  # errors are weighted by cells^-SMALL_FIRST: models learn from small tables
+SMALL_FIRST = 0.25  # with a target: errors weigh cells^-SMALL_FIRST, for models learn from small tables
 
 
 def learn(
@@ -265,4 +265,4 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
         wanted = set() if many else {name for name, size in sizes.items() if size == min(sizes.values())}
         weight = FEWEST
     targets = np.where([not wanted.isdisjoint(attributes) for attributes in tables], weight, 1.0)
-    return np.asarray(targets * smooth * cells**-SMALL_FIRST)
+    return np.asarray(targets * smooth * (1.0 if target is None else cells**-SMALL_FIRST))

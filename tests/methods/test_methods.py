@@ -286,26 +286,28 @@ def spent_on(private, holds):
     return fsum(rho for what, rho in costs.items() if holds(names[what])) / fsum(costs.values())
 
 
-def test_an_error_in_a_small_table_weighs_more(monkeypatch):
-    """Two pairs that depend alike, of 4 and of 144 cells: the smaller gets more than by weights alike."""
+def test_small_tables_get_more_only_if_a_target_is_named(monkeypatch):
+    """Two pairs that depend alike, of 4 and of 144 cells, beside a target."""
     rng = np.random.default_rng(3)
     small, large = rng.integers(0, 2, 4000), rng.integers(0, 12, 4000)
     same = rng.random((2, 4000)) < 0.5
     columns = [small, np.where(same[0], small, 1 - small), large, np.where(same[1], large, (large + 1) % 12)]
-    records = Records(Domain(tuple("abcd"), (2, 2, 12, 12)), np.stack(columns, axis=1))
+    records = Records(Domain(tuple("abcde"), (2, 2, 12, 12, 2)), np.stack([*columns, small], axis=1))
 
-    def share():
-        return spent_on(run(default.learn, records, 0.02)[1], lambda names: set(names) <= set("ab"))
+    def share(target):
+        _, private = run(default.learn, records, 0.02, target=target)
+        return spent_on(private, lambda names: set(names) <= set("ab"))
 
-    weighted = share()
+    weighted = share("e"), share(None)
     monkeypatch.setattr(default, "SMALL_FIRST", 0.0)
-    assert weighted > 1.1 * share()
+    assert weighted[0] > 1.1 * share("e")
+    assert weighted[1] == share(None)
 
 
 def test_an_error_in_a_bigger_table_weighs_less(monkeypatch):
-    """An exclusive or with four of ten values wrong beside a chain: the set and the pairs want a look."""
+    """An exclusive or, 42 % of its values wrong, beside a chain: the set and the pairs are worth a look."""
     rng = np.random.default_rng(4)
-    a, b, wrong = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000), rng.random(4000) < 0.4
+    a, b, wrong = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000), rng.random(4000) < 0.42
     columns = [a, b, a ^ b ^ wrong]
     for _ in range(3):
         columns.append(np.where(rng.random(4000) < 0.7, columns[-1], rng.integers(0, 2, 4000)))
