@@ -208,8 +208,8 @@ def _show(
     show_files(written)
     show_dropped(fitted.release_.codec.dropped)
     show_identifiers(called_identifiers(schema) if public is None else ())
-    show_privacy(fitted.ledger_)
     show_public_inputs(fitted.ledger_)
+    show_privacy(fitted.ledger_)  # last: it says what noise hid
 
 
 def _compare(

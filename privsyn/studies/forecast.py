@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_whole
-from privsyn.errors import InputError, printable, safe_repr
+from privsyn.errors import InputError, did_you_mean, printable, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.evaluation.predictions import DEFAULT, LEARNERS
 from privsyn.private.accounting import epsilon_for
@@ -162,7 +162,8 @@ def forecast(
     """
     check_column("target", target, release.codec.schema.coded)
     if model not in LEARNERS:
-        raise InputError(f"the model {safe_repr(model)} is none of {', '.join(LEARNERS)}")
+        meant = did_you_mean(model, LEARNERS)
+        raise InputError(f"the model {safe_repr(model)} is none of {', '.join(LEARNERS)}{meant}")
     entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
     simulated = _Simulation(release, target, model, check_whole("draws", draws, least=2), entropy)
     report, found = progress or no_progress, []

@@ -152,7 +152,7 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
         return
     if unlisted := len(set(present.drop_duplicates().tolist()).difference(column.values)):
         yield (
-            f"READ: RARE, {plural(unlisted, 'value')} of fewer than {FEW_ROWS} rows left out: their cells"
+            f"READ: RARE, {plural(unlisted, 'value')} of fewer than {FEW_ROWS} rows left out; such cells"
             " become missing. List what a codebook has."
         )
     if len(column.values) < 3:

@@ -7,6 +7,7 @@ from textwrap import wrap
 import numpy as np
 import pandas as pd
 
+from privsyn.errors import plural
 from privsyn.table.drafting.column_remarks import remarks_on
 from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_csv
 from privsyn.table.drafting.number_bounds import FEW_NUMBERS, is_exact
@@ -95,7 +96,7 @@ def _facts(column: Coded, cells: pd.Series) -> list[str]:
         case Numerical(low=low, high=high):
             numbers = cells.dropna().to_numpy(np.float64)
             exact = column.integer and is_exact(low, high, numbers)
-            digits = ["all whole"] if column.integer else [f"{column.decimals} decimals"]
+            digits = ["all whole"] if column.integer else [plural(column.decimals or 0, "decimal")]
             return [
                 "exact bounds" if exact else "bounds",
                 *(digits if column.integer or column.decimals else []),

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_finite
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 
 LONGEST = timedelta(days=100_000)
 """The longest length of time that every dtype can hold."""
@@ -49,7 +49,8 @@ def probability(name: str, value: object) -> float:
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse a value that is not one of `allowed`."""
     if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} {safe_repr(value)} is none of {', '.join(allowed)}")
+        meant = did_you_mean(value, allowed)
+        raise InputError(f"{name} {safe_repr(value)} is none of {', '.join(allowed)}{meant}")
 
 
 def normalise(column: object, **settings: object) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from privsyn.errors import InputError, about, printable, safe_repr
+from privsyn.errors import InputError, about, did_you_mean, printable, safe_repr
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_format import CsvFormat
@@ -147,7 +147,8 @@ def _column(name: object, said: object) -> Column:
             raise InputError(f"'kind' is missing: one of {', '.join(COLUMNS)}")
         kind = said["kind"]
         if not isinstance(kind, str) or kind not in COLUMNS:
-            raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(COLUMNS)}")
+            meant = did_you_mean(kind, COLUMNS)
+            raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(COLUMNS)}{meant}")
         settings = {key: value for key, value in said.items() if key != "kind"}
         class_: Any = COLUMNS[kind]
         check_keys(settings, [field.name for field in fields(class_)])
