@@ -7,7 +7,7 @@ both steps are repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 
 import numpy as np
@@ -106,17 +106,26 @@ def _together(domain: Domain, tables: list[Sums]) -> Measurement:
     variance = 1 / precisions.sum(axis=0)
     if len(alone) == len(tables):
         return Measurement(Marginal(domain, mean), variance)
-    covariance = np.diag(variance)
-    information, weighted = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
+    joined = [(group, of_groups) for _, of_groups, group in tables if group is not None]
+    weighted = np.zeros(len(mean))
     for counts, of_groups, group in tables:
         if group is not None:
-            weight = 1 / np.maximum(of_groups, EXACT)
-            weighted += (weight * (counts - np.bincount(group, mean, len(weight))))[group]
-            information += weight[group] * (group[:, np.newaxis] == group)
-    # (V^-1 + I)^-1 = V (1 + I V)^-1: avoids dividing by a variance.
-    covariance = np.linalg.solve((np.eye(len(mean)) + information * variance).T, covariance).T
-    covariance = (covariance + covariance.T) / 2
+            sums = np.bincount(group, mean, len(counts))
+            weighted += ((counts - sums) / np.maximum(of_groups, EXACT))[group]
+    covariance = covariance_of(variance, information_of(joined))
     return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
+
+
+def information_of(joined: Iterable[tuple[Codes, Floats]]) -> Floats:
+    """Return the information of tables in groups of codes, from the groups and the variances of each."""
+    weights = [(group, 1 / np.maximum(variance, EXACT)) for group, variance in joined]
+    return np.asarray(sum(weight[group] * (group[:, np.newaxis] == group) for group, weight in weights))
+
+
+def covariance_of(variance: Floats, information: Floats) -> Floats:
+    """Return (V^-1 + I)^-1 as V (1 + I V)^-1, without dividing by a variance."""
+    covariance = np.linalg.solve((np.eye(len(variance)) + information * variance).T, np.diag(variance)).T
+    return np.asarray((covariance + covariance.T) / 2)
 
 
 def average_one_ways(

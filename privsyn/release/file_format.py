@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from math import isclose, prod
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -36,6 +37,8 @@ from privsyn.table.schema.yaml_file import from_plain
 FORMAT = 4  # increased when an older reader would misread the file
 READABLE = (2, 3, FORMAT)
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
+
+ZIP = b"PK"  # the first bytes of any zip file
 
 LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file
 MOST_RATIO = 100  # most memory for each byte of packed arrays; releases of real tables take 1 to 5
@@ -108,8 +111,11 @@ def read_parts(path: str | PathLike[str]) -> Parts:
 
     The file may come from anywhere, so nothing is unpacked before its size is known.
     """
-    problem = "not a saved release, or cut short; save it again"
+    problem = "is no model: give a file that `privsyn synth --model` or `save` wrote"
     try:
+        with Path(path).open("rb") as begun:
+            if begun.read(2) == ZIP:
+                problem = "is no whole model: it was cut short or changed; copy or save it again"
         with zipfile.ZipFile(path) as file:
             if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
                 raise ValueError("its members are compressed, which `pack` never does")

@@ -20,6 +20,7 @@ from privsyn.marginals.marginal import Measurement, for_alike
 from privsyn.marginals.types import Floats
 
 DISPERSIONS: Floats = np.logspace(-2, 5, 36)
+LOGS: Floats = np.log(DISPERSIONS)
 MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
 MODEL_ERROR = 0.15  # relative error of an expected departure, because cells vary in dispersion
 USUAL_SCATTER = 0.3  # least standard deviation of ln(dispersion) among the tables of a run
@@ -143,28 +144,27 @@ def pooled_dispersions(
     >>> pooled_dispersions([sharp, sharp, np.zeros(36)]).round(1).tolist()  # no evidence on the third
     [10.0, 10.0, 10.0]
     """
-    grid = np.log(DISPERSIONS)
-    table = np.array(likelihoods).reshape(len(likelihoods), len(grid))
-    mean, scatter = float(grid.mean()), float(np.ptp(grid)) / 4
+    table = np.array(likelihoods).reshape(len(likelihoods), len(LOGS))
+    mean, scatter = float(LOGS.mean()), float(np.ptp(LOGS)) / 4
     means = np.full(len(table), mean)
-    before = [] if total is None else [float(np.log(USUAL * total))]
-    if before:
-        mean, scatter = before[0], UNSURE
+    before = np.log([] if total is None else [USUAL * total])
+    if total is not None:
+        mean, scatter = float(before[0]), UNSURE
     for _ in range(POOLING_ROUNDS if len(table) else 0):
         weights = _posterior(table, mean, scatter)
         weights /= weights.sum(axis=1, keepdims=True)
-        means = weights @ grid
-        mean = float(np.mean(np.append(means, before)))
-        squares = np.append(weights @ (grid - mean) ** 2, [UNSURE**2 for _ in before])
-        scatter = max(float(np.sqrt(np.mean(squares))), USUAL_SCATTER)
+        means = weights @ LOGS
+        mean = float(np.concatenate([means, before]).mean())
+        squares = np.concatenate([weights @ (LOGS - mean) ** 2, np.full(len(before), UNSURE**2)])
+        scatter = max(float(np.sqrt(squares.mean())), USUAL_SCATTER)
     if hopeful:
         weights = _posterior(table, mean, scatter)
-        return np.asarray((weights @ np.exp(grid)) / weights.sum(axis=1))
+        return np.asarray((weights @ np.exp(LOGS)) / weights.sum(axis=1))
     return np.exp(means)
 
 
 def _posterior(table: Floats, mean: float, scatter: float) -> Floats:
     """Return the posterior density of each dispersion, with a largest value of 1, for log-likelihoods."""
-    weights = table - 0.5 * ((np.log(DISPERSIONS) - mean) / scatter) ** 2
+    weights = table - 0.5 * ((LOGS - mean) / scatter) ** 2
     weights -= weights.max(axis=1, keepdims=True)
     return np.asarray(np.exp(weights, out=weights))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -161,8 +160,10 @@ def _add(some: list[Ints], others: list[Ints]) -> list[Ints]:
 def with_head(
     head: pd.DataFrame, bound: KeptRows | None, frames: Iterator[pd.DataFrame]
 ) -> Iterator[pd.DataFrame]:
-    """Yield the frames of a part after an empty one, with the rows that `bound` keeps."""
-    return chain([head], frames if bound is None else bound.kept_of(frames))
+    """Yield the frames of a part with the rows that `bound` keeps; the empty `head` if there is no frame."""
+    kept = frames if bound is None else bound.kept_of(frames)
+    yield next(kept, head)
+    yield from kept
 
 
 def batch_rows(columns: int) -> int:
