@@ -135,7 +135,7 @@ def smooth_errors(
     return np.sqrt(2 / np.pi) * errors
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def remove_negatives(
     tables: Floats,
     freedoms: Floats,

@@ -74,10 +74,8 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     tuple of Measurement, one per attribute, in the domain's order.
     """
     about: dict[str, dict[int, Sums]] = {name: {} for name in domain.names}
-    shapes, cells = zip(
-        *((m.marginal.counts.shape, m.marginal.counts.size) for m in measurements), strict=True
-    )
-    for places in alike(shapes, cells, TOGETHER):
+    domains = [m.marginal.domain for m in measurements]
+    for places in alike([d.shape for d in domains], [d.cells for d in domains], TOGETHER):
         some = [measurements[place] for place in places]
         counts, variances = np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
         for axis in range(counts.ndim - 1):

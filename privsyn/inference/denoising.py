@@ -17,7 +17,7 @@ from privsyn.inference import _kernels
 from privsyn.marginals.coarse import LEVELS, firsts, groups_at, join
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import TOGETHER, fit_alike, kind_of, lift_all
-from privsyn.marginals.marginal import Marginal, Measurement, alike
+from privsyn.marginals.marginal import Marginal, Measurement, for_alike
 from privsyn.marginals.types import Codes, Floats, Ints
 
 REMOVALS = 30  # most rounds of imposing the margins and removing negative counts
@@ -70,7 +70,8 @@ def denoise_all(
         (kind_of(domain, sides), place if _has_levels(domain, sides) else -1)
         for place, (domain, sides) in enumerate(zip(domains, margins, strict=True))
     ]
-    for places in alike(kinds, [domain.cells for domain in domains], TOGETHER):
+
+    def settle_alike(places: list[int]) -> None:
         seen = np.array([measured[i].marginal.counts for i in places])
         noise, mean = (
             np.array([measured[i].variance for i in places]),
@@ -84,7 +85,9 @@ def denoise_all(
         floor = FLOOR * (1 + mean) * ((mean > 0) | (noise > 0) | (seen != 0))
         of = [domains[i] for i in places]
         settled = settle(of, mean + gain * (seen - mean), gain * noise, floor, [margins[i] for i in places])
-        found |= zip(places, settled, strict=True)
+        found.update(zip(places, settled, strict=True))
+
+    for_alike(settle_alike, kinds, [domain.cells for domain in domains], TOGETHER)
     return [found[i] for i in range(len(measured))]
 
 

@@ -28,7 +28,7 @@ from privsyn.inference.tails import Tails
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_all, fit_margins
-from privsyn.marginals.marginal import Marginal, Measurement, alike
+from privsyn.marginals.marginal import Marginal, Measurement, for_alike
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.types import Floats, keep
@@ -119,8 +119,8 @@ def score_pairs(
         for s in (smoother.along(name, group),)
     }
     found = np.empty((len(expected), *DISPERSIONS.shape))
-    domains = [pair.domain for pair in expected]
-    for places in alike([d.shape for d in domains], [d.cells for d in domains], TOGETHER):
+
+    def score(places: list[int]) -> None:
         some = [expected[place] for place in places]
         counts = np.array([pair.counts for pair in some])
         signal = np.array([channels.signal(pair.attributes) for pair in some]).reshape(-1, 1, 1)
@@ -134,6 +134,9 @@ def score_pairs(
         found[places] = departure_likelihoods(
             departures[places], sigma, (signal * prior).reshape(cells), uncertainty.reshape(cells)
         )
+
+    domains = [pair.domain for pair in expected]
+    for_alike(score, [d.shape for d in domains], [d.cells for d in domains], TOGETHER)
     return list(found)
 
 

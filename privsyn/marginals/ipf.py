@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal, alike, lift
+from privsyn.marginals.marginal import Marginal, for_alike, lift
 from privsyn.marginals.types import Floats, Mask
 
 FITTINGS = 30  # most rounds over the margins
@@ -47,12 +47,15 @@ def fit_all(
     """Return `fit_margins` of each table to its own margins. Those of one shape are fitted together."""
     fitted: dict[int, Marginal] = {}
     domains = [table.domain for table in tables]
-    for places in alike(list(map(kind_of, domains, margins)), [d.cells for d in domains], TOGETHER):
+
+    def fit(places: list[int]) -> None:
         sides = lift_all([domains[i] for i in places], [margins[i] for i in places])
         totals = np.array([margins[i][0].total for i in places])
         counts = np.array([tables[i].counts for i in places])
         for i, found in zip(places, fit_alike(counts, sides, totals, rounds, enough), strict=True):
             fitted[i] = Marginal(domains[i], found)
+
+    for_alike(fit, list(map(kind_of, domains, margins)), [d.cells for d in domains], TOGETHER)
     return [fitted[i] for i in range(len(tables))]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from os import cpu_count
 
 import numpy as np
 
@@ -101,6 +103,15 @@ def alike(kinds: Sequence[Hashable], cells: Sequence[int], most: int) -> Iterato
     for places in of_kind.values():
         step = max(most // cells[places[0]], 1)
         yield from (places[start : start + step] for start in range(0, len(places), step))
+
+
+def for_alike(
+    function: Callable[[list[int]], None], kinds: Sequence[Hashable], cells: Sequence[int], most: int
+) -> None:
+    """Call a function with the places of each group of `alike`, in threads. It writes its results itself."""
+    groups = list(alike(kinds, cells, most))
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        list(pool.map(function, groups) if len(groups) > 1 else map(function, groups))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from privsyn.marginals.marginal import Measurement, alike
+from privsyn.marginals.marginal import Measurement, for_alike
 from privsyn.marginals.types import Floats
 
 DISPERSIONS: Floats = np.logspace(-2, 5, 36)
@@ -92,11 +92,14 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float | Fl
 def residual_likelihoods(measured: Sequence[Measurement], expected: Sequence[Floats]) -> list[Floats]:
     """Return `residual_likelihood` of each table. Those of one shape are computed together."""
     found = np.empty((len(measured), *DISPERSIONS.shape))
-    for places in alike([e.shape for e in expected], [e.size for e in expected], TOGETHER):
+
+    def compute(places: list[int]) -> None:
         counts = np.array([expected[i] for i in places])
         residuals = np.array([measured[i].marginal.counts for i in places]) - counts
         variances = np.array([measured[i].variance for i in places])
         found[places] = _residual_likelihoods(residuals, counts, variances)
+
+    for_alike(compute, [e.shape for e in expected], [e.size for e in expected], TOGETHER)
     return list(found)
 
 

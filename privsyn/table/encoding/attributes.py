@@ -80,20 +80,20 @@ class Attributes:
         """
         columns: dict[str, Encoder] = {}
         makers: dict[str, IdentifierMaker] = {}
-        nullable = {}
+        nullable, coded = {}, schema.coded
         for name, text in dtypes.items():
             match _column(schema, name, text, heaps.get(name, ()), fine=fine):
                 case Encoder() as encoder:
                     columns[name] = encoder
                     nullable[name] = not encoder.size or (  # of no values, all cells are missing
-                        schema.coded[name].nullable and holds_missing(parse_dtype(text))
+                        coded[name].nullable and holds_missing(parse_dtype(text))
                     )
                 case IdentifierMaker() as maker:
                     makers[name] = maker
         if not columns:
             raise InputError("no column is left to be counted: all are identifiers or free text")
         gaps = choose_gaps(schema, columns, nullable, fine=fine) if with_gaps else {}
-        bins = {name: column.bins for name, column in schema.coded.items() if isinstance(column, Ordinal)}
+        bins = {name: column.bins for name, column in coded.items() if isinstance(column, Ordinal)}
         several = {
             name: parts(name, cast(Datetime, schema.columns[name]))
             for name in split

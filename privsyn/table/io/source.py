@@ -38,7 +38,7 @@ FAILED = (
 CELLS = 2**21
 """Cells of a batch: about 100,000 rows of 20 columns."""
 
-LEAST_ROWS = 1024
+LEAST_ROWS = 4096  # of a batch: each column of it takes 0.2 ms before the first cell is read
 
 AHEAD = 2  # batches that are encoded while others are counted
 
@@ -170,7 +170,7 @@ def batch_rows(columns: int) -> int:
     """Return how many rows are read at a time.
 
     >>> batch_rows(15), batch_rows(10_000)
-    (139810, 1024)
+    (139810, 4096)
     """
     return max(LEAST_ROWS, CELLS // max(columns, 1))
 
