@@ -15,6 +15,7 @@ import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, estimate_total
 from privsyn.inference.denoising import denoise_all
+from privsyn.inference.posterior.concordance import Concordance, with_concordances
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     TOGETHER,
@@ -149,6 +150,7 @@ def estimate_pairs(
     possible: StructuralZeros = NO_ZEROS,
     tails: Tails | None = None,
     channels: Channels = NO_CHANNELS,
+    concordances: Sequence[Concordance] = (),
 ) -> Pairs:
     """Return estimates of the measured pairs.
 
@@ -172,6 +174,7 @@ def estimate_pairs(
         Layout of the cells of ordered attributes.
     channels : Channels, optional
         Of the randomised attributes. All measurements are of the table after randomisation.
+    concordances : sequence of Concordance, optional
     """
     total = estimate_total((*one_ways, *measured))
     settle = None if tails is None else tails.settle
@@ -225,11 +228,12 @@ def estimate_pairs(
         for i, table in zip(nominal, fit_all(open_tables, [sides[i] for i in nominal]), strict=True):
             expected[i] = table.counts
         draw_nominal([np.zeros(DISPERSIONS.shape)] * len(nominal), (1 - followed) ** -2)
+    moved = with_concordances(tables, measured, concordances, margins)
     left = tuple(
         1 / (1 / np.maximum(dispersion * counts, TINY) + 1 / np.maximum(noise, TINY))
         for noise, counts, dispersion in zip(map(_noise, measured), expected, dispersions, strict=True)
     )
-    return Pairs(total, margins, tuple(tables), left, dispersions, smoother)
+    return Pairs(total, margins, moved, left, dispersions, smoother)
 
 
 def _noise(measured: Measurement) -> Floats:

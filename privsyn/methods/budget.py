@@ -29,8 +29,14 @@ COARSE = 8  # groups of an ordered attribute in which a pair shows its trend
 DEPARTURES = 0.025  # of pairs from independence, at least
 MOST_DEPARTURES = 0.2  # at most: few records, many columns
 CLEAR = 0.1  # standard deviation of a departure, over the number of records, that suffices for the choice
+STEPS, TINY = 21, 1e-300  # shares that are tried; least rho
 SCORES = 0.02  # of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
+
+# Of what is left for pairs, the concordances of pairs of numbers get a share.
+LEAST_CONCORDANCES, MOST_CONCORDANCES = 0.1, 0.3
+CERTAIN = 0.025  # standard deviation of a concordance, over the number of records, that suffices
+UNCERTAIN = 0.1  # the same: one that is not worth asking for
 
 # The same with Laplace noise. Its standard deviation is proportional to 1 / cost, not to 1 / sqrt(cost). So
 # two measurements of a table are worse than one, and sums of many scores cost more.
@@ -53,6 +59,7 @@ class Split:
     first_look: float
     one_ways: float
     departures: float
+    concordances: float
     pairs: float
     scores: float
     second_look: float
@@ -65,6 +72,7 @@ class Split:
         one_ways: float,
         attributes: int = 3,
         departures: float = DEPARTURES,
+        concordances: float = 0.0,
         pure: bool = False,
     ) -> Split:
         """Return the split of `rho`.
@@ -78,18 +86,22 @@ class Split:
             Number of attributes. With one there is nothing else to measure: the first look gets all.
         departures : float
             Share of the pairs' departures in what the one-ways leave.
+        concordances : float
+            Share of the concordances of pairs of numbers in what is left for pairs.
         pure : bool
             Whether the noise is Laplace.
         """
         first = rho if attributes < 2 else FIRST_LOOK * rho
         if one_ways >= 1:
-            return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0)
+            return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho
         shares = (departures, SCORES, SECOND_LOOK)
         if pure:
             shares = (PURE_DEPARTURES, PURE_SCORES, PURE_SECOND_LOOK)
         scored, scores, second = (share * left for share in shares)
-        return cls(first, rest, scored, rho - fsum((first, rest, scored, scores, second)), scores, second)
+        trends = concordances * (left - fsum((scored, scores, second)))
+        pairs = rho - fsum((first, rest, scored, trends, scores, second))
+        return cls(first, rest, scored, trends, pairs, scores, second)
 
     @classmethod
     def for_domain(
@@ -110,11 +122,17 @@ class Split:
         noise = sqrt(len(domain) / (2 * of_gaussian)) / total
         share = one_way_share(noise * float(np.mean(domain.sizes)), noise * float(np.mean(informative)))
         one_ways = share if len(domain) > 1 else 1.0
+        left, numbers = (1 - one_ways) * rho, sum(ordered > 2 for ordered in domain.ordered)
         # Nominal pairs of few records hardly differ in what they show; they need the budget themselves.
-        numbers = max(domain.ordered, default=0) > 2
-        departures = departures_share((1 - one_ways) * rho, len(domain), total) if numbers else DEPARTURES
-        pure = law.name == "laplace"
-        return cls.of(rho, one_ways=one_ways, attributes=len(domain), departures=departures, pure=pure)
+        departures = departures_share(left, len(domain), total) if numbers else DEPARTURES
+        return cls.of(
+            rho,
+            one_ways=one_ways,
+            attributes=len(domain),
+            departures=departures,
+            concordances=concordances_share(left, numbers, total, law),
+            pure=law.name == "laplace",
+        )
 
     def without_scores(self) -> Split:
         """Return the split without sets to score: the pairs get their share.
@@ -131,7 +149,8 @@ class Split:
         1.0
         """
         left = self.without_scores()
-        return replace(left, pairs=left.pairs + left.departures, departures=0.0)
+        pairs = fsum((left.pairs, left.departures, left.concordances))
+        return replace(left, pairs=pairs, departures=0.0, concordances=0.0)
 
     @property
     def total(self) -> float:
@@ -184,3 +203,23 @@ def departures_share(rho: float, attributes: int, total: float) -> float:
     pairs = attributes * (attributes - 1) / 2
     needed = pairs / (2 * (CLEAR * total) ** 2)  # the cost of sensitivity sqrt(pairs) with this noise
     return MOST_DEPARTURES if needed >= MOST_DEPARTURES * rho else max(DEPARTURES, needed / rho)
+
+
+def concordances_share(rho: float, numbers: int, total: float, law: Law = GAUSSIAN) -> float:
+    """Return the share of `rho` for the concordances of all pairs of `numbers` columns: enough to be clear.
+
+    The fewer records there are, the larger the share. It is 0 if even the largest would not show anything.
+
+    >>> [round(concordances_share(0.005, 7, total), 3) for total in (100.0, 1000.0, 3000.0, 10_000.0)]
+    [0.0, 0.3, 0.3, 0.1]
+    """
+    pairs = numbers * (numbers - 1) // 2
+    if not (pairs and rho > 0):
+        return 0.0
+
+    shares = np.linspace(LEAST_CONCORDANCES, MOST_CONCORDANCES, STEPS)
+    # m answers share the cost equally: the noise of each, over the number of records
+    noise = 1 / np.sqrt(np.maximum(2 * law.rho(shares * rho / pairs), TINY)) / total
+    if noise[-1] > UNCERTAIN:
+        return 0.0
+    return float(shares[min(int(np.count_nonzero(noise > CERTAIN)), STEPS - 1)])

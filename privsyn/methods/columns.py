@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
+from math import sqrt
 
 import numpy as np
 
 from privsyn.inference.binning import Axis
 from privsyn.inference.consistency import combine_measurements, estimate_total, norm_sub
 from privsyn.inference.hierarchy import LEVELS, expected_cells, in_runs
-from privsyn.inference.rare_values import merge_rare
+from privsyn.inference.rare_values import THRESHOLD, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats
 from privsyn.methods.budget import COARSE, FIRST_LOOK, Split
 from privsyn.methods.facts import PublicFacts
+from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 
+FEWEST = 6  # groups of a column in fine cells, whatever the noise
 ANY = 2**31  # values: no attribute has more
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
@@ -40,11 +44,13 @@ def measure_columns(
     # From the first look alone:
     kept = merge_rare(unbiased, total, spared=MANY_VALUES, axes=facts.axes, cells=cells).merged
     split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
-    joined = merge_rare(unbiased, total, spared=ANY, axes=facts.axes, cells=cells)
+    shares = column_shares(unbiased, total)
+    costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
+    axes = grouped(facts.axes, costs, total, private.law)
+    joined = merge_rare(unbiased, total, spared=ANY, axes=axes, cells=cells)
     private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
-        shares = column_shares(unbiased, total)
         one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways, shares))
     spared = MANY_VALUES if split.pairs else ANY
     unbiased = tuple(map(channels.unbiased, one_ways))
@@ -77,6 +83,36 @@ def column_shares(one_ways: tuple[Measurement, ...], total: float) -> Floats:
     """
     weights = np.maximum(informative_cells(one_ways, total), 2.0) ** (2 / 3)
     return np.asarray(weights / weights.sum())
+
+
+def grouped(axes: Mapping[str, Axis], costs: Mapping[str, float], total: float, law: Law) -> dict[str, Axis]:
+    """Return the layouts with as many groups of equally many records as will stand out of the noise.
+
+    More groups would add noise to every sum of groups, such as the distribution function, and show no detail.
+
+    Parameters
+    ----------
+    axes : mapping of an attribute to its Axis
+    costs : mapping of an attribute to the budget of its counts in groups; with 0 they are not counted again
+    total : float
+        Estimated number of records.
+    law : Law
+
+    Examples
+    --------
+    With noise of 10 records, 30 records stand out:
+
+    >>> from privsyn.private.laws import GAUSSIAN
+    >>> axes = {"a": Axis(np.ones(64), 32)}
+    >>> [grouped(axes, {"a": 0.005}, total, GAUSSIAN)["a"].groups for total in (1e2, 6e2, 1e4)]
+    [6, 20, 32]
+    """
+    found = {}
+    for name, axis in axes.items():
+        clear = total * sqrt(2 * law.rho(costs[name])) / THRESHOLD
+        groups = min(max(int(clear), FEWEST), axis.groups)
+        found[name] = replace(axis, groups=groups) if costs[name] else axis
+    return found
 
 
 def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats:

@@ -21,6 +21,7 @@ from privsyn.inference.higher_order import (
     score_bigger,
 )
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
+from privsyn.inference.posterior.concordance import with_likelihoods
 from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.resolution import Resolutions
@@ -33,6 +34,7 @@ from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Codes, Floats
 from privsyn.methods.columns import measure_columns
+from privsyn.methods.concordance import measure_concordances
 from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs, settled_one_ways
 from privsyn.methods.facts import PublicFacts
 from privsyn.private.measure import PrivateTable
@@ -87,12 +89,16 @@ def learn(
     expected = independent_pairs(private.domain, margins, possible)
     smoother = Smoother(margins)
     scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
+    concordances = measure_concordances(private, margins, split.concordances, possible, channels)
+    scores = with_likelihoods(scores, concordances, expected, smoother)
     report("counting", 2, 4)
 
     resolutions = Resolutions(margins, smoother, private.rho_of)
     measured, scores = _first_look(private, expected, scores, split.pairs, facts.target, resolutions)
     measured = tuple(map(possible.clean, measured))
-    pairs = estimate_pairs(private.domain, one_ways, measured, scores, rng, possible, tails, channels)
+    pairs = estimate_pairs(
+        private.domain, one_ways, measured, scores, rng, possible, tails, channels, concordances
+    )
     report("counting", 3, 4)
 
     blocks = joined(private.domain, margins, GROUPS)
@@ -100,7 +106,9 @@ def learn(
     measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
-    fitted = fit_tables(merging, one_ways, measured, bigger, scores, rng, possible, tails, channels)
+    fitted = fit_tables(
+        merging, one_ways, measured, bigger, scores, rng, possible, tails, channels, concordances
+    )
     report("counting", 4, 4)
     return fitted
 

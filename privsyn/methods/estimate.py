@@ -11,6 +11,7 @@ from privsyn.inference.error_bars import one_way_certainty, table_certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import Unexplained, denoise_bigger, expected_by
 from privsyn.inference.pairs import Pairs, estimate_pairs
+from privsyn.inference.posterior.concordance import Concordance
 from privsyn.inference.tails import Tails
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes
@@ -63,6 +64,7 @@ def fit_tables(
     possible: StructuralZeros,
     tails: Tails,
     channels: Channels = NO_CHANNELS,
+    concordances: Sequence[Concordance] = (),
 ) -> Fitted:
     """Return the model of one-ways, pairs and bigger tables.
 
@@ -81,9 +83,10 @@ def fit_tables(
     tails : Tails
     channels : Channels, optional
         Of the columns that were randomised. Their measurements are not unbiased yet.
+    concordances : sequence of Concordance, optional
     """
     domain = merging.merged
-    pairs = estimate_pairs(domain, one_ways, measured, scores, rng, possible, tails, channels)
+    pairs = estimate_pairs(domain, one_ways, measured, scores, rng, possible, tails, channels, concordances)
     tables = (*pairs.tables, *denoise_bigger(tuple(bigger), pairs.tables, pairs.one_ways, possible))
     looks = map(channels.unbiased, (*measured, *(m for _, m in bigger)))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]

@@ -69,7 +69,7 @@ def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float) -
     spent = {
         "values, bounds and grids": finding * rho,
         "one-ways": first,
-        "scores": split.departures + split.scores,
+        "scores": split.departures + split.concordances + split.scores,
         "pairs and bigger tables": second,
     }
     number = len(domain) * (len(domain) - 1) // 2

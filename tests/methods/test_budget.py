@@ -11,24 +11,30 @@ from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain
 from privsyn.methods.budget import (
+    CERTAIN,
     CLEAR,
     DEPARTURES,
     HOPELESS,
     LEAST,
+    LEAST_CONCORDANCES,
     MOST_BESIDE_PAIRS,
+    MOST_CONCORDANCES,
     MOST_DEPARTURES,
+    UNCERTAIN,
     Split,
+    concordances_share,
     departures_share,
     one_way_share,
 )
+from privsyn.private.laws import GAUSSIAN, LAPLACE
 
 shares = st.floats(LEAST, 0.9)
 
 
 @given(st.floats(1e-12, 1e3), shares | st.just(1.0))
 def test_the_parts_sum_to_the_whole_and_none_is_negative(rho, share):
-    split = Split.of(rho, one_ways=share)
-    for one in (split, split.without_scores()):
+    split = Split.of(rho, one_ways=share, concordances=LEAST_CONCORDANCES)
+    for one in (split, split.without_scores(), split.sums_only()):
         assert one.total == pytest.approx(rho, rel=1e-12)
         assert min(astuple(one)) >= 0
 
@@ -43,9 +49,9 @@ def test_what_is_not_asked_gets_nothing(share):
 
 @given(shares)
 def test_the_one_ways_get_their_share_and_the_pairs_the_most(share):
-    split = Split.of(2.0, one_ways=share)
+    split = Split.of(2.0, one_ways=share, concordances=MOST_CONCORDANCES)
     assert split.first_look + split.one_ways == pytest.approx(2 * share)
-    assert split.pairs > max(split.departures, split.scores, split.second_look)
+    assert split.pairs > max(split.departures, split.concordances, split.scores, split.second_look)
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1))
@@ -89,3 +95,35 @@ def test_few_records_leave_more_of_the_budget_for_departures():
 @pytest.mark.parametrize("rho", [0.0, 1e-320, 1e-300])
 def test_departures_get_their_share_of_next_to_nothing(rho):
     assert departures_share(rho, 7, 1.0) == MOST_DEPARTURES
+
+
+@given(st.floats(1e-6, 1.0), st.integers(2, 300), st.floats(10, 1e7), st.sampled_from([GAUSSIAN, LAPLACE]))
+def test_concordances_are_clear_or_get_the_most_or_are_not_asked(cost, columns, total, law):
+    pairs = columns * (columns - 1) / 2
+
+    def noise(share):
+        return 1 / np.sqrt(2 * law.rho(share * cost / pairs)) / total
+
+    share = concordances_share(cost, columns, total, law)
+    if share == 0:
+        assert noise(MOST_CONCORDANCES) > UNCERTAIN
+    else:
+        assert LEAST_CONCORDANCES <= share <= MOST_CONCORDANCES
+        assert noise(share) <= (UNCERTAIN if share == MOST_CONCORDANCES else CERTAIN)
+
+
+def test_few_records_leave_more_of_the_budget_for_concordances():
+    domain = Domain(tuple("abcdefg"), (8,) * 7, (8,) * 7)
+    few, many = (Split.for_domain(0.01, domain, rows, np.full(7, 8.0)) for rows in (1200, 80_000))
+    parts = [split.concordances / (split.concordances + split.pairs) for split in (few, many)]
+    assert parts == pytest.approx([MOST_CONCORDANCES, LEAST_CONCORDANCES])
+
+
+@pytest.mark.parametrize("rho", [0.0, 1e-320, 1e-300])
+def test_next_to_nothing_is_not_spent_on_concordances(rho):
+    assert concordances_share(rho, 7, 1.0) == 0
+
+
+@pytest.mark.parametrize("numbers", [0, 1])
+def test_without_pairs_of_numbers_there_are_no_concordances(numbers):
+    assert concordances_share(1.0, numbers, 1e6) == 0

@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privsyn.inference.binning import Axis
+from privsyn.inference.rare_values import THRESHOLD
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.methods.budget import COARSE
-from privsyn.methods.columns import column_shares
+from privsyn.methods.columns import FEWEST as FEWEST_GROUPS
+from privsyn.methods.columns import column_shares, grouped
 from privsyn.methods.default import FEWEST, TARGET, _weights
+from privsyn.private.laws import GAUSSIAN, LAPLACE
 
 
 def looked(counts, ordered=0):
@@ -36,6 +40,19 @@ def test_values_that_drown_in_the_noise_add_nothing_to_a_share():
 def test_a_number_counts_for_few_groups_whatever_its_cells():
     fine, coarse = looked([10.0] * 100, ordered=100), looked([125.0] * COARSE, ordered=COARSE)
     assert column_shares((fine, coarse), 1000.0).tolist() == [0.5, 0.5]
+
+
+@given(st.floats(1e-5, 10), st.floats(1, 1e6), st.integers(7, 64), st.sampled_from([GAUSSIAN, LAPLACE]))
+def test_groups_of_a_column_stand_out_of_their_noise(cost, total, most, law):
+    groups = grouped({"a": Axis(np.ones(512), most)}, {"a": cost}, total, law)["a"].groups
+    assert FEWEST_GROUPS <= groups <= most
+    noise = 1 / np.sqrt(2 * law.rho(cost))
+    assert groups == FEWEST_GROUPS or total / groups >= THRESHOLD * noise * (1 - 1e-9)
+    assert groups == most or total / (groups + 1) < THRESHOLD * noise * (1 + 1e-9)
+
+
+def test_a_column_that_is_counted_once_keeps_its_groups():
+    assert grouped({"a": Axis(np.ones(512), 32)}, {"a": 0.0}, 50.0, GAUSSIAN)["a"].groups == 32
 
 
 def test_tables_with_a_column_of_fewest_values_count_more_if_no_target_is_named():

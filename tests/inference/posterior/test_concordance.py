@@ -1,0 +1,81 @@
+"""Concordances move the estimated tables of pairs as far as their noise allows, and keep the columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privsyn.inference.posterior.concordance import LEAST, SURE, USUAL, Concordance, with_concordances
+from privsyn.inference.prior.dispersion import DISPERSIONS
+from privsyn.inference.prior.smoothing import Smoother
+from privsyn.marginals.coarse import groups_at
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal, Measurement
+
+CODES = 8
+SQUARE = Domain(("a", "b"), (CODES, CODES), (CODES, CODES))
+
+
+def even(total=800.0, domain=SQUARE):
+    """Return the table of two independent columns with equal counts, and its margins."""
+    table = Marginal(domain, np.full(domain.shape, total / domain.cells))
+    return table, tuple(table.project((name,)) for name in "ab")
+
+
+def concordance(table, found, variance):
+    signs = tuple(np.where(groups_at(table.project((name,)), 2) > 0, 1.0, -1.0) for name in "ab")
+    return Concordance(("a", "b"), signs, found, variance)
+
+
+def measured(table, noise):
+    """Return a measurement of which all noise together has this variance."""
+    return Measurement(table, noise / table.domain.cells)
+
+
+@given(st.floats(-600.0, 600.0))
+def test_an_imposed_concordance_is_met_and_the_margins_are_kept(wanted):
+    table, margins = even()
+    one = concordance(table, wanted, 1e-6)
+    found = one.imposed(table, wanted, margins)
+    assert one.gap(found.counts) == pytest.approx(0.0, abs=0.5)
+    for margin in margins:
+        assert found.project(margin.attributes).counts == pytest.approx(margin.counts, rel=1e-3)
+    assert (found.counts > 0).all()
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.floats(-300.0, 300.0))
+def test_a_table_moves_by_inverse_variance(own, noise, gap):
+    """One pair, so that the share of the table's noise is known in closed form."""
+    table, margins = even()
+    one = concordance(table, gap, noise)
+    (found,) = with_concordances([table], [measured(table, own)], [one], margins)
+    weight = 1 / (own + noise)
+    share = max((SURE * USUAL + weight * (gap**2 - noise)) / (SURE + weight * own), LEAST)
+    expected = share * own / (share * own + noise) * gap
+    assert one.of(found.counts) == pytest.approx(expected, abs=0.06 * noise**0.5 + 2.0)
+
+
+def test_noise_moves_nothing_and_pairs_without_a_concordance_stay():
+    table, margins = even()
+    tables = with_concordances([table], [measured(table, 1.0)], [concordance(table, 40.0, 1e12)], margins)
+    assert tables[0].counts == pytest.approx(table.counts, abs=1e-3)
+    assert with_concordances([table], [measured(table, 1.0)], [], margins) == (table,)
+
+
+def test_codes_without_an_order_keep_their_counts():
+    domain = Domain(("a", "b"), (CODES + 1, CODES), (CODES, CODES))
+    table, margins = even(720.0, domain)
+    one = concordance(table, 200.0, 1e-6)
+    found = one.imposed(table, 200.0, margins)
+    assert one.of(found.counts) == pytest.approx(200.0, abs=0.5)
+    assert found.counts.sum(axis=1) == pytest.approx(table.counts.sum(axis=1), rel=1e-3)
+
+
+def test_a_clear_concordance_speaks_for_dependence():
+    table, margins = even()
+    smoother = Smoother(margins)
+    clear, none = (concordance(table, found, 100.0).likelihoods(table.counts, smoother) for found in (400, 0))
+    assert DISPERSIONS[clear.argmax()] > 1.0
+    assert none.argmax() == 0

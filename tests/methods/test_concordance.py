@@ -1,0 +1,69 @@
+"""The concordances are exact but for their noise, and one more row moves each by one."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import StubNoise, coded_tables
+
+from privsyn.marginals.channel import Channel, Channels
+from privsyn.marginals.coarse import groups_at
+from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.methods.concordance import measure_concordances
+from privsyn.private.measure import PrivateTable
+
+DOMAIN = Domain(("a", "b", "c", "d"), (4, 6, 5, 3), (4, 5, 5, 0))  # the last code of `b` has no order
+MARGINS = tuple(
+    Marginal(DOMAIN.project((name,)), np.full(DOMAIN.project((name,)).shape, 6.0)) for name in "abcd"
+)
+NO_CHANNELS = Channels({})
+
+
+def asked(records, rho=1.0, possible=NO_ZEROS, channels=NO_CHANNELS, margins=MARGINS):
+    private = PrivateTable(records, StubNoise())
+    return measure_concordances(private, margins, rho, possible, channels), private.spends
+
+
+def upper(records, name):
+    """Whether each record is in the upper half, or has no order."""
+    place = DOMAIN.names.index(name)
+    return groups_at(MARGINS[place], 2)[records.codes[:, place]] > 0
+
+
+@given(coded_tables(DOMAIN))
+def test_a_concordance_is_the_difference_of_two_numbers_of_rows(records):
+    found, _ = asked(records)
+    assert [one.attributes for one in found] == [*combinations("abc", 2)]
+    for one in found:
+        same = upper(records, one.attributes[0]) == upper(records, one.attributes[1])
+        assert one.found == same.sum() - (~same).sum()
+
+
+@given(coded_tables(DOMAIN))
+def test_one_more_row_moves_each_concordance_by_one_and_the_ledger_says_so(records):
+    row = np.array([[3, 5, 0, 1]], records.codes.dtype)
+    more = Records(DOMAIN, np.concatenate([records.codes, row]))
+    (before, spends), (after, _) = asked(records), asked(more)
+    assert [abs(b.found - a.found) for a, b in zip(before, after, strict=True)] == [1.0] * 3
+    (spend,) = spends
+    assert spend.sensitivity == pytest.approx(sqrt(3))
+    assert [one.variance for one in before] == pytest.approx([spend.sigma**2] * 3)
+
+
+def test_what_cannot_be_told_is_not_asked():
+    records = Records(DOMAIN, np.zeros((5, 4), np.int32))
+    ruled = np.ones((4, 6), bool)
+    ruled[0, 0] = False
+    possible = StructuralZeros(((DOMAIN.project(("a", "b")), ruled),))
+    assert [one.attributes for one in asked(records, possible=possible)[0]] == [("a", "c"), ("b", "c")]
+    channels = Channels({"c": Channel(0.5, np.full(5, 0.2))})
+    assert [one.attributes for one in asked(records, channels=channels)[0]] == [("a", "b")]
+    one_half = Marginal(DOMAIN.project(("a",)), np.array([9.0, 0, 0, 0]))
+    assert [one.attributes for one in asked(records, margins=(one_half, *MARGINS[1:]))[0]] == [("b", "c")]
+    assert asked(records, rho=0.0) == ((), ())
