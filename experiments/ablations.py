@@ -25,12 +25,15 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "ablations.md"
 
 
-def only_norm_sub(measurement, expected, dispersion, margins):
-    """Norm-sub and the margins, in place of the posterior mean."""
-    del expected, dispersion
-    table = measurement.marginal
-    counts = norm_sub(table.counts.ravel(), margins[0].total).reshape(table.counts.shape)
-    return fit_margins(Marginal(table.domain, counts + 1e-9), margins)
+def only_norm_sub(measured, expected, dispersions, margins):
+    """Norm-sub and the margins, in place of the posterior means."""
+    del expected, dispersions
+    tables = [
+        norm_sub(m.marginal.counts.ravel(), sides[0].total).reshape(m.marginal.counts.shape)
+        for m, sides in zip(measured, margins, strict=True)
+    ]
+    started = (Marginal(m.marginal.domain, table + 1e-9) for m, table in zip(measured, tables, strict=True))
+    return list(map(fit_margins, started, margins))
 
 
 def no_classes(domain, one_ways, pairs, rng):
@@ -63,7 +66,7 @@ ABLATIONS = (
     Variant("the default"),
     Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": 0.02 / 16}),
     Variant("all groups, whatever the noise", {"privsyn.inference.resolution.LEVELS": ()}),
-    Variant("norm-sub, no denoising", {"privsyn.inference.pairs.denoise": only_norm_sub}),
+    Variant("norm-sub, no denoising", {"privsyn.inference.pairs.denoise_all": only_norm_sub}),
     Variant("no latent classes", {"privsyn.inference.pairs.latent_class_pairs": no_classes}),
     Variant("dispersions not pooled", {"privsyn.inference.prior.dispersion.USUAL_SCATTER": 10.0}),
     Variant(

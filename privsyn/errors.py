@@ -194,3 +194,14 @@ def about_not_found(names: Sequence[str]) -> str:
         f"{NOT_FOUND}{', '.join(names)}; "
         "unless empty, their cells are invented: raise epsilon, or give a schema"
     )
+
+
+def not_found_in(facts: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """Return which columns the line of a ledger names of which nothing was found.
+
+    >>> not_found_in(["the settings", about_not_found(["age", "job"])], ["sex", "age", "job"])
+    ('age', 'job')
+    """
+    lines = (fact.removeprefix(NOT_FOUND).rpartition("; ")[0] for fact in facts if fact.startswith(NOT_FOUND))
+    listed = "".join(f", {line}, " for line in lines)
+    return tuple(name for name in names if f", {name}, " in listed)

@@ -339,3 +339,15 @@ def most_alike(listed, wanted):
         ]
         found.append([place for place, length in enumerate(shared) if length == max(shared)])
     return found
+
+
+def best_tilt(counts, variance, near, likelihood, grid, law, total, most, halvings):
+    """The tilt that gives the total, by bisection; means of all cells at once."""
+    low, high = -most, most
+    for _ in range(halvings):
+        tilt = (low + high) / 2
+        prior = law * np.exp(tilt * grid - max(tilt * grid[-1], 0.0))
+        means = np.maximum(counts + tilt * variance, 0.0)
+        means[near] = likelihood @ (prior * grid) / np.maximum(likelihood @ prior, np.finfo(float).tiny)
+        low, high = (low, tilt) if means.sum() > total else (tilt, high)
+    return (low + high) / 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import re
 import signal
 import warnings
 from collections.abc import Iterator, Sequence
@@ -133,8 +134,18 @@ def _with_notes(text: str, error: Exception) -> str:
 
 
 def _usage(error: Any) -> str:
-    command = error.ctx.command_path if error.ctx else "privsyn"
-    return f"{error.format_message().rstrip('.')}; see {command} --help"
+    command, text = error.ctx.command_path if error.ctx else "privsyn", error.format_message().rstrip(".")
+    for technical, plain in _PLAIN.items():
+        text = re.sub(f"Input should be {technical}", plain, text)
+    return f"{text}; see {command} --help"
+
+
+_PLAIN = {
+    "a valid integer.*": "give a whole number",
+    "a valid number.*": "give a number, such as 1.5",
+    "greater than or equal to": "give at least",
+}
+"""Words of the library that reads options, and plainer ones."""
 
 
 def _failed_call(error: OSError) -> str:

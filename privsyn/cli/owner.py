@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, Epsilon, Force, RowsPerUnit, Unit
+from privsyn.cli.common.options import Data, Delta, Epsilon, Insist, RowsPerUnit, Unit
 
 
 def owner(
@@ -38,11 +38,11 @@ def owner(
     ] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for another owner.")] = 3600.0,
     ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
-    force: Force = False,
+    force: Insist = False,
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
     import privsyn
-    from privsyn.cli.common.console import show_files, show_privacy, show_public_inputs
+    from privsyn.cli.common.console import check_promise, show_files, show_privacy, show_public_inputs
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, write_text
     from privsyn.cli.common.terminal import say
     from privsyn.owners.owners import Owners
@@ -51,6 +51,7 @@ def owner(
     check_table(data)
     check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, schema))
     check_new("--model", model, force=force)
+    check_promise(epsilon, delta, force=force)
     private = model.with_name(f"{model.name}.run") if folder is None else folder
     owners = Owners(
         data,

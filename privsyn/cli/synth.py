@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit
+from privsyn.cli.common.options import Data, Delta, ExcelSafe, Insist, Out, Rows, RowsPerUnit, Unit
 
 if TYPE_CHECKING:
     from privsyn.cli.common.outputs import Outputs
@@ -70,11 +70,11 @@ def synth(
         bool, typer.Option("--paper", help="Use the published algorithm, step by step.")
     ] = False,
     excel_safe: ExcelSafe = False,
-    force: Force = False,
+    force: Insist = False,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.common.console import progress, show_acceptance, show_refused
+    from privsyn.cli.common.console import check_promise, progress, show_acceptance, show_refused
     from privsyn.cli.common.keeping import kept
     from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
@@ -86,6 +86,7 @@ def synth(
     outputs["--sheet"] = sheet
     check_excel_safe(out, excel_safe=excel_safe)
     _check_files(outputs | {"--report": report}, (data, schema, accept), force=force)
+    check_promise(epsilon, delta, force=force)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     public = None if schema is None else read_schema(schema)

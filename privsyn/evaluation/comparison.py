@@ -9,10 +9,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.errors import InputError, did_you_mean, plural, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
+from privsyn.marginals.types import Integers, Mask
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.schema import Schema
 
@@ -21,6 +22,12 @@ SEED = 20240607
 
 TEST_SHARE = 0.2
 """Share of the real rows that is held out, in sweeps and where the caller has no test table."""
+
+FEW_TEST_ROWS = 30
+"""Fewer test rows say little: the standard error of a share is then above 0.09."""
+
+SAME_ROWS = 0.1
+"""Share of the test rows, beyond what duplicates in the real table explain, that may be real rows."""
 
 Found = TypeVar("Found")
 
@@ -42,6 +49,8 @@ class Comparison:
         The column that models predict.
     models : tuple of str
         The models that are trained.
+    remarks : tuple of str or None
+        What is odd about the caller's test rows, a sentence each; None if the caller gave none.
     """
 
     view: View
@@ -53,6 +62,7 @@ class Comparison:
     independent: Coded
     target: str | None = None
     models: tuple[str, ...] = ()
+    remarks: tuple[str, ...] | None = None
     _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -68,11 +78,14 @@ class Comparison:
     ) -> Comparison:
         """Read and encode the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        view, coded = code_together(read_together(given, schema), schema)
+        frames = dict(zip(given, read_together(given, schema), strict=True))
+        view, coded = code_together([*frames.values()], schema)
         if target is not None and target not in view.domain.names:
             meant = did_you_mean(target, view.domain.names)
             raise InputError(f"target {safe_repr(target)} is not a compared column{meant}")
-        tables = dict(zip(given, coded, strict=True))
+        tables, learners = dict(zip(given, coded, strict=True)), chosen_learners(models)
+        _check_numbers(view, frames, tables)
+        _check_target(view, tables, target if learners else None)
         rng = np.random.default_rng(SEED)
         whole, rows = tables["real"], len(tables["synthetic"])
         train, held_out = (whole, tables["test"]) if "test" in tables else _split(whole, rng)
@@ -85,7 +98,8 @@ class Comparison:
             whole.resample(rows, rng),
             whole.unlink(rows, rng),
             target,
-            chosen_learners(models),
+            learners,
+            _remarks(view, frames, tables) if "test" in tables else None,
         )
 
     def compare(self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Found]]) -> dict[str, Found]:
@@ -121,11 +135,92 @@ def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.D
     for name, frame in frames.items():
         if not len(frame):
             raise InputError(f"the {name} table has no rows: give a table with rows")
-        if schema is None and set(frame.columns) != set(frames["real"].columns):
+        if schema is None and (others := set(frame.columns) ^ set(frames["real"].columns)):
+            one = min(others, key=str)
+            verb = "lacks" if one in frames["real"].columns else "also has"
             raise InputError(
-                f"the {name} table has other columns than the real one: give a schema of the columns to use"
+                f"the {name} table has other columns than the real one (it {verb} {one!r}): give a schema of"
+                " the columns to use"
             )
     return [*frames.values()]
+
+
+def _check_numbers(view: View, frames: Mapping[str, pd.DataFrame], tables: Mapping[str, Coded]) -> None:
+    """Refuse a table without a number in a column where the real table has numbers."""
+    for name, real in tables["real"].numbers.items():
+        for which, table in tables.items():
+            no_number = np.isnan(table.numbers[name]).all() and not np.isnan(real).all()
+            if no_number and (which == "test" or frames[which][name].notna().any()):
+                kind = view.kinds[view.domain.names.index(name)]
+                raise InputError(
+                    f"column {name!r} of the {which} table has no {kind}, and that of the real one has: give"
+                    " rows of the same kind"
+                )
+
+
+def _check_target(view: View, tables: Mapping[str, Coded], target: str | None) -> None:
+    """Refuse tables on which no model can be trained or tested."""
+    if target is None:
+        return
+    for which in tables.keys() & {"real", "test"}:
+        if not _given(view, tables[which], target).any():
+            raise InputError(
+                f"target {target!r} has no cell in the {which} table: choose another, or leave it out"
+            )
+    if "test" in tables and _unseen(view, tables, target) == 1:
+        raise InputError(f"no cell of the target {target!r} in the test table has a value of the real table")
+
+
+def _given(view: View, table: Coded, name: str) -> Mask:
+    """Return where cells of a column are not missing."""
+    axis = view.domain.names.index(name)
+    return np.asarray(table.records.codes[:, axis] != view.missing[axis])
+
+
+def _unseen(view: View, tables: Mapping[str, Coded], name: str) -> float:
+    """Return the share of the test cells of a category whose value the real table does not have."""
+    axis = view.domain.names.index(name)
+    cells = tables["test"].records.codes[_given(view, tables["test"], name), axis]
+    unseen = ~np.isin(cells, tables["real"].records.codes[:, axis])
+    return float(unseen.mean()) if view.kinds[axis] == "category" and len(cells) else 0.0
+
+
+def _remarks(view: View, frames: Mapping[str, pd.DataFrame], tables: Mapping[str, Coded]) -> tuple[str, ...]:
+    """Return what is odd about the test rows."""
+    refuse_copy(tables, "test")
+    test, real = _digests(tables["test"]), _digests(tables["real"])
+    found = [] if len(test) >= FEW_TEST_ROWS else [f"only {plural(len(test), 'test row')}: scores are chance"]
+    twins = pd.Series(real).duplicated(keep=False).mean()
+    if (same := np.isin(test, real)).mean() > twins + SAME_ROWS:
+        found.append(
+            f"{same.sum():,} of {len(test):,} test rows are rows of the real table too: models trained on it"
+            " know them"
+        )
+    for name, cells in tables["test"].numbers.items():
+        given = frames["test"][name].notna().to_numpy(bool)
+        if unread := int((given & np.isnan(cells)).sum()):
+            found.append(f"column {name!r}: {plural(unread, 'test cell')} cannot be read: missing instead")
+    for name in view.domain:
+        if (share := _unseen(view, tables, name)) > 0.5:
+            found.append(f"column {name!r}: {share:.0%} of the test cells have values that no real row has")
+    return tuple(found)
+
+
+def refuse_copy(tables: Mapping[str, Coded], which: str) -> None:
+    """Refuse a table of held-out rows that has the rows of the real or of the synthetic table."""
+    rows = np.sort(_digests(tables[which]))
+    for other in ("real", "synthetic"):
+        if np.array_equal(rows, np.sort(_digests(tables[other]))):
+            raise InputError(
+                f"the {which} table has the rows of the {other} one: give real rows that no table was made"
+                " from"
+            )
+
+
+def _digests(table: Coded) -> Integers:
+    """Return a number for each row, equal for equal rows."""
+    columns = {name: table.records.codes[:, axis] for axis, name in enumerate(table.records.domain.names)}
+    return pd.util.hash_pandas_object(pd.DataFrame(columns | dict(table.numbers)), index=False).to_numpy()
 
 
 def _split(table: Coded, rng: np.random.Generator) -> tuple[Coded, Coded]:

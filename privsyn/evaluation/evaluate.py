@@ -49,9 +49,9 @@ def evaluate(
     target : str, optional
         A column that models trained on synthetic rows predict on real ones.
     test : table, optional
-        Real rows that the synthetic table was not made from. Default: a fixed fifth of `real` is held out
-        when models are trained on real rows. The synthetic table then depends, under its noise, on the test
-        rows.
+        Real rows that the synthetic table was not made from. What is odd about them is in `Scores.remarks`.
+        Default: a fixed fifth of `real` is held out when models are trained on real rows. The synthetic table
+        then depends, under its noise, on the test rows.
     models : bool or list of str
         Whether to train models, or which: "boosting", "linear", "forest", "mlp". They take most of the time.
         Default: the first two.
@@ -67,7 +67,8 @@ def evaluate(
     Raises
     ------
     InputError
-        If a table is empty or lacks a column, or the target is not a compared column.
+        If a table is empty, lacks a column or has no number where the real one has them; if the target is not
+        a compared column or empty; if the test rows are those of another table.
 
     Examples
     --------
@@ -112,6 +113,7 @@ def score(comparison: Comparison) -> Scores:
         worst_correlations=correlations.worst(names, WORST),
         quantiles=_quantiles(comparison),
         classes=classes_of(comparison),
+        remarks=comparison.remarks,
     )
 
 

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 TABLES = {"synthetic": "synthetic", "real": "real", "held_out": "held out", "independent": "independent"}
 """The tables that have a score, and their labels."""
 
+
+def legend(*, own_test: bool) -> tuple[str, ...]:
+    """Return what the headers of the table of scores mean; `own_test`: the caller gave the test rows."""
+    return (
+        "Each score of the synthetic table stands beside the same score of three other tables. Errors: lower",
+        "is better. Models (AUC, accuracy, F1, R2): higher is better.",
+        "  real: real rows drawn again, which is the best to expect; for a model, trained on real rows",
+        "  test rows: those of the test table, compared with the real ones"
+        if own_test
+        else "  held out: real rows that were set aside, compared with the others",
+        "  independent: each column drawn alone; for a model, a guess without the other columns",
+    )
+
+
 STANDARD_ERRORS = 2
 """A model that is better on synthetic rows than on real ones by more standard errors is not credible."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.evaluation.chance import standard_error
 from privsyn.evaluation.encoding import OTHER
 from privsyn.evaluation.metric import Metric, Score
@@ -41,8 +41,12 @@ def chosen_learners(models: bool | Sequence[str]) -> tuple[str, ...]:
     """
     if isinstance(models, bool):
         return DEFAULT if models else ()
-    if isinstance(models, str) or not set(models) <= set(LEARNERS):
+    if isinstance(models, str):
         raise InputError(f"models are True, False or a list of {', '.join(LEARNERS)}")
+    for name in models:
+        if name not in LEARNERS:
+            meant = did_you_mean(name, LEARNERS)
+            raise InputError(f"there is no model {safe_repr(name)}: choose from {', '.join(LEARNERS)}{meant}")
     return tuple(dict.fromkeys(models))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from privsyn.errors import printable
 from privsyn.evaluation.correlations import METHODS, Correlations
 from privsyn.evaluation.marginals import PairErrors
-from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score
+from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
 from privsyn.evaluation.predictions import LEARNERS, MODELS
 from privsyn.evaluation.registry import METRICS
 from privsyn.marginals.domain import Attributes
@@ -63,6 +63,8 @@ class Scores:
     classes : tuple of mappings
         For each class of the target its test rows and their share. For each model that learnt from synthetic
         and from real rows: the recall, and the mean predicted probability.
+    remarks : tuple of str or None
+        What is odd about the test rows that the caller gave; None if a part of the real rows was held out.
     """
 
     real_rows: int
@@ -81,6 +83,7 @@ class Scores:
     )
     quantiles: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict, repr=False)
     classes: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    remarks: tuple[str, ...] | None = None
 
     def __getattr__(self, name: str) -> Score:
         """Return the score of a metric."""
@@ -145,6 +148,19 @@ class Scores:
         ]
 
     @property
+    def about_rows(self) -> str:
+        """Return how many rows each table has."""
+        rows = f"{self.synthetic_rows:,} synthetic rows, {self.real_rows:,} real ones"
+        held_out = "of these held out" if self.remarks is None else "test rows"
+        return f"{rows}, {self.test_rows:,} {held_out}"
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Return the headers of the tables that have a score."""
+        own = {} if self.remarks is None else {"held_out": "test rows"}
+        return tuple((TABLES | own).values())
+
+    @property
     def gap_closed(self) -> float:
         """Return the share of the error of independent columns in pairs, beyond chance, that is removed.
 
@@ -181,8 +197,9 @@ class Scores:
 
     def _repr_html_(self) -> str:
         rows = [(label, *shown(score).values()) for label, score in self.table().values()]
-        lines = [NOT_PRIVATE, self.verdict, *left_out_line(self.left_out)]
-        return html("Scores", lines, html_table(("", *TABLES.values()), rows))
+        remarks = [f"test table: {remark}" for remark in self.remarks or ()]
+        lines = [NOT_PRIVATE, self.verdict, *remarks, *left_out_line(self.left_out)]
+        return html("Scores", lines, html_table(("", *self.heads), rows))
 
     def plot(self, names: Sequence[str] = ()) -> Any:
         """Return a plot of scores beside those of the reference tables, as a matplotlib figure: NOT PRIVATE.
@@ -203,7 +220,7 @@ class Scores:
 
     def __str__(self) -> str:
         rows = [(label, *shown(score).values()) for label, score in self.table().values()]
-        head = ("", *TABLES.values())
+        head = ("", *self.heads)
         width = max(len(row[0]) for row in rows)
         worst = [
             f"worst: {' x '.join(attributes)} ({error:.3f})"
@@ -219,11 +236,11 @@ class Scores:
             NOT_PRIVATE,
             self.verdict,
             "",
-            f"{self.synthetic_rows:,} synthetic rows, {self.real_rows:,} real ones, {self.test_rows:,}"
-            f" held out; {len(self.columns)} columns",
+            f"{self.about_rows}; {len(self.columns)} columns",
+            *(f"test table: {remark}" for remark in self.remarks or ()),
             *left_out_line(self.left_out),
             "",
-            *ABOUT_SCORES,
+            *legend(own_test=self.remarks is not None),
             *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
             "",
             *([ABOUT_WORST] if worst else []),
@@ -231,15 +248,6 @@ class Scores:
         ]
         return "\n".join(map(printable, lines))
 
-
-ABOUT_SCORES = (
-    "Each score of the synthetic table stands beside the same score of three other tables. Errors: lower is",
-    "better. Models (AUC, accuracy, F1, R2): higher is better.",
-    "  real: real rows drawn again, which is the best to expect; for a model, trained on real rows",
-    "  held out: real rows that were set aside, compared with the others",
-    "  independent: each column drawn alone; for a model, a guess without the other columns",
-)
-"""What the headers of the table of scores mean."""
 
 ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
 

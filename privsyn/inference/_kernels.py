@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.types import Floats, Ints, Mask
 
+TINIEST = float(np.finfo(float).tiny)
 LEAST_FITTED = 1e-12  # share of a cell: avoids division by 0 where all classes rule it out
 
 
@@ -136,8 +137,8 @@ def smooth_errors(
 
 @njit(cache=True)
 def remove_negatives(
-    counts: Floats,
-    freedom: Floats,
+    tables: Floats,
+    freedoms: Floats,
     labels: Ints,
     targets: Floats,
     starts: Ints,
@@ -148,31 +149,75 @@ def remove_negatives(
 
     Parameters
     ----------
-    counts, freedom : of shape (cells,); each sum is corrected in proportion to the freedom of its cells
+    tables, freedoms : of shape (tables, cells)
+        Counts. Each sum is corrected in proportion to the freedom of its cells.
     labels : of shape (kinds of sums, cells), the sum of each kind that a cell belongs to
-    targets : of shape (sums,), those of kind k from ``starts[k]`` to ``starts[k + 1]``
+    targets : of shape (tables, sums), those of kind k from ``starts[k]`` to ``starts[k + 1]``
     rounds : most rounds
     enough : share of the total: stop when every sum is missed by less
     """
-    of_sums = np.zeros(len(targets))  # freedom of all cells of a sum
-    for kind in range(len(labels)):
-        for cell in range(len(counts)):
-            of_sums[labels[kind, cell]] += freedom[cell]
-    excess = np.empty(len(targets))
-    for _ in range(rounds):
-        missed, total = 0.0, 0.0
+    excess, of_sums = np.empty(targets.shape[1]), np.empty(targets.shape[1])
+    for table in range(len(tables)):
+        counts, freedom = tables[table], freedoms[table]
+        of_sums[:] = 0  # freedom of all cells of a sum
         for kind in range(len(labels)):
-            start, end = starts[kind], starts[kind + 1]
-            excess[start:end] = -targets[start:end]
             for cell in range(len(counts)):
-                excess[labels[kind, cell]] += counts[cell]
-            for s in range(start, end):
-                missed = max(missed, abs(excess[s]))
-                excess[s] = excess[s] / of_sums[s] if of_sums[s] > 0 else 0.0
+                of_sums[labels[kind, cell]] += freedom[cell]
+        for _ in range(rounds):
+            missed, total = 0.0, 0.0
+            for kind in range(len(labels)):
+                start, end = starts[kind], starts[kind + 1]
+                excess[start:end] = -targets[table, start:end]
+                for cell in range(len(counts)):
+                    excess[labels[kind, cell]] += counts[cell]
+                for s in range(start, end):
+                    missed = max(missed, abs(excess[s]))
+                    excess[s] = excess[s] / of_sums[s] if of_sums[s] > 0 else 0.0
+                for cell in range(len(counts)):
+                    counts[cell] -= freedom[cell] * excess[labels[kind, cell]]
             for cell in range(len(counts)):
-                counts[cell] -= freedom[cell] * excess[labels[kind, cell]]
+                counts[cell] = max(counts[cell], 0.0)
+                total += counts[cell]
+            if missed <= enough * total:
+                break
+
+
+@njit(cache=True, fastmath={"reassoc"})  # sums over the grid may be reordered, so they are vectorised
+def best_tilt(
+    counts: Floats,
+    variance: Floats,
+    near: Mask,
+    likelihood: Floats,
+    grid: Floats,
+    law: Floats,
+    total: float,
+    most: float,
+    halvings: int,
+) -> float:
+    """Return the tilt, between -most and most, with which the posterior means of a column have this sum.
+
+    Parameters
+    ----------
+    counts, variance, near : of shape (cells,); cells that are not `near` need no prior
+    likelihood : of shape (cells that are near, counts of the grid)
+    grid, law : of shape (counts of the grid,), the possible counts and their prior shares
+    """
+    low, high, prior = -most, most, np.empty(len(grid))
+    for _ in range(halvings):
+        tilt = (low + high) / 2
+        largest = max(tilt * grid[-1], 0.0)
+        for g in range(len(grid)):
+            prior[g] = law[g] * np.exp(tilt * grid[g] - largest)
+        found, row = 0.0, 0
         for cell in range(len(counts)):
-            counts[cell] = max(counts[cell], 0.0)
-            total += counts[cell]
-        if missed <= enough * total:
-            break
+            if not near[cell]:
+                found += max(counts[cell] + tilt * variance[cell], 0.0)
+                continue
+            mass, mean = 0.0, 0.0
+            for g in range(len(grid)):
+                mass += likelihood[row, g] * prior[g]
+                mean += likelihood[row, g] * prior[g] * grid[g]
+            found += mean / max(mass, TINIEST)
+            row += 1
+        low, high = (low, tilt) if found > total else (tilt, high)
+    return (low + high) / 2

@@ -7,13 +7,15 @@ both steps are repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.types import Counts
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.ipf import TOGETHER
+from privsyn.marginals.marginal import Marginal, Measurement, alike
+from privsyn.marginals.types import Codes, Counts, Floats
 
 EXACT = 1e-30  # replaces a variance of 0, so that precisions stay finite
 
@@ -30,7 +32,8 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     12.0
     """
     sums = np.array([m.marginal.total for m in measurements])
-    return max(float(np.average(sums, weights=[_precision(m, ()) for m in measurements])), 1.0)
+    weights = [1.0 / max(float(m.variance.sum()), EXACT) for m in measurements]
+    return max(float(np.average(sums, weights=weights)), 1.0)
 
 
 def combine_measurements(
@@ -70,37 +73,61 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     -------
     tuple of Measurement, one per attribute, in the domain's order.
     """
-    about: dict[str, list[Measurement]] = {name: [] for name in domain.names}
-    for measurement in measurements:
-        for name in measurement.attributes:
-            about[name].append(measurement.project((name,)))
-    return tuple(_together(domain.project((name,)), tables) for name, tables in about.items())
+    about: dict[str, dict[int, Sums]] = {name: {} for name in domain.names}
+    shapes, cells = zip(
+        *((m.marginal.counts.shape, m.marginal.counts.size) for m in measurements), strict=True
+    )
+    for places in alike(shapes, cells, TOGETHER):
+        some = [measurements[place] for place in places]
+        counts, variances = np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
+        for axis in range(counts.ndim - 1):
+            others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
+            sums = zip(places, some, counts.sum(axis=others), variances.sum(axis=others), strict=True)
+            for place, m, count, variance in sums:
+                group = None if m.groups is None else m.groups[axis]
+                about[m.attributes[axis]][place] = count, variance, group
+    return tuple(
+        _together(domain.project((name,)), [of for _, of in sorted(tables.items(), key=itemgetter(0))])
+        for name, tables in about.items()
+    )
 
 
-def _together(domain: Domain, tables: list[Measurement]) -> Measurement:
+Sums = tuple[Counts, Floats, Codes | None]
+"""Counts and variances of one attribute, of its codes or of their groups, and the group of each code."""
+
+
+def _together(domain: Domain, tables: list[Sums]) -> Measurement:
     """Return the weighted least-squares estimate of one attribute's counts.
 
     Weights differ by cell: a pool of many values is far less certain than single values. Tables measured in
     groups of codes only inform the sums of groups.
     """
-    alone = [table for table in tables if table.groups is None]
-    precisions = np.array([1 / np.maximum(table.variance, EXACT) for table in alone])
-    mean = np.average([table.marginal.counts for table in alone], axis=0, weights=precisions)
+    alone = [(counts, variance) for counts, variance, group in tables if group is None]
+    precisions = np.array([1 / np.maximum(variance, EXACT) for _, variance in alone])
+    mean = np.average([counts for counts, _ in alone], axis=0, weights=precisions)
     variance = 1 / precisions.sum(axis=0)
-    joined = [(table, table.groups[0]) for table in tables if table.groups is not None]
-    if not joined:
+    if len(alone) == len(tables):
         return Measurement(Marginal(domain, mean), variance)
-    covariance = np.diag(variance)
-    information, weighted = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
-    for table, group in joined:
-        weight = 1 / np.maximum(table.variance, EXACT)
-        sums = np.bincount(group, mean, len(weight))
-        weighted += (weight * (table.marginal.counts - sums))[group]
-        information += weight[group] * (group[:, np.newaxis] == group)
-    # (V^-1 + I)^-1 = V (1 + I V)^-1: avoids dividing by a variance.
-    covariance = np.linalg.solve((np.eye(len(mean)) + information * variance).T, covariance).T
-    covariance = (covariance + covariance.T) / 2
+    joined = [(group, of_groups) for _, of_groups, group in tables if group is not None]
+    weighted = np.zeros(len(mean))
+    for counts, of_groups, group in tables:
+        if group is not None:
+            sums = np.bincount(group, mean, len(counts))
+            weighted += ((counts - sums) / np.maximum(of_groups, EXACT))[group]
+    covariance = covariance_of(variance, information_of(joined))
     return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
+
+
+def information_of(joined: Iterable[tuple[Codes, Floats]]) -> Floats:
+    """Return the information of tables in groups of codes, from the groups and the variances of each."""
+    weights = [(group, 1 / np.maximum(variance, EXACT)) for group, variance in joined]
+    return np.asarray(sum(weight[group] * (group[:, np.newaxis] == group) for group, weight in weights))
+
+
+def covariance_of(variance: Floats, information: Floats) -> Floats:
+    """Return (V^-1 + I)^-1 as V (1 + I V)^-1, without dividing by a variance."""
+    covariance = np.linalg.solve((np.eye(len(variance)) + information * variance).T, np.diag(variance)).T
+    return np.asarray((covariance + covariance.T) / 2)
 
 
 def average_one_ways(
@@ -134,11 +161,6 @@ def average_one_ways(
         else settle(measured, total)
         for measured in map(unbiased, combine_one_ways(domain, measurements))
     )
-
-
-def _precision(measurement: Measurement, attributes: Attributes) -> float:
-    """Return the inverse of a measurement's mean noise variance over `attributes`."""
-    return 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)
 
 
 def norm_sub(counts: Counts, total: float) -> Counts:

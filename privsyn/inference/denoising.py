@@ -9,13 +9,15 @@ noise. Each cell is corrected in proportion to its posterior variance. In betwee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from privsyn.inference import _kernels
 from privsyn.marginals.coarse import LEVELS, firsts, groups_at, join
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.ipf import fit_margins
-from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.ipf import TOGETHER, fit_alike, kind_of, lift_all
+from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.types import Codes, Floats, Ints
 
 REMOVALS = 30  # most rounds of imposing the margins and removing negative counts
@@ -52,18 +54,48 @@ def denoise(
     [[40.0, 10.0], [10.0, 40.0]]
     [[25.0, 25.0], [25.0, 25.0]]
     """
-    domain, measured = measurement.marginal.domain, measurement.marginal.counts
-    prior = dispersion * expected
-    scatter = prior + measurement.variance
-    gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)  # 0/0: keep the measured
-    counts = expected + gain * (measured - expected)
-    # Expected 0, measured exactly 0: a structural zero, which stays 0.
-    floor = FLOOR * (1 + expected) * ((expected > 0) | (measurement.variance > 0) | (measured != 0))
-    return settle(Marginal(domain, counts), gain * measurement.variance, floor, margins)
+    return denoise_all((measurement,), (expected,), np.array([dispersion]), (margins,))[0]
 
 
-def settle(estimate: Marginal, variance: Floats, floor: Floats, margins: tuple[Marginal, ...]) -> Marginal:
-    """Return an estimate with the given margins and without negative cells.
+def denoise_all(
+    measured: Sequence[Measurement],
+    expected: Sequence[Floats],
+    dispersions: Floats,
+    margins: Sequence[tuple[Marginal, ...]],
+) -> list[Marginal]:
+    """Return `denoise` of each table. Those of one shape are computed together, unless they have an order."""
+    found: dict[int, Marginal] = {}
+    domains = [m.marginal.domain for m in measured]
+    kinds = [
+        (kind_of(domain, sides), place if _has_levels(domain, sides) else -1)
+        for place, (domain, sides) in enumerate(zip(domains, margins, strict=True))
+    ]
+    for places in alike(kinds, [domain.cells for domain in domains], TOGETHER):
+        seen = np.array([measured[i].marginal.counts for i in places])
+        noise, mean = (
+            np.array([measured[i].variance for i in places]),
+            np.array([expected[i] for i in places]),
+        )
+        prior = dispersions[places].reshape(-1, *(1,) * (mean.ndim - 1)) * mean
+        scatter = prior + noise
+        # 0/0: keep the measured
+        gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)
+        # Expected 0, measured exactly 0: a structural zero, which stays 0.
+        floor = FLOOR * (1 + mean) * ((mean > 0) | (noise > 0) | (seen != 0))
+        of = [domains[i] for i in places]
+        settled = settle(of, mean + gain * (seen - mean), gain * noise, floor, [margins[i] for i in places])
+        found |= zip(places, settled, strict=True)
+    return [found[i] for i in range(len(measured))]
+
+
+def settle(
+    domains: Sequence[Domain],
+    counts: Floats,
+    variance: Floats,
+    floor: Floats,
+    margins: Sequence[tuple[Marginal, ...]],
+) -> list[Marginal]:
+    """Return tables with the given margins and without negative cells.
 
     In a pair of many cells, noise that is cut off at 0 adds up to many records far from where they belong. It
     weakens every correlation. Sums over groups of ordered codes have less relative noise. So coarse tables
@@ -72,37 +104,46 @@ def settle(estimate: Marginal, variance: Floats, floor: Floats, margins: tuple[M
 
     Parameters
     ----------
-    estimate : Marginal
-    variance : array of the table's shape
+    domains : sequence of Domain, one per table
+        Of one shape. If there are several, they have no order.
+    counts : array of shape (tables, ...)
+    variance : array of the same shape
         Posterior variance; corrections are in proportion to it.
     floor : array of the same shape
         Least count of each cell.
-    margins : tuple of Marginal
+    margins : sequence of tuples of Marginal, one tuple per table
     """
-    domain, freedom = estimate.domain, variance + floor
-    lifted = [lift(margin, domain) for margin in margins]
-    coarser = tuple(np.zeros(size, np.int32) for size in domain.shape)
-    kept = np.full((1,) * len(domain), margins[0].total)
-    for groups in _levels(domain, margins):
-        sums = join(estimate.counts, groups)
+    freedom, each = variance + floor, np.arange(len(counts), dtype=np.int32)
+    lifted, totals = lift_all(domains, margins), np.array([sides[0].total for sides in margins])
+    coarser = tuple(np.zeros(size, np.int32) for size in counts.shape[1:])
+    kept = totals.reshape(-1, *(1,) * len(coarser))
+    for groups in _levels(domains[0], margins[0]):
+        sums = join(counts, (each, *groups))
         limits = [(tuple(map(_coarser_group, groups, coarser)), kept)]
         for side in lifted:
-            whole = [group[:size] for group, size in zip(groups, side.shape, strict=True)]
-            limits.append(_as_sums(join(side, whole), sums.shape))
-        kept, coarser = _without_negatives(sums, join(freedom, groups), limits), groups
-    return fit_margins(Marginal(domain, kept + floor), margins)
+            whole = [group[:size] for group, size in zip(groups, side.shape[1:], strict=True)]
+            limits.append(_as_sums(join(side, (each, *whole)), sums.shape[1:]))
+        kept, coarser = _without_negatives(sums, join(freedom, (each, *groups)), limits), groups
+    fitted = fit_alike(kept + floor, lifted, totals)
+    return [Marginal(domain, table) for domain, table in zip(domains, fitted, strict=True)]
 
 
 Sums = tuple[tuple[Codes, ...], Floats]
-"""The group of each code of each axis, and the required sums over the cells of these groups."""
+"""The group of each code of each axis, and the required sums over the cells of these groups, per table."""
+
+
+def _has_levels(domain: Domain, margins: tuple[Marginal, ...]) -> bool:
+    """Return whether a table is a pair with an order, and with margins of both attributes."""
+    sides = {name for margin in margins for name in margin.attributes}
+    return len(domain) == len(sides) == 2 and max(domain.ordered) > min(LEVELS)
 
 
 def _levels(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[Codes, ...]]:
     """Return groups of the codes of a pair, from coarse to fine; for other tables the codes themselves."""
     every = tuple(np.arange(size, dtype=np.int32) for size in domain.shape)
-    sides = {name: margin.project((name,)) for margin in margins for name in margin.attributes}
-    if len(domain) != 2 or len(sides) < 2:
+    if not _has_levels(domain, margins):
         return [every]
+    sides = {name: margin.project((name,)) for margin in margins for name in margin.attributes}
     levels = [level for level in LEVELS if level < max(domain.ordered)]
     return [*(tuple(groups_at(sides[name], level) for name in domain.names) for level in levels), every]
 
@@ -113,20 +154,21 @@ def _coarser_group(group: Codes, coarser: Codes) -> Codes:
 
 
 def _as_sums(lifted: Floats, shape: tuple[int, ...]) -> Sums:
-    """Return a margin that was lifted to a table's shape: an axis of length 1 is one group."""
-    groups = zip(shape, lifted.shape, strict=True)
+    """Return margins that were lifted to a table's shape: an axis of length 1 is one group."""
+    groups = zip(shape, lifted.shape[1:], strict=True)
     return tuple(np.arange(size, dtype=np.int32) % groups for size, groups in groups), lifted
 
 
 def _without_negatives(counts: Floats, freedom: Floats, limits: list[Sums]) -> Floats:
     """Return counts of at least 0 that have the required sums, up to `REMOVED`."""
-    starts = np.cumsum([0, *(sums.size for _, sums in limits)])
-    labels = np.empty((len(limits), counts.size), np.int64)
+    tables, shape = len(counts), counts.shape[1:]
+    starts = np.cumsum([0, *(sums[0].size for _, sums in limits)])
+    labels = np.empty((len(limits), *shape), np.int64)
     for row, start, (groups, sums) in zip(labels, starts, limits, strict=False):
-        row.reshape(counts.shape)[...] = start + _cells_of(groups, sums.shape)
-    targets = np.concatenate([sums.ravel() for _, sums in limits])
-    found = counts.ravel().copy()
-    _kernels.remove_negatives(found, freedom.ravel(), labels, targets, starts, REMOVALS, REMOVED)
+        row[...] = start + _cells_of(groups, sums.shape[1:])
+    targets = np.concatenate([sums.reshape(tables, -1) for _, sums in limits], axis=1)
+    found, flat = counts.reshape(tables, -1).copy(), labels.reshape(len(limits), -1)
+    _kernels.remove_negatives(found, freedom.reshape(tables, -1), flat, targets, starts, REMOVALS, REMOVED)
     return found.reshape(counts.shape)
 
 

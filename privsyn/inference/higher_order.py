@@ -249,9 +249,10 @@ def margins_inside(
     attributes: Attributes, pairs: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
 ) -> tuple[Marginal, ...]:
     """Return the pairs inside a set of attributes, and the one-ways of attributes in none of them."""
-    inside = tuple(pair for pair in pairs if set(pair.attributes) <= set(attributes))
-    held = {name for pair in inside for name in pair.attributes}
-    return (*inside, *(o for o in one_ways if o.attributes[0] in set(attributes) - held))
+    names = set(attributes)
+    inside = tuple(pair for pair in pairs if names.issuperset(pair.domain.names))
+    left = names.difference(*(pair.attributes for pair in inside))
+    return (*inside, *(o for o in one_ways if o.attributes[0] in left))
 
 
 def _smoothed(table: Marginal, one_way: dict[str, Marginal]) -> Marginal:

@@ -7,17 +7,17 @@ residuals. If these carry little information, it is taken from the other pairs (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import prod
 
 import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, estimate_total
-from privsyn.inference.denoising import denoise
+from privsyn.inference.denoising import denoise_all
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
+    TOGETHER,
     departure_likelihoods,
     pooled_dispersions,
     residual_likelihoods,
@@ -27,8 +27,8 @@ from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smoo
 from privsyn.inference.tails import Tails
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.ipf import fit_margins
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.ipf import fit_all, fit_margins
+from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.types import Floats, keep
@@ -37,7 +37,6 @@ from privsyn.marginals.types import Floats, keep
 MARGIN_NOISE = 0.5  # share of the one-ways' noise variance that remains after norm-sub
 MOST_FOLLOWED = 0.7  # largest share of the noise that the latent classes are assumed to fit
 TINY = 1e-9  # records squared: least variance of a cell
-TOGETHER = 3000  # cells of pairs that are scored together: their variances at all dispersions take 1 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,31 +119,22 @@ def score_pairs(
         for s in (smoother.along(name, group),)
     }
     found = np.empty((len(expected), *DISPERSIONS.shape))
-    for places in _alike(expected):
-        alike = [expected[place] for place in places]
-        counts = np.array([pair.counts for pair in alike])
-        signal = np.array([channels.signal(pair.attributes) for pair in alike]).reshape(-1, 1, 1)
+    domains = [pair.domain for pair in expected]
+    for places in alike([d.shape for d in domains], [d.cells for d in domains], TOGETHER):
+        some = [expected[place] for place in places]
+        counts = np.array([pair.counts for pair in some])
+        signal = np.array([channels.signal(pair.attributes) for pair in some]).reshape(-1, 1, 1)
         prior = counts
-        if any(max(pair.domain.ordered) for pair in alike):
-            sides = (np.array([variance[p.attributes[axis]] for p in alike]) for axis in (0, 1))
-            ordered = np.array([max(pair.domain.ordered) for pair in alike]).reshape(-1, 1, 1) > 0
+        if any(max(pair.domain.ordered) for pair in some):
+            sides = (np.array([variance[p.attributes[axis]] for p in some]) for axis in (0, 1))
+            ordered = np.array([max(pair.domain.ordered) for pair in some]).reshape(-1, 1, 1) > 0
             prior = np.where(ordered, _totals(counts) * _outer(*sides), counts)
-        uncertainty = _uncertainty(alike, counts, measured) + (1 - signal) * counts
-        cells = len(alike), -1
+        uncertainty = _uncertainty(some, counts, measured) + (1 - signal) * counts
+        cells = len(some), -1
         found[places] = departure_likelihoods(
             departures[places], sigma, (signal * prior).reshape(cells), uncertainty.reshape(cells)
         )
     return list(found)
-
-
-def _alike(tables: Sequence[Marginal]) -> Iterator[list[int]]:
-    """Yield the places of tables of one shape, as many as are computed together."""
-    of_shape: dict[tuple[int, ...], list[int]] = {}
-    for place, table in enumerate(tables):
-        of_shape.setdefault(table.domain.shape, []).append(place)
-    for shape, places in of_shape.items():
-        step = max(TOGETHER // prod(shape), 1)
-        yield from (places[start : start + step] for start in range(0, len(places), step))
 
 
 def estimate_pairs(
@@ -218,17 +208,19 @@ def estimate_pairs(
         residuals = residual_likelihoods([measured[i] for i in nominal], [expected[i] for i in nominal])
         likelihoods = [score + residual for score, residual in zip(known, residuals, strict=True)]
         dispersions[nominal] = pooled_dispersions(likelihoods) * inflated
-        for i in nominal:
-            tables[i] = denoise(measured[i], expected[i], dispersions[i], sides[i])
+        priors, margins = [expected[i] for i in nominal], [sides[i] for i in nominal]
+        found = denoise_all([measured[i] for i in nominal], priors, dispersions[nominal], margins)
+        for i, table in zip(nominal, found, strict=True):
+            tables[i] = table
 
     draw_nominal([scores[i] for i in nominal])
     if nominal:
         classes = latent_class_pairs(domain, margins, tuple(tables), rng)
         freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
         followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
-        for i in nominal:
-            fitted = possible.fit(Marginal(domains[i], classes[i]), sides[i])
-            expected[i] = fit_margins(fitted, sides[i]).counts
+        open_tables = [possible.fit(Marginal(domains[i], classes[i]), sides[i]) for i in nominal]
+        for i, table in zip(nominal, fit_all(open_tables, [sides[i] for i in nominal]), strict=True):
+            expected[i] = table.counts
         draw_nominal([np.zeros(DISPERSIONS.shape)] * len(nominal), (1 - followed) ** -2)
     left = tuple(
         1 / (1 / np.maximum(dispersion * counts, TINY) + 1 / np.maximum(noise, TINY))

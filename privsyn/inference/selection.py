@@ -26,6 +26,7 @@ RhoOf = Callable[[Floats], Floats]
 STEPS: Floats = np.concatenate(
     [[0.0], np.logspace(-6, 0, 73)]
 )  # shares of the budget at which slopes are tabulated
+_STEPS: list[float] = STEPS.tolist()
 HALVINGS = 100  # bisection steps for the common slope
 
 
@@ -55,7 +56,7 @@ def slopes_along(errors: Floats, rho: float) -> Floats:
         Total budget, in zCDP.
     """
     slopes = np.zeros(errors.shape)
-    for table, curve in enumerate(errors):
+    for table, curve in enumerate(errors.tolist()):  # plain floats: NumPy's are slow one by one
         hull = [0]
         for step in range(1, len(curve)):
             while len(hull) > 1 and _fall(curve, hull[-2], hull[-1]) < _fall(curve, hull[-1], step):
@@ -67,8 +68,8 @@ def slopes_along(errors: Floats, rho: float) -> Floats:
     return np.asarray(np.maximum(slopes, 0.0) / rho)
 
 
-def _fall(curve: Floats, start: int, end: int) -> float:
-    return float((curve[start] - curve[end]) / (STEPS[end] - STEPS[start]))
+def _fall(curve: list[float], start: int, end: int) -> float:
+    return (curve[start] - curve[end]) / (_STEPS[end] - _STEPS[start])
 
 
 def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps: bool = False) -> Floats:

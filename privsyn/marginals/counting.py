@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from math import ceil
+from math import ceil, prod
 from os import cpu_count
 
 import numpy as np
@@ -92,7 +92,7 @@ class Tables:
 
     def count(self, blocks: Iterable[Block]) -> list[Ints]:
         """Return the counts of all rows of all blocks, each table in its shape."""
-        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        sizes = [prod(shape) for shape in self.shapes]
         counts = np.zeros(sum(sizes), np.int64)
         parts = self._parts(sizes)
         with ThreadPoolExecutor(len(parts)) as pool:
@@ -125,7 +125,7 @@ class Tables:
             codes[row] = column if self.groups is None else self.groups[place].astype(kind)[column]
         return codes
 
-    def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints]]:
+    def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints, Ints]]:
         """Return the arguments of the kernel, with equally many tables for each core."""
         rows = {self.domain.names[place]: row for row, place in enumerate(self._used)}
         starts = [0, *accumulate(sizes)]
@@ -135,7 +135,9 @@ class Tables:
             sets, shapes = self.sets[begin : begin + each], self.shapes[begin : begin + each]
             firsts = [0, *accumulate(map(len, sets))]
             columns = [rows[name] for attributes in sets for name in attributes]
-            strides = [int(np.prod(shape[q + 1 :])) for shape in shapes for q in range(len(shape))]
-            numbers = firsts, columns, strides, starts[begin : begin + len(sets)]
+            strides = [prod(shape[q + 1 :]) for shape in shapes for q in range(len(shape))]
+            of_columns = [self.domain.sizes[place] for place in self._used]
+            numbers = of_columns, firsts, columns, strides, starts[begin : begin + len(sets)]
             parts.append(tuple(np.array(part, np.int64) for part in numbers))
-        return parts or [(np.zeros(1, np.int64), *(np.zeros(0, np.int64) for _ in range(3)))]  # type: ignore[return-value]
+        empty = np.zeros(0, np.int64)
+        return parts or [(empty, np.zeros(1, np.int64), empty, empty, empty)]  # type: ignore[return-value]

@@ -95,9 +95,12 @@ class Domain:
     def project(self, attributes: Attributes) -> Domain:
         """Return the domain of `attributes` alone, in the order given."""
         axes = self.axes(attributes)
-        return Domain(
-            attributes, tuple(self.sizes[axis] for axis in axes), tuple(self.ordered[axis] for axis in axes)
-        )
+        sizes, ordered = (tuple(of[axis] for axis in axes) for of in (self.sizes, self.ordered))
+        if len(set(axes)) < len(axes):
+            return Domain(attributes, sizes, ordered)  # raises
+        found = object.__new__(Domain)  # nothing to check: a wide table has half a million pairs
+        found.__dict__.update(names=tuple(attributes), sizes=sizes, ordered=ordered)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from math import isclose
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal, lift
+from privsyn.marginals.marginal import Marginal, alike, lift
 from privsyn.marginals.types import Floats, Mask
 
 FITTINGS = 30  # most rounds over the margins
 FITTED = 1e-12  # share of the total: a margin counts as met if its largest gap is below
 SAME = 1e-9  # relative difference that is only rounding
 STALLED = 1e-5  # stop when a round reduces the largest gap by less than this share
+TOGETHER = 2**15  # cells of tables that are fitted together: they stay in the second-level cache
 
 
 def fit_margins(
@@ -33,39 +34,86 @@ def fit_margins(
     >>> fit_margins(Marginal(square, np.ones((2, 2))), (a, b)).counts.round(6).tolist()
     [[4.5, 1.5], [1.5, 0.5]]
     """
-    counts = table.counts
-    sides = _sides(table.domain, margins)
-    missed = np.inf
-    for _ in range(rounds):
-        before, missed = missed, 0.0
-        for others, margin in sides:
-            sums = counts.sum(axis=others, keepdims=True)
-            missed = max(missed, float(np.abs(sums - margin).max()))
-            if sums.min() > 0:
-                counts = counts * (margin / sums)
-            else:
-                counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
-        if missed <= enough * counts.sum() or before - missed <= STALLED * missed:
-            break
-    return Marginal(
-        table.domain, _with_total(counts, table.counts > 0, margins[0].total) if margins else counts
-    )
+    return fit_all((table,), (margins,), rounds=rounds, enough=enough)[0] if margins else table
 
 
-def _with_total(counts: Floats, room: Mask, total: float) -> Floats:
-    """Return the counts scaled to `total`; if all are 0, equal counts in every cell of `room`."""
-    if not counts.sum() > 0:
-        counts = (room if room.any() else ~room).astype(np.float64)
-    found = float(counts.sum())
-    return counts if isclose(found, total, rel_tol=SAME) else counts * (total / found)
+def fit_all(
+    tables: Sequence[Marginal],
+    margins: Sequence[tuple[Marginal, ...]],
+    *,
+    rounds: int = FITTINGS,
+    enough: float = FITTED,
+) -> list[Marginal]:
+    """Return `fit_margins` of each table to its own margins. Those of one shape are fitted together."""
+    fitted: dict[int, Marginal] = {}
+    domains = [table.domain for table in tables]
+    for places in alike(list(map(kind_of, domains, margins)), [d.cells for d in domains], TOGETHER):
+        sides = lift_all([domains[i] for i in places], [margins[i] for i in places])
+        totals = np.array([margins[i][0].total for i in places])
+        counts = np.array([tables[i].counts for i in places])
+        for i, found in zip(places, fit_alike(counts, sides, totals, rounds, enough), strict=True):
+            fitted[i] = Marginal(domains[i], found)
+    return [fitted[i] for i in range(len(tables))]
 
 
-def _sides(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[tuple[int, ...], Floats]]:
-    """Return for each margin the axes that it sums out, and its counts in the table's shape."""
+def kind_of(domain: Domain, margins: tuple[Marginal, ...]) -> Hashable:
+    """Return what tables have in common that are computed together: shape, and axes of their margins."""
+    return domain.shape, tuple(domain.axes(margin.attributes) for margin in margins)
+
+
+def lift_all(domains: Sequence[Domain], margins: Sequence[tuple[Marginal, ...]]) -> list[Floats]:
+    """Return each kind of margin of all tables, of shape (tables, ...): 1 along axes that it sums out."""
     return [
-        (
-            tuple(axis for axis, name in enumerate(domain.names) if name not in margin.attributes),
-            lift(margin, domain),
-        )
-        for margin in margins
+        np.array([lift(margin, domain) for margin, domain in zip(of_kind, domains, strict=True)])
+        for of_kind in zip(*margins, strict=True)
     ]
+
+
+def fit_alike(
+    counts: Floats,
+    sides: Sequence[Floats],
+    totals: Floats,
+    rounds: int = FITTINGS,
+    enough: float = FITTED,
+) -> Floats:
+    """Return tables of one kind, each fitted to its margins; see `fit_margins`.
+
+    Parameters
+    ----------
+    counts : array of shape (tables, ...)
+    sides : the margins, see `lift_all`
+    totals : array of shape (tables,)
+    """
+    possible, fitted, left = counts > 0, counts.copy(), np.arange(len(counts))
+    missed = np.full(len(counts), np.inf)
+    for _ in range(rounds):
+        before, missed = missed, np.zeros(len(left))
+        for margin in sides:
+            others = tuple(axis for axis in range(1, counts.ndim) if margin.shape[axis] == 1)
+            sums = counts.sum(axis=others, keepdims=True)
+            missed = np.maximum(missed, np.abs(sums - margin).reshape(len(left), -1).max(axis=1))
+            counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
+        done = (missed <= enough * _sums(counts)) | (before - missed <= STALLED * missed)
+        if done.any():
+            fitted[left[done]] = counts[done]
+            left, counts, missed = left[~done], counts[~done], missed[~done]
+            sides = [margin[~done] for margin in sides]
+            if not len(left):
+                break
+    fitted[left] = counts
+    return _with_totals(fitted, possible, totals)
+
+
+def _with_totals(counts: Floats, possible: Mask, totals: Floats) -> Floats:
+    """Return tables scaled to their totals; where all counts are 0, equal counts in all `possible` cells."""
+    for empty in np.flatnonzero(~(_sums(counts) > 0)):
+        counts[empty] = possible[empty] if possible[empty].any() else 1.0
+    sums = _sums(counts)
+    off = np.abs(sums - totals) > SAME * np.maximum(sums, np.abs(totals))
+    counts[off] *= (totals[off] / sums[off]).reshape(-1, *(1,) * (counts.ndim - 1))
+    return counts
+
+
+def _sums(counts: Floats) -> Floats:
+    """Return the sum of each table."""
+    return np.asarray(counts.reshape(len(counts), -1).sum(axis=1))

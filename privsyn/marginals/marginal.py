@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +89,20 @@ def lift(table: Marginal, domain: Domain) -> Counts:
     return table.project(kept).counts.reshape(shape)
 
 
+def alike(kinds: Sequence[Hashable], cells: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Yield the places of tables of one kind, with at most `most` cells together, or of one table alone.
+
+    >>> list(alike(["pair", "triple", "pair", "pair"], [4, 8, 4, 4], 10))
+    [[0, 2], [3], [1]]
+    """
+    of_kind: dict[Hashable, list[int]] = {}
+    for place, kind in enumerate(kinds):
+        of_kind.setdefault(kind, []).append(place)
+    for places in of_kind.values():
+        step = max(most // cells[places[0]], 1)
+        yield from (places[start : start + step] for start in range(0, len(places), step))
+
+
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """A marginal released with noise.
@@ -119,6 +134,8 @@ class Measurement:
 
     def project(self, attributes: Attributes) -> Measurement:
         """Return the sum over the other attributes; counts and variances both add up."""
+        if attributes == self.attributes:
+            return self
         variance = Marginal(self.marginal.domain, self.variance).project(attributes).counts
         groups = None
         if self.groups is not None:

@@ -90,7 +90,11 @@ def fit_tables(
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(domain.project(m.attributes)).all())
     combined = tuple(map(channels.unbiased, combine_one_ways(domain, (*one_ways, *whole))))
-    certain = (table_certainty(m, v, t, combined) for m, v, t in zip(looks, left, tables, strict=True))
+    one_way = dict(zip(domain.names, combined, strict=True))
+    certain = (
+        table_certainty(m, v, t, tuple(one_way[name] for name in t.attributes))
+        for m, v, t in zip(looks, left, tables, strict=True)
+    )
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
     return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
 

@@ -19,7 +19,7 @@ VERSION = version("privsyn")  # looked up before any run: a paid run must not fa
 PUBLIC = (
     "the names, the order and the dtypes of the columns, the type of each category column's values,"
     " and which columns Arrow declares not null",
-    "all that the schema says",
+    "all that the schema says, if there is one",
     "the settings",
 )
 

@@ -43,6 +43,8 @@ class Accuracy:
         Whether the noise is discrete Laplace, and not Gaussian: the intervals of single counts are wider.
     draw : function that yields synthetic tables
         Each from its own draw of the private table's counts.
+    not_found : tuple of str
+        Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Accuracy:
     fitted: Fitted
     laplace: bool = False
     draw: Callable[[], Iterable[pd.DataFrame]] = tuple
+    not_found: tuple[str, ...] = ()
 
     @cached_property
     def tables(self) -> pd.DataFrame:
@@ -68,18 +71,22 @@ class Accuracy:
         ``sigma`` is the standard deviation of the noise in a cell, in rows. ``expected_error`` is the
         expected total variation between the estimate and the private table: the share of rows that would
         have to change. It includes the effect of constraints on the estimate. It excludes the effects of
-        constraints and of sampling on a synthetic table; `privsyn.report` includes both.
+        constraints and of sampling on a synthetic table; `privsyn.report` includes both. It is missing, and
+        ``covered`` is False, where a column is one of `not_found`.
         """
         certainties = self.fitted.certainties
-        return pd.DataFrame(
+        covered = [not self._lost(certainty) for certainty in certainties]
+        found = pd.DataFrame(
             {
                 "columns": [certainty.attributes for certainty in certainties],
                 "order": [len(certainty.attributes) for certainty in certainties],
                 "cells": [certainty.measured.marginal.domain.cells for certainty in certainties],
                 "sigma": [certainty.sigma for certainty in certainties],
                 "expected_error": [certainty.error for certainty in certainties],
+                "covered": covered,
             }
         )
+        return found.assign(expected_error=found["expected_error"].where(found["covered"]))
 
     def counts(self, *columns: str) -> pd.DataFrame:
         """Return one row for each cell of a table: its values, the estimated count, and a 95 % interval.
@@ -123,7 +130,8 @@ class Accuracy:
         counts of the column, alone and in pairs, and takes each number at the place in its cell where the
         release draws it. ``within_cells`` is how far the mean can move if numbers lie elsewhere in their
         cells; it is large where bounds are far beyond the numbers. Times are cells of the table. A column
-        with ``covered`` False follows from others and was not measured.
+        with ``covered`` False was not measured, as it follows from others, or its bounds were not found, or
+        rare numbers far apart were pooled, as the published method does.
         """
         return self._ordered.means()
 
@@ -182,6 +190,7 @@ class Accuracy:
         part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
         # The coverage of three columns in groups of codes has not been measured.
         known = [c for c in self.fitted.certainties if len(c.attributes) < 3 or c.measured.groups is None]
+        known = [certainty for certainty in known if not self._lost(certainty)]
         tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
         return Conditions(self.draw, [frozenset(table) for table in tables])
 
@@ -191,7 +200,11 @@ class Accuracy:
 
     @cached_property
     def _ordered(self) -> OrderedColumns:
-        return OrderedColumns(self.codec, self.fitted)
+        return OrderedColumns(self.codec, self.fitted, self.not_found)
+
+    def _lost(self, certainty: Certainty) -> bool:
+        """Return whether nothing was found of a column of a table."""
+        return any(self.codec.column_of(name) in self.not_found for name in certainty.attributes)
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
         words = [self._labels[name] for name in certainty.attributes]
@@ -219,9 +232,9 @@ class Accuracy:
         return dict(zip(self.codec.domain.names, words, strict=True))
 
     def __repr__(self) -> str:
-        means = self.tables.groupby("order")["expected_error"].agg(["size", "mean"])
+        means = self.tables[self.tables["covered"]].groupby("order")["expected_error"].agg(["size", "mean"])
         parts = (f"{row['size']:.0f} of {order} columns {row['mean']:.2%}" for order, row in means.iterrows())
-        return f"<Accuracy: expected error of tables: {', '.join(parts)}>"
+        return f"<Accuracy: expected error of tables: {', '.join(parts) or 'none is covered'}>"
 
     def _repr_html_(self) -> str:
         most = self.tables.nlargest(MOST_SHOWN, "expected_error")

@@ -39,21 +39,25 @@ class OrderedColumns:
     ----------
     codec : Codec
     fitted : Fitted
+    not_found : tuple of str
+        Columns whose numbers are invented: nothing is estimated.
     """
 
-    def __init__(self, codec: Codec, fitted: Fitted) -> None:
-        self._codec, self._fitted = codec, fitted
+    def __init__(self, codec: Codec, fitted: Fitted, not_found: tuple[str, ...] = ()) -> None:
+        self._codec, self._fitted, self._not_found = codec, fitted, not_found
         self._encoders = {
             name: encoder
-            for name, encoder in zip(codec.domain, codec.encoders, strict=True)
-            if isinstance(encoder, OrderedEncoder) and name in codec.names
+            for name, encoder, group in zip(codec.domain, codec.encoders, fitted.merging.groups, strict=True)
+            if isinstance(encoder, OrderedEncoder) and name in codec.names and name not in not_found
+            # The published method pools rare numbers wherever they lie. A pool has no place in the order.
+            if (np.diff(group[: encoder.size]) >= 0).all()
         }
         self.cells = cache(self._cells)
         self.noise = cache(partial(noise_of, fitted, codec.possible(fitted.merging)))
         self.ranks = cache(self._ranks)
 
-    def __reduce__(self) -> tuple[type, tuple[Codec, Fitted]]:
-        return type(self), (self._codec, self._fitted)  # pickled without what is cached
+    def __reduce__(self) -> tuple[type, tuple[Codec, Fitted, tuple[str, ...]]]:
+        return type(self), (self._codec, self._fitted, self._not_found)  # pickled without what is cached
 
     @property
     def names(self) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from math import isclose, prod
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -35,6 +36,8 @@ from privsyn.table.schema.yaml_file import from_plain
 FORMAT = 4  # increased when an older reader would misread the file
 READABLE = (2, 3, FORMAT)
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
+
+ZIP = b"PK"  # the first bytes of any zip file
 
 LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file
 MOST_RATIO = 100  # most memory for each byte of packed arrays; releases of real tables take 1 to 5
@@ -107,8 +110,11 @@ def read_parts(path: str | PathLike[str]) -> Parts:
 
     The file may come from anywhere, so nothing is unpacked before its size is known.
     """
-    problem = "not a saved release, or cut short; save it again"
+    problem = "is no model: give a file that `privsyn synth --model` or `save` wrote"
     try:
+        with Path(path).open("rb") as begun:
+            if begun.read(2) == ZIP:
+                problem = "is no whole model: it was cut short or changed; copy or save it again"
         with zipfile.ZipFile(path) as file:
             if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
                 raise ValueError("its members are compressed, which `pack` never does")
@@ -190,10 +196,11 @@ def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Doma
     """Return the arrays of these tables and of the merging; raise if any is missing or there are others."""
     shapes = {name: domain.shape for name, domain in released.items()}
     coarse: dict[str, Array] = {}
+    there = set(file.namelist())
     for j, domain in enumerate(released.values()):
         names = [f"heard_groups_{j}_{axis}" for axis in range(len(domain))]
         measured = domain
-        if f"{names[0]}.npy" in file.namelist():  # measured at a coarser resolution than released
+        if f"{names[0]}.npy" in there:  # measured at a coarser resolution than released
             groups = [_array(file, f"{n}.npy", (s,)) for n, s in zip(names, domain.shape, strict=True)]
             coarse |= zip(names, groups, strict=True)
             measured = joined_domain(domain, groups)

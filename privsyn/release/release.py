@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_whole
-from privsyn.errors import InputError, plural, warn_absent
+from privsyn.errors import InputError, not_found_in, plural, warn_absent
 from privsyn.files import atomic_path, check_target
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
@@ -284,7 +284,8 @@ class Release:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         draws = self.draws(DRAWS, min(round(self.fitted.total), MOST_ROWS), seed=0)
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
-        return Accuracy(self.codec, self.fitted, laplace, draws.frames)
+        not_found = not_found_in(self.ledger.public_inputs, self.codec.names)
+        return Accuracy(self.codec, self.fitted, laplace, draws.frames, not_found)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back; see `file_format`.

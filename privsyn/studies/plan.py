@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, plural, printable
+from privsyn.errors import InputError, did_you_mean, plural, printable
 from privsyn.marginals.domain import Domain
 from privsyn.methods.default import TARGET
 from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, least_share, reserved_delta
@@ -90,19 +90,18 @@ class Plan:
         title = "rows of the table, as given" if self.given else "if the table has this many rows"
         lines = [(title, [f"{e.rows:,}" for e in all_rows])]
         for part in all_rows[0].parts:
-            lines.append((f"budget for {part}", [f"{e.parts[part]:.1%}" for e in all_rows]))
+            lines.append((f"budget for {PARTS.get(part, part)}", [f"{e.parts[part]:.1%}" for e in all_rows]))
         lines.append(("noise in a count of one column", [f"{e.count_noise:,.1f}" for e in all_rows]))
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
         if len(self.sizes) > 1:
             lines.append(("error of two columns, expected", [_error(e.pair_error) for e in all_rows]))
-        lines.append(("time, about", [_duration(e.seconds) for e in all_rows]))
+        lines.append(("time of fit and sample, about", [_duration(e.seconds) for e in all_rows]))
         lines.append(("memory, about", [f"{e.memory / 1e9:.1f} GB" for e in all_rows]))
         width = max(len(title) for title, _ in lines)
         columns = len(self.sizes)
         largest = sorted(self.sizes.items(), key=lambda item: -item[1])[:3]
         head = [
-            f"epsilon {self.epsilon:g} at delta {self.delta:g}: a budget of {self.rho:.4g} in"
-            + (" rho" if self.delta else " epsilon"),
+            f"epsilon {self.epsilon:g} at delta {self.delta:g}",
             f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}; the largest: "
             + ", ".join(f"{name} ({size:,})" for name, size in largest),
         ]
@@ -122,10 +121,17 @@ class Plan:
         return "\n".join(map(printable, [*head, "", *table, "", *NOTES]))
 
 
+PARTS = {
+    "values, bounds and grids": "finding values and bounds",
+    "one-ways": "single columns",
+    "scores": "choosing pairs",
+}
+"""Parts of the budget in plain words."""
+
 NOTES = (
     "An error is the share of rows that would have to change: a mean over all columns or all pairs, which",
     "assumes a typical dependence. `evaluate` measures the same, with the chance of drawing rows on top.",
-    "Nothing was spent, and no row was read.",
+    "To load the libraries takes a few seconds more. Nothing was spent, and no row was read.",
 )
 
 
@@ -180,6 +186,10 @@ def plan(
         known = () if schema is None else schema.columns
         check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
+        if table is not None and unit not in columns:
+            raise InputError(
+                f"the table has no column {unit!r}, which unit names{did_you_mean(unit, columns)}"
+            )
         columns = columns.drop(columns=unit, errors="ignore")
     domain, open_schema = _domain(columns, schema)
     if target is not None:

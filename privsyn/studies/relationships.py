@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,12 @@ def relationships(release: Release) -> list[dict[str, Any]]:
 
     The *strength* is the total variation distance between the table and what it would be if its columns were
     independent: the share of rows that would have to change. The expected error of the table bounds the error
-    of its strength on the side of the table.
+    of its strength on the side of the table. Tables with columns of which nothing was found are left out.
     """
     first = len(release.fitted.one_ways)
-    rows = []
-    for certainty, table in zip(release.fitted.certainties[first:], release.fitted.marginals, strict=True):
+    covered, rows = release.accuracy_.tables["covered"][first:], []
+    measured = zip(release.fitted.certainties[first:], release.fitted.marginals, strict=True)
+    for certainty, table in compress(measured, covered):
         estimate = np.asarray(table.counts)
         if (groups := certainty.measured.groups) is not None:
             estimate = join(estimate, groups)

@@ -48,6 +48,8 @@ SEED, ROWS, LEAST_ROWS, CELLS = 0, 50_000, 10_000, 2**20
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Beginnings of a text that a spreadsheet may run as a formula."""
 
+NOT_FOUND = " Nothing was found of this column: this is a default."
+
 MOVED, MUCH = 1.25, 0.005
 """A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
 
@@ -82,6 +84,7 @@ def render(release: Release) -> str:
         for name, own in zip(release.codec.domain, words, strict=True)
     ]
     alone = release.fitted.certainties[: len(columns)]
+    errors = [column["error"] for column in columns if not column["lost"]]
     return (
         environment()
         .get_template("release.html")
@@ -90,7 +93,8 @@ def render(release: Release) -> str:
             rows=release.fitted.total,
             columns=columns,
             csv=f"data:text/csv;charset=utf-8;base64,{b64encode(estimates(release).encode()).decode()}",
-            typical=median(column["error"] for column in columns),
+            typical=median(errors) if errors else None,
+            lost=release.accuracy_.not_found,
             typical_pair=median(row["error"] for row in rows) if rows else None,
             visible=any(row["strength"] > row["error"] for row in rows),
             least=TWO_SIDED * max(certainty.sigma for certainty in alone),
@@ -116,6 +120,8 @@ def estimates(release: Release) -> str:
     writer = csv.writer(text)
     writer.writerow(("column", "value", "estimate", "low", "high"))
     for name in release.codec.domain:
+        if release.codec.column_of(name) in release.accuracy_.not_found:
+            continue
         for value, *numbers in release.accuracy_.counts(name).to_numpy().tolist():
             words = (f"'{word}" if word.startswith(FORMULAS) else word for word in (name, str(value)))
             writer.writerow((*words, *(round(number, 1) for number in numbers)))
@@ -134,9 +140,9 @@ def _drawn(release: Release) -> dict[str, Floats]:
 
 def _schema(release: Release) -> list[tuple[str, str]]:
     """Return what is public about each column and which constraints hold, in words."""
-    schema = release.codec.schema
+    schema, lost = release.codec.schema, release.accuracy_.not_found
     return [
-        *((name, sentence_on(schema, name)) for name in schema.columns),
+        *((name, sentence_on(schema, name) + NOT_FOUND * (name in lost)) for name in schema.columns),
         *((f"constraint {place}", each.explain()) for place, each in enumerate(schema.constraints, 1)),
     ]
 
@@ -152,6 +158,7 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
         ],
         "generated, with no relation to the private table": made,
         "free text, left out": dropped,
+        "invented, because no values or bounds were found": [*release.accuracy_.not_found],
     }
 
 
@@ -175,6 +182,7 @@ def _column(
         "error": error,
         "noise": noise,
         "moved": error > MOVED * noise and error > noise + MUCH,
+        "lost": codec.column_of(name) in release.accuracy_.not_found,
         "facts": _facts(release, name),
         "constrained": codec.column_of(name) in constrained,
         "more": len(rows) - len(shown),

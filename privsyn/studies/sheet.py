@@ -75,11 +75,13 @@ def sheet(release: Release, path: str | PathLike[str], *, data: str | PathLike[s
 def render(release: Release, data: Path | None = None) -> str:
     """Return the sheet as text."""
     ledger, codec = release.ledger.to_dict(), release.codec
-    tables = release.accuracy_.tables
-    errors = tables[tables["order"] == 1]["expected_error"].tolist()
+    tables, lost = release.accuracy_.tables, release.accuracy_.not_found
+    tables = tables[tables["covered"]]
     larger = tables[tables["order"] > 1]["expected_error"].tolist()
+    alone = tables[tables["order"] == 1]
+    errors = alone["expected_error"].tolist()
     by_column: dict[str, list[float]] = {}
-    for attribute, error in zip(codec.domain, errors, strict=True):
+    for (attribute,), error in zip(alone["columns"], errors, strict=True):
         by_column.setdefault(codec.column_of(attribute), []).append(error)
     templates = environment()
     templates.filters["cell"] = in_markdown
@@ -94,11 +96,16 @@ def render(release: Release, data: Path | None = None) -> str:
                 "name": name,
                 "kind": kind_of(codec.schema.columns[name]),
                 "range": values_of(codec.schema.columns[name]),
-                "error": percent(max(by_column[name])) if name in by_column else "not counted",
+                "error": "not found: cells are invented"
+                if name in lost
+                else percent(max(by_column[name]))
+                if name in by_column
+                else "not counted",
             }
             for name in codec.names
         ],
-        typical=median(errors),
+        lost=lost,
+        typical=median(errors) if errors else None,
         typical_pair=median(larger) if larger else None,
         measured=len(larger),
         odds=in_plain_words(release.ledger),

@@ -179,7 +179,9 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         return found
 
     def code_both(rows: Any, codec: Any, limit: Any) -> Any:
-        twins.append(coded(other(), codec, limit))
+        if inside not in game.twins or not game.settings:  # without a schema each run has a codec of its own
+            game.twins[inside] = coded(other(), codec, limit)
+        twins.append(game.twins[inside])
         return coded(rows, codec, limit)
 
     def table(rows: Any, noise: Noise, rows_per_unit: int) -> Any:

@@ -40,6 +40,8 @@ class Game:
         Least part of the claimed mu by which the person moves the answers, in the run that moved them most.
     claim : float
         The mu that every run claims.
+    twins : dict
+        The coded rows of the other table, by whether the person is in the fitted one: the same in all runs.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Game:
     method: str = "default"
     moves: float = 0.999
     claim: float = MU
+    twins: dict[bool, Any] = field(default_factory=dict, init=False, repr=False)
 
     def table(self, *, inside: bool) -> pd.DataFrame:
         """The table with the person inside, or without."""
@@ -84,8 +87,8 @@ BINARY = {"schema": Schema({name: Categorical([0, 1], nullable=False) for name i
 MANY = {
     "schema": Schema(
         {
-            "a": Categorical(range(600), nullable=False),
-            "b": Numerical(0, 63, integer=True, bins=64, nullable=False),
+            "a": Categorical(range(60), nullable=False),
+            "b": Numerical(0, 15, integer=True, bins=16, nullable=False),
         }
     )
 }
@@ -112,7 +115,7 @@ GAMES = (
     Game(
         "a value that nobody shares, pooled",
         _rows("ab", 10, 0),
-        pd.DataFrame({"a": [599], "b": [63]}),
+        pd.DataFrame({"a": [59], "b": [15]}),
         MANY,
         "published",
         moves=0.94,

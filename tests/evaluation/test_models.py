@@ -51,6 +51,7 @@ def test_boosting_does_not_diverge_with_rare_classes():
     assert scores["boosting_auc"] > scores["linear_auc"] - 0.06
 
 
+@pytest.mark.no_cover
 def test_classes_of_few_test_rows_have_no_weight():
     """One test row of a class would move the mean AUC of three classes by up to a third."""
     real, test = table_of_classes(500, 500, 20), table_of_classes(300, 300, 9, seed=2)
@@ -72,6 +73,7 @@ def test_no_verdict_if_real_rows_are_worse_for_training_than_synthetic_ones():
     assert "trained on real rows, 0." in fine.verdict
 
 
+@pytest.mark.no_cover
 def test_the_verdict_uses_the_model_that_scores_higher_on_real_rows():
     """A linear model cannot predict whether two columns are equal."""
     rng = np.random.default_rng(0)

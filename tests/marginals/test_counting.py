@@ -49,6 +49,7 @@ def test_counts_are_those_of_the_twin_and_add_up_over_blocks(records, data):
     assert alike(Tables(records.domain, sets).count(blocks_of(records, cut)), expected(records, sets))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("n", [0, 1, STRETCH, 2 * STRETCH + 1])
 def test_no_row_is_lost_between_stretches(n):
     records = draw(n)
@@ -63,6 +64,7 @@ def test_two_threads_count_as_one(monkeypatch):
         assert alike(Tables(DOMAIN, SETS).count([block_of(records)]), expected(records))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("size", "kind"), [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4")]
 )

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Forbidden, InputError, Numerical, PrivSyn, Schema, Time, load
+from privsyn.errors import NotFoundWarning
+from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import bin_labels, labels, members, range_words
@@ -229,3 +231,42 @@ def test_expected_errors_of_columns_cover_what_constraints_change():
         found.append(np.abs(estimate - true).sum() / 2 / len(table))
         expected.append(release.accuracy_.tables["expected_error"][0])
     assert 0.8 < np.mean(expected) / np.mean(found) < 1.4
+
+
+def test_nothing_covers_a_column_whose_values_or_bounds_were_not_found():
+    """Intervals from 0.918 to 0.918 once stood beside means of invented numbers."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"a, b": rng.normal(5, 1, 300), "b": rng.choice(["x", "y"], 300), "c": rng.random(300)}
+    )
+    schema = Schema({"a, b": Numerical(), "b": Categorical(["x", "y"]), "c": Numerical(0, 1)})
+    model = PrivSyn(0.05, 1e-6, schema, seed=0)
+    with pytest.warns(NotFoundWarning):
+        model.fit(rows)
+    assert model.not_found_ == ("a, b",)
+    found = model.accuracy_
+    assert found.not_found == (
+        "a, b",
+        "b",
+    )  # of two names of which one is part of the other, neither is trusted
+    lost = {"a, b", "b"}
+    for frame in (found.means, found.quantiles):
+        assert dict(zip(frame["column"], frame["covered"], strict=True)) == {"a, b": False, "c": True}
+        assert frame.loc[frame["column"] == "a, b", ["estimate", "low", "high"]].isna().all(axis=None)
+    covered = [lost.isdisjoint(columns) for columns in found.tables["columns"]]
+    assert found.tables["covered"].tolist() == covered == found.tables["expected_error"].notna().tolist()
+    assert not found.correlations["covered"].any()
+    assert not found.mean("a, b")["covered"]
+    assert not found.share("`a, b` > 0.5")["covered"]
+    assert found.share("c > 0.5")["covered"]
+
+
+def test_columns_of_a_single_group_have_correlations_without_information():
+    """Their slope of zero once ended in a division by zero."""
+    rows = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (150, 5)), columns=[*"abcde"])
+    with pytest.warns(NotFoundWarning):
+        release = PrivSyn(1.0, 1e-9, seed=1).fit(rows).release_
+    found = OrderedColumns(release.codec, release.fitted).correlations()  # as if they had been found
+    assert found["covered"].any()
+    assert set(found["low"].dropna()) == {-1.0}
+    assert set(found["high"].dropna()) == {1.0}

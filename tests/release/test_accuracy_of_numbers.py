@@ -138,3 +138,17 @@ def test_one_column_alone_has_a_mean_and_no_correlation():
     accuracy = PrivSyn(1.0, 1e-6, Schema({"x": SCHEMA.columns["x"]}), seed=0).fit(table()[["x"]]).accuracy_
     assert accuracy.means["covered"].all()
     assert accuracy.correlations.empty
+
+
+def test_a_column_whose_rare_numbers_are_pooled_has_no_intervals_and_the_others_have():
+    """The published method pools rare numbers wherever they lie."""
+    people = pd.DataFrame({"x": np.tile([1, 3, 5, 50, 95], 100), "y": np.tile([1, 2], 250)})
+    people.loc[:1, "x"] = 8, 70
+    columns = {"x": Numerical(0, 99, integer=True), "y": Numerical(1, 2, integer=True)}
+    accuracy = PrivSyn.paper(5.0, 1e-6, Schema(columns), seed=0).fit(people).accuracy_
+    assert accuracy.means.set_index("column")["covered"].to_dict() == {"x": False, "y": True}
+    assert accuracy.quantiles.set_index("column")["low"].isna().groupby("column").all().to_dict() == {
+        "x": True,
+        "y": False,
+    }
+    assert not accuracy.correlations["covered"].any()

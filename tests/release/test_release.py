@@ -133,6 +133,7 @@ def test_names_and_values_in_any_letters_come_back(tmp_path):
     assert load(tmp_path / "m.privsyn").codec == model.release_.codec
 
 
+@pytest.mark.no_cover
 @both
 def test_a_few_rows_are_drawn_from_a_table_that_is_large_enough(method, releases):
     """They scatter as six rows do that are drawn at random; made by themselves they would all be typical.
@@ -205,7 +206,8 @@ def test_a_file_that_is_not_there_is_called_that(tmp_path):
 )
 def test_another_file_is_refused(content, tmp_path):
     (tmp_path / "m.privsyn").write_bytes(content)
-    assert "not a saved release" in refusal(tmp_path / "m.privsyn")
+    said = "is no whole model: it was cut short" if content[:2] == b"PK" else "is no model: give a file that"
+    assert said in refusal(tmp_path / "m.privsyn")
 
 
 def test_a_folder_is_refused(tmp_path):
@@ -316,6 +318,7 @@ WRONG_ARRAYS = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("change", WRONG_ARRAYS.values(), ids=WRONG_ARRAYS.keys())
 @pytest.mark.parametrize("name", ["groups_0", "shares_1", "one_way_2", "marginal_0"])
 def test_a_changed_array_is_refused(name, change, saved, tmp_path):

@@ -162,10 +162,11 @@ def test_the_command_says_it_all(folder, capsys):
     done = run(capsys, "plan", "data.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 3000)
     assert (done.code, done.err) == (0, "")
     for words in (
-        "a budget of",
+        "epsilon 1 at delta",
+        "budget for single columns",
         "budget for pairs",
         "error of two columns",
-        "time, about",
+        "time of fit and sample, about",
         "no row was read",
     ):
         assert words in done.out

@@ -233,6 +233,7 @@ def test_every_decision_is_that_of_trying_it_out(seed, sets, temperature):
     assert np.array_equal(ended.codes, slow.codes if better else start.codes)
 
 
+@pytest.mark.no_cover
 def test_decisions_are_those_of_trying_it_out_for_more_rows_than_get_consecutive_donors():
     rng = np.random.default_rng(0)
     codes = np.stack([rng.integers(0, 2, RUN + 6) for _ in "ab"], axis=1).astype(np.int32)

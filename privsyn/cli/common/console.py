@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from privsyn.cli.common.terminal import say
-from privsyn.errors import NOT_FOUND, plural, printable
+from privsyn.errors import NOT_FOUND, InputError, plural, printable
 from privsyn.methods.ledgers import PUBLIC
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import Ledger
@@ -18,6 +18,8 @@ from privsyn.progress import Progress
 
 MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
 """Above either, the guarantee is practically meaningless."""
+
+BETTER = "take an epsilon of 10 at most, and a delta far below one in the number of people"
 
 WRITTEN = {
     "--model": "the model; `privsyn sample` draws from it at no further cost in privacy",
@@ -108,6 +110,13 @@ def show_identifiers(names: Sequence[str]) -> None:
         )
 
 
+def check_promise(epsilon: float | None, delta: float, *, force: bool) -> None:
+    """Refuse a promise of next to nothing before anything is spent, unless the caller insists."""
+    if not force and ((epsilon or 0.0) > MUCH_EPSILON or MUCH_DELTA < delta < 1):
+        name, value = ("epsilon", epsilon) if (epsilon or 0.0) > MUCH_EPSILON else ("delta", delta)
+        raise InputError(f"{name} {value:g} promises next to nothing: {BETTER}, or give --force")
+
+
 def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     """Print the privacy guarantee, or that there is none; of a saved model, that nothing more is spent."""
     if ledger.elsewhere is not None:
@@ -123,17 +132,14 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
         promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
     say(promise if ledger.unchanged else ledger.warning or promise)
     if ledger.promised_epsilon > MUCH_EPSILON or ledger.promised_delta > MUCH_DELTA:
-        say(
-            "THIS PROMISES NEXT TO NOTHING: take an epsilon of 10 at most,"
-            " and a delta far below one in the number of people"
-        )
+        say(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")
     if ledger.local and not ledger.all_local:
         say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
-    if (found := summary(ledger)) is not None:
-        say(found)
-    for sentence in ledger.public_inputs:
-        if sentence.startswith(NOT_FOUND):
-            say(sentence)
+    lost = [sentence for sentence in ledger.public_inputs if sentence.startswith(NOT_FOUND)]
+    if not spent_before and (found := summary(ledger)) is not None:
+        say(found.replace("found", "looked for", 1) if lost else found)
+    for sentence in lost:
+        say(sentence)
 
 
 def show_acceptance(ledger: Ledger) -> None:

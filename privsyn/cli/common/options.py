@@ -60,6 +60,13 @@ ExcelSafe = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing models and schemas.")]
 
+Insist = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Overwrite an existing model; accept an epsilon above 100 or a delta above 0.001."
+    ),
+]
+
 
 def own_metrics(places: list[str] | None) -> list[str]:
     """Register the metrics of the user, whose modules may be in the working folder; return their names."""

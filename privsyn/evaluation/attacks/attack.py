@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.arguments import check_whole
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.evaluation.attacks.gower import Points, Singles, distances, scale_together
 from privsyn.evaluation.attacks.predicates import Predicate, of_rare_values, of_rows
 from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
-from privsyn.evaluation.comparison import read_together
+from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import code_together
 from privsyn.marginals.types import Floats, Integers
 from privsyn.table.schema.schema import Schema
@@ -80,6 +80,7 @@ def attack(
     check_whole("seed", seed)
     frames = read_together({"real": real, "synthetic": synthetic, "control": control}, schema)
     view, coded = code_together(frames, schema, most_values=None)
+    refuse_copy(dict(zip(("real", "synthetic", "control"), coded, strict=True)), "control")
     names = view.domain.names
     axes = [names.index(name) for name in _checked(secrets, names)]
     rng = np.random.default_rng(seed)
@@ -106,7 +107,8 @@ def _checked(secrets: Sequence[str] | None, names: tuple[str, ...]) -> Sequence[
         raise InputError(f"secrets must be a list of columns: write [{secrets!r}]")
     for name in secrets:
         if name not in names:
-            raise InputError(f"secret {safe_repr(name)} is not a compared column")
+            meant = did_you_mean(name, names)
+            raise InputError(f"secret {safe_repr(name)} is not a compared column{meant}")
     return tuple(dict.fromkeys(secrets))
 
 

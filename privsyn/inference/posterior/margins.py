@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.consistency import EXACT
+from privsyn.inference.consistency import EXACT, covariance_of, information_of
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.posterior.cells import draw_cells
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Floats
 
 ROUNDS = 50  # of the fixed-point iteration; the variances then agree to a few per cent
 
@@ -44,14 +44,11 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
     joined = [(m.groups[0], m.variance) for m in (t.project(name) for t in tables) if m.groups is not None]
     if not joined:
         return np.diag(np.sqrt(stated))
-    information = np.zeros((len(stated), len(stated)))
-    for group, variance in joined:
-        information += _information(group, variance)
-    alone = stated
+    information, alone = information_of(joined), stated
     for _ in range(ROUNDS):
-        covariance = _covariance(alone, information)
+        covariance = covariance_of(alone, information)
         alone = alone * stated / np.maximum(np.diag(covariance), EXACT)
-    values, vectors = np.linalg.eigh(_covariance(alone, information))
+    values, vectors = np.linalg.eigh(covariance_of(alone, information))
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
@@ -62,17 +59,6 @@ def noise_of(fitted: Fitted, possible: StructuralZeros, name: str) -> Floats:
     answers = [c.measured for c in fitted.certainties[first:] if name in c.attributes]
     # Tables with structural zeros did not contribute to the one-way tables.
     return noise_factor(combined, [m for m in answers if possible.of(domain.project(m.attributes)).all()])
-
-
-def _information(group: Codes, variance: Floats) -> Floats:
-    weight = 1 / np.maximum(variance, EXACT)
-    return np.asarray(weight[group] * (group[:, np.newaxis] == group))
-
-
-def _covariance(alone: Floats, information: Floats) -> Floats:
-    """Return (V^-1 + I)^-1 without dividing by a variance."""
-    covariance = np.linalg.solve((np.eye(len(alone)) + information * alone).T, np.diag(alone)).T
-    return np.asarray((covariance + covariance.T) / 2)
 
 
 def draw_margins(

@@ -38,13 +38,14 @@ def hermite(one_way: Marginal) -> Floats:
     shares = (counts + 1e-9) / (counts + 1e-9).sum()
     scores = ndtri(np.minimum(np.cumsum(shares)[:-1], 1 - TINY))
     density = np.exp(-(scores**2) / 2) / np.sqrt(2 * np.pi)
+    ends = np.zeros((TERMS, len(shares) + 1))  # the functions at the ends of the codes; 0 at both infinities
+    ends[1, 1:-1] = density
+    for order in range(2, TERMS):
+        ends[order, 1:-1] = scores * ends[order - 1, 1:-1] - np.sqrt(order - 2) * ends[order - 2, 1:-1]
+        ends[order] /= np.sqrt(order - 1)
     integrals = np.empty((len(shares), TERMS))
     integrals[:, 0] = shares
-    before, now = np.zeros(len(scores)), density
-    for order in range(1, TERMS):
-        ends = np.concatenate([[0.0], now, [0.0]])
-        integrals[:, order] = -np.diff(ends) / np.sqrt(order)
-        before, now = now, (scores * now - np.sqrt(order - 1) * before) / np.sqrt(order)
+    integrals[:, 1:] = -np.diff(ends[1:]).T / np.sqrt(EACH[1:])
     return integrals
 
 

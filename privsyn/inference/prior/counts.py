@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privsyn.inference import _kernels
 from privsyn.inference.consistency import EXACT, norm_sub
 from privsyn.marginals.types import Counts, Floats
 
@@ -28,6 +29,7 @@ EMPTY = 0.5  # prior share of empty cells; the rest is uniform in the logarithm 
 CELLS = 10.0  # weight of this prior, in cells
 STEPS = 8  # of EM; more change the errors by less than 1 %
 HALVINGS = 30
+TINY = float(np.finfo(float).tiny)
 
 
 def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
@@ -64,8 +66,10 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
     seen = np.maximum(counts / sigma, -FAR)[near, np.newaxis]
     likelihood = np.exp(-0.5 * (seen - grid / sigma[near, np.newaxis]) ** 2)
 
+    largest = float(grid[-1])
+
     def tilted(law: Floats, tilt: float) -> Floats:
-        return np.asarray(law * np.exp(tilt * grid - max(tilt * grid[-1], 0.0)))
+        return np.asarray(law * np.exp(tilt * grid - max(tilt * largest, 0.0)))
 
     def means(law: Floats, tilt: float) -> Counts:
         found, prior = counts + tilt * variance, tilted(law, tilt)
@@ -73,11 +77,8 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
         return np.maximum(found, 0.0)
 
     def best_tilt(law: Floats) -> float:
-        low, high = -FAR / float(sigma.max()), FAR / float(sigma.max())
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if means(law, middle).sum() > total else (middle, high)
-        return (low + high) / 2
+        most = FAR / float(sigma.max())
+        return _kernels.best_tilt(counts, variance, near, likelihood, grid, law, total, most, HALVINGS)
 
     law = start
     for _ in range(STEPS):
@@ -89,4 +90,4 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
 
 
 def _evidence(likelihood: Floats, prior: Floats) -> Floats:
-    return np.asarray(np.maximum(likelihood @ prior, np.finfo(float).tiny))
+    return np.asarray(np.maximum(likelihood @ prior, TINY))

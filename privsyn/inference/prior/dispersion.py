@@ -11,19 +11,22 @@ the tables of a run: tables with little evidence get a typical value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
-from privsyn.marginals.marginal import Measurement
+from privsyn.marginals.marginal import Measurement, alike
 from privsyn.marginals.types import Floats
 
 DISPERSIONS: Floats = np.logspace(-2, 5, 36)
+LOGS: Floats = np.log(DISPERSIONS)
 MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
 MODEL_ERROR = 0.15  # relative error of an expected departure, because cells vary in dispersion
 USUAL_SCATTER = 0.3  # least standard deviation of ln(dispersion) among the tables of a run
 USUAL = 0.01  # typical dispersion of a table over its number of records, in tables of real columns
 UNSURE = 1.5  # standard deviation of its logarithm
+TOGETHER = 3000  # cells of tables that are computed together: their variances at all dispersions take 1 MB
 POOLING_ROUNDS = 30  # most rounds of expectation-maximisation; it converges in fewer
 
 
@@ -80,24 +83,36 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float | Fl
     >>> bool(8 < DISPERSIONS[likelihood.argmax()] < 50)
     True
     """
-    for axis in range(residual.ndim):
-        residual = residual - residual.mean(axis=axis, keepdims=True)
-    freedom = float(np.prod([1 - 1 / size for size in residual.shape]))
-    variances = (
-        np.multiply.outer(DISPERSIONS, expected.ravel()) + np.broadcast_to(variance, expected.shape).ravel()
+    variance = np.broadcast_to(variance, expected.shape)
+    return np.asarray(
+        _residual_likelihoods(residual[np.newaxis], expected[np.newaxis], variance[np.newaxis])[0]
     )
-    informative = variances[-1] > 0  # structural zeros carry no information
-    variances = variances[:, informative]
-    energy = residual.ravel()[informative] ** 2 / variances
-    return np.asarray(-0.5 * (freedom * np.log(variances) + energy).sum(axis=1))
 
 
-def residual_likelihoods(measured: Iterable[Measurement], expected: Iterable[Floats]) -> list[Floats]:
-    """Return `residual_likelihood` of each table."""
-    return [
-        residual_likelihood(m.marginal.counts - counts, counts, m.variance)
-        for m, counts in zip(measured, expected, strict=True)
-    ]
+def residual_likelihoods(measured: Sequence[Measurement], expected: Sequence[Floats]) -> list[Floats]:
+    """Return `residual_likelihood` of each table. Those of one shape are computed together."""
+    found = np.empty((len(measured), *DISPERSIONS.shape))
+    for places in alike([e.shape for e in expected], [e.size for e in expected], TOGETHER):
+        counts = np.array([expected[i] for i in places])
+        residuals = np.array([measured[i].marginal.counts for i in places]) - counts
+        variances = np.array([measured[i].variance for i in places])
+        found[places] = _residual_likelihoods(residuals, counts, variances)
+    return list(found)
+
+
+def _residual_likelihoods(residuals: Floats, expected: Floats, variance: Floats) -> Floats:
+    """Return `residual_likelihood` of tables of one shape, from arrays of shape (tables, ...)."""
+    flat, shape = (len(residuals), 1, -1), residuals.shape[1:]
+    for axis in range(len(shape)):
+        residuals = residuals - residuals.mean(axis=axis + 1, keepdims=True)
+    freedom = prod(1 - 1 / size for size in shape)
+    variances = expected.reshape(flat) * DISPERSIONS[:, np.newaxis]
+    variances += variance.reshape(flat)
+    energies = residuals.reshape(flat) ** 2
+    certain = variances[:, -1:] == 0  # structural zeros carry no information
+    if certain.any():
+        variances, energies = np.where(certain, 1.0, variances), np.where(certain, 0.0, energies)
+    return np.asarray(-0.5 * (freedom * np.log(variances) + energies / variances).sum(axis=2))
 
 
 def pooled_dispersions(
@@ -126,28 +141,27 @@ def pooled_dispersions(
     >>> pooled_dispersions([sharp, sharp, np.zeros(36)]).round(1).tolist()  # no evidence on the third
     [10.0, 10.0, 10.0]
     """
-    grid = np.log(DISPERSIONS)
-    table = np.array(likelihoods).reshape(len(likelihoods), len(grid))
-    mean, scatter = float(grid.mean()), float(np.ptp(grid)) / 4
+    table = np.array(likelihoods).reshape(len(likelihoods), len(LOGS))
+    mean, scatter = float(LOGS.mean()), float(np.ptp(LOGS)) / 4
     means = np.full(len(table), mean)
-    before = [] if total is None else [float(np.log(USUAL * total))]
-    if before:
-        mean, scatter = before[0], UNSURE
+    before = np.log([] if total is None else [USUAL * total])
+    if total is not None:
+        mean, scatter = float(before[0]), UNSURE
     for _ in range(POOLING_ROUNDS if len(table) else 0):
         weights = _posterior(table, mean, scatter)
         weights /= weights.sum(axis=1, keepdims=True)
-        means = weights @ grid
-        mean = float(np.mean(np.append(means, before)))
-        squares = np.append(weights @ (grid - mean) ** 2, [UNSURE**2 for _ in before])
-        scatter = max(float(np.sqrt(np.mean(squares))), USUAL_SCATTER)
+        means = weights @ LOGS
+        mean = float(np.concatenate([means, before]).mean())
+        squares = np.concatenate([weights @ (LOGS - mean) ** 2, np.full(len(before), UNSURE**2)])
+        scatter = max(float(np.sqrt(squares.mean())), USUAL_SCATTER)
     if hopeful:
         weights = _posterior(table, mean, scatter)
-        return np.asarray((weights @ np.exp(grid)) / weights.sum(axis=1))
+        return np.asarray((weights @ np.exp(LOGS)) / weights.sum(axis=1))
     return np.exp(means)
 
 
 def _posterior(table: Floats, mean: float, scatter: float) -> Floats:
     """Return the posterior density of each dispersion, with a largest value of 1, for log-likelihoods."""
-    weights = table - 0.5 * ((np.log(DISPERSIONS) - mean) / scatter) ** 2
+    weights = table - 0.5 * ((LOGS - mean) / scatter) ** 2
     weights -= weights.max(axis=1, keepdims=True)
     return np.asarray(np.exp(weights, out=weights))

@@ -120,7 +120,8 @@ class Smoother:
         floor = FLOOR * (1 + expected) * (expected > 0)
         domain = _over(margins)
         counts = np.where(expected > 0, expected + departure, 0.0)
-        return settle(Marginal(domain, counts), np.where(expected > 0, left, 0.0).clip(0.0), floor, margins)
+        variance = np.where(expected > 0, left, 0.0).clip(0.0)
+        return settle([domain], counts[np.newaxis], variance[np.newaxis], floor[np.newaxis], [margins])[0]
 
     def left(self, measured: Measurement, dispersion: float, blocks: Sequence[Codes]) -> Floats:
         """Return the posterior variance of a measured pair's counts in blocks of codes."""

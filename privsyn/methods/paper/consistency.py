@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from privsyn.inference.consistency import _precision, norm_sub
+from privsyn.inference.consistency import EXACT, norm_sub
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 
@@ -124,3 +124,8 @@ def _positive_one_ways(tables: list[Marginal]) -> dict[str, Marginal]:
             uniform = 1.0 / len(shares)
             found[name] = Marginal(one_way.domain, (shares + uniform) / (shares.sum() + 1.0))
     return found
+
+
+def _precision(measurement: Measurement, attributes: Attributes) -> float:
+    """Return the inverse of a measurement's mean noise variance over `attributes`."""
+    return 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)

@@ -21,7 +21,8 @@ times the number of synthetic over private rows takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from privsyn.arguments import check_finite, check_whole
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
 
 Rule = Literal["imputed", "fully synthetic"]
@@ -79,10 +80,11 @@ def pool(
     """
     if rule not in RULES:
         raise InputError(f"rule must be {' or '.join(map(repr, RULES))}; got {safe_repr(rule)}")
-    level, scale = check_finite("level", level), check_finite("scale", scale)
-    if not 0 < level < 1 or not scale > 0:
-        raise InputError("level must be between 0 and 1, and scale above 0")
-    estimates, variances = list(estimates), list(variances)
+    level, scale = _checked_level(level), check_finite("scale", scale)
+    if not scale > 0:
+        raise InputError("scale must be above 0")
+    with replace_errors("pool needs two lists: the estimates of each table, and their variances", TypeError):
+        estimates, variances = list(estimates), list(variances)
     q, u = _matrix("estimates", estimates), scale * _matrix("variances", variances)
     if q.shape != u.shape or len(q) < 2:
         raise InputError("pool needs the estimates of at least two tables, and as many variances")
@@ -116,10 +118,8 @@ def pool(
 
 def _matrix(name: str, values: Sequence[Any]) -> Floats:
     """Return the numbers of all tables, one row for each."""
-    try:
+    with replace_errors(f"{name} must be as many numbers from each table", (TypeError, ValueError)):
         found = np.array([np.ravel(np.asarray(value, dtype=np.float64)) for value in values])
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be as many numbers from each table") from None
     if found.ndim != 2 or not np.isfinite(found).all():
         raise InputError(f"{name} must be as many finite numbers from each table")
     return found
@@ -172,18 +172,48 @@ def pooled(
     True
     """
     check_whole("resamples", resamples, least=2)
+    level = _checked_level(level)
     rng = np.random.default_rng(check_whole("seed", seed))
     estimates, variances = [], []
-    for table in tables:
+    for table in _checked_tables(analyse, tables):
         estimate, variance = _read(analyse(table))
         if variance is None:
-            again = [
-                analyse(table.sample(frac=1.0, replace=True, random_state=rng)) for _ in range(resamples)
-            ]
-            variance = np.array([np.ravel(np.asarray(one, np.float64)) for one in again]).var(axis=0, ddof=1)
+            again = [analyse(_resampled(table, rng)) for _ in range(resamples)]
+            variance = _matrix("what the function returns", again).var(axis=0, ddof=1)
         estimates.append(estimate)
         variances.append(variance)
+    if len(estimates) < 2:
+        raise InputError(f"pooled needs at least two tables, such as model.draws(20); got {len(estimates)}")
     return pool(estimates, variances, level=level)
+
+
+def _checked_level(level: float) -> float:
+    level = check_finite("level", level)
+    if not 0 < level < 1:
+        raise InputError(f"level must be between 0 and 1; got {level:g}")
+    return level
+
+
+def _checked_tables(analyse: object, tables: Any) -> Iterable[Any]:
+    """Return the tables, unless an argument of `pooled` is of another kind."""
+    if callable(tables) and not callable(analyse):
+        raise InputError("the arguments are swapped: write pooled(function, tables)")
+    if not callable(analyse):
+        raise InputError(f"pooled needs a function of a table first; got {safe_repr(analyse)}")
+    if hasattr(tables, "columns") or isinstance(tables, str | PathLike | Mapping | pd.Series | np.ndarray):
+        raise InputError("pooled needs several tables, such as model.draws(20); got one")
+    if not isinstance(tables, Iterable):
+        raise InputError(f"pooled needs several tables, such as model.draws(20); got {safe_repr(tables)}")
+    return tables
+
+
+def _resampled(table: Any, rng: np.random.Generator) -> pd.DataFrame:
+    """Return as many rows of a table, drawn with replacement."""
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(
+            "the function returns estimates alone: return (estimates, variances), or give pandas data frames"
+        )
+    return table.sample(frac=1.0, replace=True, random_state=rng)
 
 
 def _read(result: Any) -> tuple[Any, Any]:
@@ -192,6 +222,6 @@ def _read(result: Any) -> tuple[Any, Any]:
         return result.params, np.diag(np.asarray(result.cov_params(), np.float64))
     if isinstance(result, tuple):
         if len(result) != 2:
-            raise InputError("the analysis must return a pair (estimates, variances), or a fitted model")
+            raise InputError("the function must return a pair (estimates, variances), or a fitted model")
         return result
     return result, None

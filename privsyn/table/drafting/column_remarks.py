@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from privsyn.errors import plural
 from privsyn.marginals.types import Floats
-from privsyn.table.drafting.draft import COARSE, outwards
+from privsyn.table.drafting.draft import COARSE
+from privsyn.table.drafting.number_bounds import FEW_ROWS, outwards
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.heaps import NUMBERS
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical
@@ -47,6 +49,9 @@ _PERSON = re.compile(
     r"(?i)person|patient|customer|client|user|member|employee|student|pupil|subject|respondent|citizen|tenant|"
     r"household|insured|guest|rider|driver|passenger|ssn|e-?mail"
 )
+_CODE = re.compile(
+    r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
+)
 _NUMBERED = re.compile(r"(\D*)(\d{1,9})")
 
 
@@ -54,14 +59,18 @@ def remarks_on(name: str, column: Column, cells: pd.Series) -> list[str]:
     """Return what the rows show about a column; each remark begins with READ, or was not read.
 
     >>> remarks_on("n", Categorical([1, 2, 4]), pd.Series([1, 2, 4]))
-    ['READ: gaps, no cell is 3. If a codebook has these, list them.']
+    ['READ: gaps, not listed are 3. If a codebook has these, list them.']
     """
     if isinstance(column, Identifier):
         return [_UNIT.format(name)] if _PERSON.search(name) else []
     present = cells.dropna()
     if present.empty:
         return ["READ: EMPTY, no cell is given. {kind: text} leaves the column out."]
-    return [*_of_numbers(column, present), *_of_lists(column, present), *_of_names(name, column, present)]
+    return [
+        *_of_numbers(name, column, present),
+        *_of_lists(column, present),
+        *_of_names(name, column, present),
+    ]
 
 
 _UNIT = (
@@ -69,7 +78,7 @@ _UNIT = (
 )
 
 
-def _of_numbers(column: Column, present: pd.Series) -> Iterator[str]:
+def _of_numbers(name: str, column: Column, present: pd.Series) -> Iterator[str]:
     if not isinstance(column, Numerical) or column.low is None or column.high is None:
         return
     numbers = np.asarray(present.astype(np.float64), np.float64)
@@ -81,17 +90,32 @@ def _of_numbers(column: Column, present: pd.Series) -> Iterator[str]:
             "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"
             f" that anybody may know, and clip the rest. READ: 98 % lie in {{low: {low:g}, high: {high:g}}}."
         )
+    named = bool(column.integer and any(map(_CODE.fullmatch, _words(name))))
+    if named:
+        yield (
+            "NAMED LIKE CODES, not amounts? Then {kind: categorical} finds the common ones under privacy, and"
+            " {kind: categorical, values: [ ]} lists public ones."
+        )
     if len(numbers) < LEAST:
         return
     if (step := _most_common_step(column, numbers)) is not None:
         share = math.floor(100 * _on_grid(numbers, step))
         line = f"{{kind: numerical, step: {step:g}}}"
         yield f"READ: {share} % are multiples of {step:,g}. If all should be: {line}."
-    elif _are_codes(column, numbers):
+    elif not named and _are_codes(column, numbers):
         yield (
             f"READ: CODES? All numbers have {len(str(int(numbers.max())))} digits, and few of those between"
             " them occur. {kind: categorical} treats them as codes."
         )
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name, in small letters.
+
+    >>> _words("ZipCode"), _words("postal_code2")
+    (['zip', 'code'], ['postal', 'code'])
+    """
+    return re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
 
 
 def _are_codes(column: Numerical, numbers: Floats) -> bool:
@@ -123,8 +147,15 @@ def _on_grid(numbers: Floats, step: float) -> float:
 
 
 def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
-    """Yield the numbers that are missing from a list of codes, such as A3 between A2 and A4."""
-    if not isinstance(column, Categorical) or column.values is None or len(column.values) < 3:
+    """Yield how many values are not listed, and gaps in codes, such as A3 between A2 and A4."""
+    if not isinstance(column, Categorical) or column.values is None:
+        return
+    if unlisted := len(set(present.drop_duplicates().tolist()).difference(column.values)):
+        yield (
+            f"READ: RARE, {plural(unlisted, 'value')} of fewer than {FEW_ROWS} rows left out: their cells"
+            " become missing. List what a codebook has."
+        )
+    if len(column.values) < 3:
         return
     if any(isinstance(value, bool | float) for value in column.values):
         return
@@ -137,7 +168,7 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
     if gaps and len(gaps) <= min(MOST_GAPS, len(numbers)) and len(numbers) == len(texts):
         width = len(found[0][2]) if len({len(text) for text in texts}) == 1 else 0
         named = ", ".join(f"{found[0][1]}{gap:0{width}d}" for gap in gaps)
-        yield f"READ: gaps, no cell is {named}. If a codebook has these, list them."
+        yield f"READ: gaps, not listed are {named}. If a codebook has these, list them."
 
 
 def _of_names(name: str, column: Column, present: pd.Series) -> Iterator[str]:

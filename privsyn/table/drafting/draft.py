@@ -15,6 +15,7 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
 from privsyn.table.discovery.open_schema import by_names
+from privsyn.table.drafting.number_bounds import FEW_NUMBERS, FEW_ROWS, are_codes, bounds_of
 from privsyn.table.drafting.order import Order
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
@@ -31,14 +32,8 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import step_text
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
-FEW_NUMBERS = 20
-"""Most distinct values of a column of numbers that is drafted as a list."""
-
 FEW_TEXTS = 200
 """Most distinct values of a column of text that is drafted as a list, unless most of them occur once."""
-
-FEW_WHOLE = 100
-"""Bounds of whole numbers are exact if they are less than this apart, as for days, weeks or ages."""
 
 MOST_DECIMALS = 6
 
@@ -53,8 +48,9 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     """Return a schema that fits a table. It reads the rows, so it is not private before a person reviews it.
 
     A column of few distinct texts gets a list of these. Numbers and dates get bounds: a list would lose their
-    order. Bounds are rounded outwards, except for whole numbers in a short range. A column named like an
-    identifier is drafted as one and not read.
+    order. Bounds are rounded outwards, except for whole numbers in a short range. Values of fewer than five
+    rows are neither listed nor exact bounds. A column named like an identifier is drafted as one and not
+    read.
 
     Parameters
     ----------
@@ -66,7 +62,8 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
 
     Examples
     --------
-    >>> people = pd.DataFrame({"id": range(76), "age": range(17, 93), "sex": ["F", "M"] * 38})
+    >>> ages = [*range(17, 93)] * 5
+    >>> people = pd.DataFrame({"id": range(380), "age": ages, "sex": ["F", "M"] * 190})
     >>> draft = draft_schema(people)
     >>> age = draft.columns["age"]
     >>> age.low, age.high, age.integer, age.nullable
@@ -159,8 +156,7 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
         step = _step(numbers, STEPS, COARSE / 10**decimals)
     if kind != "decimal" and are_codes(numbers, step or (0.0 if decimals is None else 10.0**-decimals)):
         return None
-    if decimals != 0 or kind == "decimal" or not is_short(low, high):
-        low, high = outwards(low, high)
+    low, high = bounds_of(numbers, whole=decimals == 0 and kind != "decimal")
     if step is not None:  # to the grid: multiples of the step that hold all numbers
         first, last = math.ceil(round(low / step, 6)), math.floor(round(high / step, 6))
         low, high = round(first * step, decimals), round(last * step, decimals)
@@ -179,16 +175,6 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
         return None  # too many digits to be a quantity
 
 
-def are_codes(numbers: Floats, step: float) -> bool:
-    """Return whether numbers are better listed: two of them, or few that leave out most of their grid.
-
-    >>> [are_codes(np.array(numbers), 1) for numbers in ([0, 1], [1, 2, 3], [1, 2, 9])]
-    [True, False, True]
-    """
-    values = len(np.unique(numbers))
-    return values <= 2 or (values <= FEW_NUMBERS and 2 * values * step < float(np.ptp(numbers)) + step)
-
-
 def _step(numbers: Floats, lattices: Sequence[Lattice], least: float) -> float | None:
     """Return the coarsest step of which all numbers are multiples; None if it is below `least`.
 
@@ -202,30 +188,6 @@ def _step(numbers: Floats, lattices: Sequence[Lattice], least: float) -> float |
     )
     step = next(found, 0.0)
     return step if step >= least and numbers.any() else None
-
-
-def is_short(low: float, high: float) -> bool:
-    """Return whether bounds of whole numbers are too close together to be rounded.
-
-    >>> is_short(1, 31), is_short(0, 100)
-    (True, False)
-    """
-    return high - low < FEW_WHOLE
-
-
-def outwards(low: float, high: float) -> tuple[float, float]:
-    """Return the two bounds, rounded outwards to one or two digits.
-
-    >>> outwards(17, 90), outwards(0, 4356), outwards(47.1559, 47.7776), outwards(7, 7)
-    ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8), (7, 7))
-    """
-    if low == high:
-        return low, high
-    magnitude = math.floor(math.log10(high - low))
-    leading = (high - low) / 10.0**magnitude
-    step = 10.0**magnitude / (5 if leading < 2 else 2 if leading < 5 else 1)
-    digits = max(0, 1 - magnitude)
-    return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
 
 
 def _moment(present: pd.Series, nullable: bool) -> Coded | None:
@@ -268,19 +230,25 @@ def _span(present: pd.Series, nullable: bool) -> Coded | None:
 
 
 def _listed(present: pd.Series, nullable: bool) -> Coded | None:
-    """Return a column for few distinct values, sorted or in the order of its categories."""
+    """Return a column for few distinct values, sorted or in the order of its categories; none is rare."""
     kind = family(present.dtype)
     if kind == "boolean":
         return Categorical([False, True], nullable=nullable)
     try:
-        values = present.cat.categories.tolist() if kind == "category" else present.drop_duplicates().tolist()
+        rows_of = dict(present.value_counts(sort=False).items())
     except TypeError:
         return None  # cells that are lists
+    values = present.cat.categories.tolist() if kind == "category" else present.drop_duplicates().tolist()
     values = [value for value in values if not isinstance(value, float) or math.isfinite(value)]
     if not values or not {type(value) for value in values} <= {str, bool, int, float}:
         return None
     if len(values) > FEW_TEXTS or (len(values) > FEW_NUMBERS and 10 * len(values) > len(present)):
         return None
+    rare = {value for value in values if 0 < rows_of[value] < FEW_ROWS}
+    if rare and set(values) != {0, 1}:  # these two reveal nothing
+        values, nullable = [value for value in values if value not in rare], True
+        if len(values) < 2:
+            return None
     if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
         values = [int(value) for value in values]
     if kind != "category":

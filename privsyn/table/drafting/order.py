@@ -50,9 +50,11 @@ class Order:
         if name not in self._names:
             return False
         place = self._names.index(name)
-        codes, values = pd.factorize(self._cells[place], use_na_sentinel=False)
+        given = np.isfinite(self._cells[place])  # missing cells have no order
+        codes, values = pd.factorize(self._cells[place, given])
         rows_of = np.arange(len(values))[:, np.newaxis] == codes
-        both = np.vstack([rows_of, self._ranks[:, place]]) @ self._of_others
+        others = self._of_others[given] - self._of_others[given].mean(axis=0)
+        both = np.vstack([rows_of, self._ranks[given, place]]) @ others
         both = both[:, self._others != place]
         freedom = (len(values) - 1) * both.shape[1]  # what they explain by chance
         explained = float((both[:-1].T ** 2 / np.bincount(codes)).sum()) - freedom

@@ -80,6 +80,13 @@ class Cells:
         return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
 
 
+def _listed(column: Coded, cells: pd.Series) -> pd.Series:
+    """Return the cells as the schema reads them: rare values are not listed, so they are missing."""
+    if not isinstance(column, Categorical) or column.values is None:
+        return cells
+    return cells.where(cells.isin(column.values))
+
+
 def _can_be_compared(cells: Cells) -> bool:
     """Return whether equal cells can be found: not if they are lists."""
     with suppress(TypeError, NotImplementedError):
@@ -100,7 +107,11 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     >>> propose(draft_schema(stays), stays)[1]
     ['again == start', 'start <= end']
     """
-    found = (Cells(name, column, frame[name]) for name, column in schema.coded.items() if "`" not in name)
+    found = (
+        Cells(name, column, _listed(column, frame[name]))
+        for name, column in schema.coded.items()
+        if "`" not in name
+    )
     cells = [each for each in found if not each.missing.all() and _can_be_compared(each)]
     copies: dict[str, Any] = dict(_copies(cells))
     rest = [each for each in cells if each.name not in copies]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from textwrap import wrap
 
+import numpy as np
+import pandas as pd
+
 from privsyn.table.drafting.column_remarks import remarks_on
-from privsyn.table.drafting.draft import FEW_NUMBERS, draft_schema, draft_with_rows, is_csv, is_short
+from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_csv
+from privsyn.table.drafting.number_bounds import FEW_NUMBERS, is_exact
 from privsyn.table.drafting.relations import propose
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
 from privsyn.table.schema.time_columns import Datetime, Duration
@@ -15,7 +19,8 @@ READ = """\
 # DRAFT, made from the rows of the private table. Review it: whatever stands here is treated as public.
 # "READ" names what was read from the rows. Replace it by what anybody may know (from a codebook, a form,
 # a law), or leave it out: values, low and high are then found under privacy. Then delete these comments.
-# Bounds are rounded outwards. "exact" bounds are the smallest and the largest cell.
+# Bounds are rounded outwards. "exact" bounds are the smallest and the largest cell. At least five rows have
+# each of these, and each value that is listed.
 """
 
 MARKS_READ = """\
@@ -62,7 +67,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> 
     notes = {
         name: "\n".join(
             line
-            for remark in (_read(column), *remarks_on(name, column, frame[name]))
+            for remark in (_read(column, frame[name]), *remarks_on(name, column, frame[name]))
             for line in wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)
         )
         for name, column in draft.columns.items()
@@ -73,22 +78,23 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> 
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
 
 
-def _read(column: Column) -> str:
+def _read(column: Column, cells: pd.Series) -> str:
     """Return what was read from the rows, and a question to the reviewer."""
     if isinstance(column, Identifier):
         return _IDENTIFIER
     if not isinstance(column, Coded):
         return ""
-    facts = [*_facts(column), *([] if column.nullable else ["no cell missing"])]
+    facts = [*_facts(column, cells), *([] if column.nullable else ["no cell missing"])]
     return " ".join(filter(None, (f"READ: {', '.join(facts)}." if facts else "", _question(column))))
 
 
-def _facts(column: Coded) -> list[str]:
+def _facts(column: Coded, cells: pd.Series) -> list[str]:
     match column:
         case Categorical(values=values) if values is not None:
             return [f"{len(values)} values"]
         case Numerical(low=low, high=high):
-            exact = column.integer and low is not None and high is not None and is_short(low, high)
+            numbers = cells.dropna().to_numpy(np.float64)
+            exact = column.integer and is_exact(low, high, numbers)
             digits = ["all whole"] if column.integer else [f"{column.decimals} decimals"]
             return [
                 "exact bounds" if exact else "bounds",

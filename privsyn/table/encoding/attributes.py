@@ -127,7 +127,7 @@ class Attributes:
         """Return the column to which an attribute belongs: for a gap, the column that it ends in."""
         return self._owners[attribute]
 
-    @property
+    @cached_property
     def domain(self) -> Domain:
         """The attributes with their number of codes."""
         sizes = (encoder.size + self.nullable[self.column(name)] for name, encoder in self.encoders.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import cache
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -45,8 +46,12 @@ def family(dtype: Dtype) -> Family | None:
     >>> family(pd.Series([1, None], dtype="Int64").dtype), family(np.dtype("m8[s]"))
     ('integer', 'duration')
     """
-    if isinstance(dtype, pd.CategoricalDtype):
-        return "category"
+    # A category dtype holds cells of the table: it is not kept in a cache.
+    return "category" if isinstance(dtype, pd.CategoricalDtype) else _family(dtype)
+
+
+@cache
+def _family(dtype: Dtype) -> Family | None:
     if dtype == OBJECT:
         return "object"
     tests: tuple[tuple[Family, Any], ...] = (
@@ -185,6 +190,7 @@ def shown_dtype(dtype: Dtype) -> str:
     return str(dtype)
 
 
+@cache
 def parse_dtype(text: str) -> Dtype:
     """Return the dtype that `dtype_text` wrote; a category dtype has no categories."""
     if text in (CATEGORY, ORDERED_CATEGORY):

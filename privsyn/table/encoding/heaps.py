@@ -42,9 +42,12 @@ class Lattice:
 
     def within(self, other: Lattice) -> bool:
         """Return whether the other lattice contains this one."""
-        multiples = np.array([self.step, self.offset - other.offset]) / other.step
-        return bool(multiples[0] > 0.5 and np.allclose(multiples, np.rint(multiples), atol=1e-6, rtol=0))
+        steps, apart = self.step / other.step, (self.offset - other.offset) / other.step
+        return steps > 0.5 and all(abs(multiple - round(multiple)) <= WHOLE for multiple in (steps, apart))
 
+
+WHOLE = 1e-6
+"""Distance from a whole number, up to which a multiple of a step is one."""
 
 TELLING = 64
 """A number lies on a lattice only if its rounding is this many times smaller than the step."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, did_you_mean, replace_errors
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_table import MARKS
@@ -59,7 +59,8 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     """
     check_column_names(table.columns)
     if unit not in table.columns:
-        raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them")
+        meant = did_you_mean(unit, table.columns)
+        raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them{meant}")
     _check_dtype(unit, table[unit].dtype)
     names = np.array([*identifiers(table[unit]), None], dtype=object)[:-1]
     return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1

@@ -46,7 +46,7 @@ class Stream(RawTable):
     batches: Callable[[], Iterator[pd.DataFrame]]
 
     def frames(self) -> Iterator[pd.DataFrame]:
-        """Yield a frame without rows, then the rows that are kept."""
+        """Yield the rows that are kept, at least one frame."""
         return with_head(self.head, self.bounds[0] if self.bounds else None, self.batches())
 
     def each(self, question: Question[A]) -> list[A]:
@@ -75,7 +75,7 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
     --------
     >>> ages = read_in_batches(pd.DataFrame({"age": [17, 44, 90]}))
     >>> len(ages.head), [len(frame) for frame in ages.frames()]
-    (0, [0, 3])
+    (0, [3])
     """
     if isinstance(source, str | PathLike):
         path = Path(source)

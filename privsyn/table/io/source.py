@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +25,7 @@ from privsyn.table.io.persons import KEY, KeptRows, codes_of, fingerprints, pers
 from privsyn.table.schema.schema import Schema
 
 A = TypeVar("A")
+B = TypeVar("B")
 
 Question = Callable[[Iterator[pd.DataFrame]], A]
 """A function of the rows of one part of a table, in frames. The first frame has no rows."""
@@ -37,6 +39,8 @@ CELLS = 2**21
 """Cells of a batch: about 100,000 rows of 20 columns."""
 
 LEAST_ROWS = 1024
+
+AHEAD = 2  # batches that are encoded while others are counted
 
 Stamps = tuple[tuple[Path, tuple[int, int] | None], ...]
 """Files, each with its size and the time of its last change (ns). No row is read for these."""
@@ -134,7 +138,19 @@ def _fingerprints(unit: str, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints
 
 
 def _coded(codec: Codec, ask: Ask, frames: Iterator[pd.DataFrame]) -> list[Ints]:
-    return ask(block_of(codec.encode(frame)) for frame in frames)
+    return ask(_ahead(lambda frame: block_of(codec.encode(frame)), frames))
+
+
+def _ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
+    """Yield the result for each batch, in order; threads compute the next two meanwhile."""
+    begun: deque[Future[B]] = deque()
+    with ThreadPoolExecutor(AHEAD) as pool:
+        for batch in batches:
+            begun.append(pool.submit(function, batch))
+            if len(begun) > AHEAD:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
 
 
 def _add(some: list[Ints], others: list[Ints]) -> list[Ints]:
@@ -144,8 +160,10 @@ def _add(some: list[Ints], others: list[Ints]) -> list[Ints]:
 def with_head(
     head: pd.DataFrame, bound: KeptRows | None, frames: Iterator[pd.DataFrame]
 ) -> Iterator[pd.DataFrame]:
-    """Yield the frames of a part after an empty one, with the rows that `bound` keeps."""
-    return chain([head], frames if bound is None else bound.kept_of(frames))
+    """Yield the frames of a part with the rows that `bound` keeps; the empty `head` if there is no frame."""
+    kept = frames if bound is None else bound.kept_of(frames)
+    yield next(kept, head)
+    yield from kept
 
 
 def batch_rows(columns: int) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from privsyn.inference import _kernels
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.prior.counts import posterior_counts
 
@@ -51,3 +53,14 @@ def test_counts_of_many_values_have_less_error_than_projected_ones():
         projected = norm_sub(seen, exact.sum())
         gains.append(1 - np.abs(posterior - exact).sum() / np.abs(projected - exact).sum())
     assert np.mean(gains) - 6 * np.std(gains) / np.sqrt(60) > 0.15
+
+
+@given(st.integers(0, 2**32), st.integers(3, 12), st.floats(0.1, 3))
+def test_the_tilt_is_that_of_the_twin(seed, cells, share):
+    rng = np.random.default_rng(seed)
+    counts, variance, grid = rng.normal(9, 9, cells), rng.uniform(1, 9, cells), np.geomspace(0.1, 90, 40)
+    near = rng.random(cells) < 0.7
+    likelihood = np.exp(-((counts[near, None] - grid) ** 2) / (2 * variance[near, None]))
+    law, total = rng.dirichlet(np.ones(40)), share * max(counts.sum(), 1.0)
+    asked = counts, variance, near, likelihood, grid, law, total, 2.0, 30
+    assert _kernels.best_tilt(*asked) == pytest.approx(reference.best_tilt(*asked), abs=1e-7)

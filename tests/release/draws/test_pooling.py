@@ -122,3 +122,43 @@ def test_what_cannot_be_pooled_is_refused_in_one_line(estimates, variances, opti
     with pytest.raises(InputError) as error:
         pool(estimates, variances, **options)
     assert "\n" not in str(error.value)
+
+
+def mean(table):
+    return table["a"].mean()
+
+
+def text(table):
+    return "a cell"
+
+
+@pytest.mark.parametrize(
+    ("analyse", "tables", "words"),
+    [
+        (mean, TABLES[0], "several tables, such as model.draws"),
+        (mean, TABLES[0]["a"], "several tables"),
+        (mean, "table.csv", "several tables"),
+        (mean, {"a": [1]}, "several tables"),
+        (mean, 20, "several tables"),
+        (mean, TABLES[:1], "at least two tables, such as model.draws.*got 1"),
+        (mean, [], "at least two tables"),
+        (TABLES, mean, "swapped"),
+        (TABLES, TABLES, "function"),
+        (text, TABLES, "numbers"),
+        (lambda table: (text(table), 1.0), TABLES, "numbers"),
+        (lambda table: None, TABLES, "numbers"),
+        (lambda table: np.asarray(table).mean(), [np.zeros((9, 2))] * 2, "pandas data frames"),
+    ],
+)
+def test_pooled_refuses_other_arguments_and_shows_no_cell(analyse, tables, words):
+    with pytest.raises(InputError, match=words) as error:
+        pooled(analyse, tables)
+    assert error.value.__context__ is None
+    assert "cell" not in str(error.value)
+
+
+def test_a_wrong_level_is_refused_before_any_analysis_runs():
+    ran = []
+    with pytest.raises(InputError, match="level"):
+        pooled(ran.append, TABLES, level=95)
+    assert not ran

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from datetime import date
 from importlib import resources
@@ -70,14 +71,16 @@ def remarks(text):
 
 def test_bounds_of_a_short_range_of_whole_numbers_are_exact_and_said_to_be():
     rows = pd.DataFrame({"day": range(1, 32), "week": range(22, 53), "income": range(3, 3100, 100)})
+    rows = pd.concat([rows] * 5)
     draft = draft_schema(rows).columns
     assert [(c.low, c.high) for c in draft.values()] == [(1, 31), (22, 52), (0, 3500)]
     notes = remarks(draft_text(rows))
     assert [notes[name].split(",")[0] for name in rows] == [*["READ: exact bounds"] * 2, "READ: bounds"]
 
 
-def alone(numbers):
-    return draft_schema(pd.DataFrame({"x": numbers})).columns["x"]
+def alone(numbers, once=()):
+    """The draft of numbers that five rows have each, and of others that one row has."""
+    return draft_schema(pd.DataFrame({"x": [*numbers] * 5 + [*once]})).columns["x"]
 
 
 def test_numbers_keep_their_order_unless_they_leave_out_most_of_those_between():
@@ -86,6 +89,57 @@ def test_numbers_keep_their_order_unless_they_leave_out_most_of_those_between():
     assert alone([1, 2, 8, 9]) == Categorical([1, 2, 8, 9], nullable=False)
     assert alone([0, 7, 0]) == Categorical([0, 7], nullable=False)
     assert alone([1 / 3, 2 / 3, 4 / 3]).values == (1 / 3, 2 / 3, 4 / 3)
+
+
+def test_no_draft_shows_a_number_of_a_single_row():
+    """Bedrooms of houses: a single 33 once made them a list, and was in it."""
+    assert alone(range(12), once=[33]) == Numerical(0, 35, integer=True, nullable=False)
+    assert alone(range(12), once=[12, 13, 17]) == Numerical(0, 18, integer=True, nullable=False)
+    assert alone(range(20, 31), once=[17, 92]) == Numerical(10, 100, integer=True, nullable=False)
+    assert alone([1, 2, 8, 9], once=[33]) == Categorical([1, 2, 8, 9])
+    assert alone([7], once=[1]) == Categorical(nullable=False)
+    assert alone([0] * 2000, once=[1]) == Categorical([0, 1], nullable=False)
+
+
+def test_no_draft_lists_a_text_of_few_rows_and_says_how_many():
+    rows = pd.DataFrame({"job": ["cook", "baker"] * 9 + ["king", "queen"] * 4})
+    rows["rank"] = pd.Categorical(rows["job"], ["cook", "king", "none", "queen", "baker"])
+    draft = draft_schema(rows).columns
+    assert draft["job"] == Categorical(["baker", "cook"])
+    assert draft["rank"] == Categorical(["cook", "none", "baker"])
+    assert "READ: RARE, 2 values of fewer than 5 rows left out" in remarks(draft_text(rows))["job"]
+    assert not re.search("king|queen", draft_text(rows))
+    assert check_schema(rows, draft_schema(rows))[0].endswith("8 of 26 cells do not fit: they become missing")
+
+
+def test_constraints_are_proposed_for_the_rows_as_the_draft_reads_them():
+    """A rare town is not listed: nothing may look it up."""
+    town = ["Oslo", "Bergen", "Rome"] * 30 + ["Nome"]
+    rows = pd.DataFrame({"town": town, "land": ["N", "N", "I"] * 30 + ["U"], "same": town})
+    text = draft_text(rows)
+    assert "- same == town" in text
+    assert "mapping: {Bergen: N, Oslo: N, Rome: I}" in " ".join(text.split()).replace("#", "")
+    assert "Nome" not in text
+
+
+def test_bounds_are_rounded_to_the_scale_of_numbers_beside_a_lonely_one():
+    """The year of a renovation beside 0 for none; a code 9999 beside amounts."""
+    years = [*range(1934, 2016)]
+    assert alone([0, *years]) == Numerical(0, 2020, integer=True, nullable=False)
+    assert alone([*years, 9999]) == Numerical(1930, 9999, integer=True, nullable=False)
+    assert alone([0, *years, 4000]) == Numerical(0, 4000, integer=True, nullable=False)
+    assert alone(years, once=[0]) == Numerical(0, 2020, integer=True, nullable=False)
+    assert alone(years, once=[7]) == Numerical(0, 2020, integer=True, nullable=False)
+
+
+def test_missing_cells_make_no_number_a_code():
+    """Cells that are missing together once seemed to be what the order of a count does not explain."""
+    rng = np.random.default_rng(0)
+    size = rng.poisson(1, 2000).clip(0, 6).astype(float)
+    cost = size * 10 + rng.normal(0, 40, 2000)
+    size[:300], cost[:300] = np.nan, 900 + rng.normal(0, 1, 300)
+    rows = pd.DataFrame({"size": size, "cost": cost, "third": cost + 1})
+    assert isinstance(draft_schema(rows).columns["size"], Numerical)
 
 
 def test_numbers_whose_order_says_little_about_other_columns_are_listed():
@@ -120,7 +174,7 @@ def test_each_column_is_asked_about_in_a_line():
         "customer_id": "NAMED LIKE AN IDENTIFIER: not read, new ones are generated."
         " If it is none, say which kind it is. If a person may have several rows, leave this line out and"
         " add --unit customer_id: it protects persons, not rows.",
-        "age": "READ: exact bounds, all whole, no cell missing.",
+        "age": "READ: bounds, all whole, no cell missing.",
         "sex": "READ: 2 values, no cell missing.",
         "rooms": "READ: 5 values, no cell missing. Counts or amounts? Then bounds reveal less:"
         " {kind: numerical, low: , high: }.",

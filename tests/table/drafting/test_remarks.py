@@ -66,6 +66,7 @@ def odd(n=N):
             "grade": rng.choice([1, 2, 3, 5, 6], n),
             "ward": rng.choice(["W01", "W02", "W04"], n),
             "nace": rng.choice([*NACE, 9999, 1500, 1700, 2800], n),
+            "kind": rng.choice([*NACE, 9999, 1500, 1700, 2800], n),
             "room": room,
             "extras": extras,
             "bill": (room + extras).round(2),
@@ -105,14 +106,23 @@ def drafted():
         ),
         ("empty", "READ: EMPTY, no cell is given. {kind: text} leaves the column out."),
         ("grade", "Codes or classes? Then list them: {kind: categorical, values: [ ]}."),
-        ("ward", "READ: gaps, no cell is W03."),
-        ("nace", "READ: CODES? All numbers have 4 digits"),
+        ("ward", "READ: gaps, not listed are W03."),
+        ("nace", "NAMED LIKE CODES, not amounts?"),
+        ("kind", "READ: CODES? All numbers have 4 digits"),
         ("pay", "READ: 98 % are multiples of 100. If all should be: {kind: numerical, step: 100}."),
         ("gain", "READ: 98 % lie in {low: 1500, high: 4500}."),
     ],
 )
 def test_a_draft_remarks_on_each_oddity_of_a_column(drafted, name, words):
     assert words in comments(drafted)[name]
+
+
+def test_whole_numbers_named_like_codes_are_asked_about():
+    rows = {name: np.arange(N) for name in ("zip", "ZipCode", "plz5", "area_code", "post.code")}
+    rows |= {name: np.arange(N) for name in ("zipper", "coded", "width", "idle")}
+    rows |= {"code_share": np.linspace(0, 1, N)}
+    named = {name for name, said in comments(draft_text(pd.DataFrame(rows))).items() if "LIKE CODES" in said}
+    assert named == {"zip", "ZipCode", "plz5", "area_code", "post.code"}
 
 
 def proposals(text):
@@ -200,7 +210,7 @@ def test_of_a_table_with_46_columns_a_person_writes_no_line():
     """They remove the # before what anybody may know; the result fits all rows, and can be fitted."""
     rng = np.random.default_rng(3)
     ill = rng.choice(["no", "yes"], N)
-    wide = odd().drop(columns=["case", "visitor", "gain", "nace"])
+    wide = odd().drop(columns=["case", "visitor", "gain", "nace", "kind"])
     region = wide["country"].map({"Norway": "North", "Italy": "South"})
     wide = wide.assign(
         **{f"q{k}": rng.integers(1, 6, N) for k in range(12)},

@@ -39,6 +39,7 @@ def in_parts(table, parts):
     return dd.from_pandas(table, npartitions=parts, sort=False)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("schema", "parts"), [(KNOWN, 1), (OPEN, 5)])
 def test_parts_on_a_cluster_give_the_same_release(schema, parts, cluster, tmp_path):
     table = in_parts(rows().drop(columns="person"), parts)

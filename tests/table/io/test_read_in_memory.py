@@ -573,7 +573,7 @@ def test_where_nothing_can_be_written_is_said(tmp_path):
 
 def test_a_draft_says_what_it_read(tmp_path):
     rows = [
-        f"{17 + i % 70},{i % 3},{'FM?'[i % 3]},name {i},{i / 100},2015-0{1 + i % 9}-01" for i in range(300)
+        f"{17 + i % 60},{i % 3},{'FM?'[i % 3]},name {i},{i / 100},2015-0{1 + i % 9}-01" for i in range(300)
     ]
     path = file_of(tmp_path, "age,kids,sex,name,score,day\n" + "\n".join(rows) + "\n")
     text = draft_text(path)
@@ -582,7 +582,7 @@ def test_a_draft_says_what_it_read(tmp_path):
     schema = read_schema(tmp_path / "s.yaml")
     assert schema == Schema(
         {
-            "age": Numerical(17, 86, integer=True, nullable=False),
+            "age": Numerical(17, 76, integer=True, nullable=False),
             "kids": Numerical(0, 2, integer=True, nullable=False),
             "sex": Categorical(["F", "M"]),
             "name": Categorical(nullable=False),
@@ -639,7 +639,7 @@ def test_a_draft_of_a_frame_fits_its_dtypes():
 
 @given(tables())
 def test_a_draft_never_fails_and_fits(table):
-    _, frame = table
+    frame = pd.concat([table[1]] * 5, ignore_index=True)  # no value is rare
     schema = draft_schema(frame)
     listed = {name: column for name, column in schema.columns.items() if column.is_public}
     if listed:

@@ -19,7 +19,7 @@ import privsyn
 from privsyn import Categorical, read_schema
 from privsyn.cli.survey import SCHEMA, survey
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("datasets/*.md")])
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 COMMAND = re.compile(r"^\$ privsyn (.*?[^\\])$", re.M | re.S)
@@ -56,8 +56,8 @@ def folder(tmp_path, monkeypatch):
         else rng.integers(int(column.low), int(column.high) + 1, ROWS)
         for name, column in columns.items()
     }
-    for name in ("adult.csv", "out.csv", "held_out.csv"):
-        pd.DataFrame(adult).to_csv(tmp_path / name, index=False)
+    for name, rows in (("adult.csv", ROWS), ("out.csv", ROWS), ("held_out.csv", ROWS // 2)):
+        pd.DataFrame(adult)[:rows].to_csv(tmp_path / name, index=False)
     (tmp_path / "folder").mkdir()
     pd.DataFrame(adult).to_parquet(tmp_path / "folder" / "part.parquet", index=False)
     visits = {"person_id": np.arange(ROWS) // 4, "ward": rng.choice(["a", "b"], ROWS)}

@@ -1,0 +1,100 @@
+"""Bounds and lists of numbers for a draft, which show as little as possible of single rows. Not private."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privsyn.marginals.types import Floats, Ints
+
+FEW_NUMBERS = 20
+"""Most distinct values of a column of numbers that is drafted as a list."""
+
+FEW_WHOLE = 100
+"""Bounds of whole numbers may be exact if they are less than this apart, as for days, weeks or ages."""
+
+FEW_ROWS = 5
+"""A value of fewer rows is rare: a draft neither lists it nor takes it as an exact bound. Statistical offices
+suppress counts below about this number."""
+
+EXTREME = 0.001
+"""Share of the rows below which a number at either end says nothing about gaps."""
+
+
+def are_codes(numbers: Floats, step: float) -> bool:
+    """Return whether numbers are better listed: two of them, or few that leave out most of their grid.
+
+    Gaps are judged between numbers that enough rows have: a single 33 among counts up to 9 is no code.
+
+    >>> [are_codes(np.repeat(numbers, 5), 1) for numbers in ([0, 1], [1, 2, 3], [1, 2, 9])]
+    [True, False, True]
+    >>> are_codes(np.array([0, 1, 2, 3] * 5 + [33]), 1)
+    False
+    """
+    values, counts = np.unique(numbers, return_counts=True)
+    if len(values) <= 2:
+        return True
+    common = np.flatnonzero(counts >= max(FEW_ROWS, EXTREME * len(numbers)))
+    if not len(common) or len(values) > FEW_NUMBERS:
+        return False
+    inner = values[common[0] : common[-1] + 1]
+    return 2 * len(inner) * step < float(np.ptp(inner)) + step
+
+
+def bounds_of(numbers: Floats, *, whole: bool) -> tuple[float, float]:
+    """Return bounds that hold all numbers, rounded outwards to the scale on which they differ.
+
+    A bound is exact if it is not rare and the numbers are whole and in a short range, or if it stands alone:
+    the others differ among themselves by less than they are away from it.
+
+    >>> bounds_of(np.repeat([1.0, 31.0], 5), whole=True), bounds_of(np.array([1.0, 31.0]), whole=True)
+    ((1.0, 31.0), (0.0, 35.0))
+    >>> bounds_of(np.array([0.0] * 5 + [1934, 2015]), whole=True)
+    (0.0, 2020.0)
+    """
+    values, counts = np.unique(numbers, return_counts=True)
+    low, high = outwards(float(values[0]), float(values[-1]))
+    exact = counts[[0, -1]] >= FEW_ROWS
+    gaps, whole_range = np.diff(values), float(values[-1] - values[0])
+    if whole and is_short(float(values[0]), float(values[-1])):
+        pass
+    elif len(values) > 2 and 2 * gaps[0] > whole_range:
+        high, exact[1] = outwards(float(values[1]), float(values[-1]))[1], False
+    elif len(values) > 2 and 2 * gaps[-1] > whole_range:
+        low, exact[0] = outwards(float(values[0]), float(values[-2]))[0], False
+    else:
+        exact[:] = False
+    return float(values[0]) if exact[0] else low, float(values[-1]) if exact[1] else high
+
+
+def is_exact(low: float | None, high: float | None, numbers: Floats) -> bool:
+    """Return whether the bounds of whole numbers are the smallest and the largest of them, and not rare."""
+    if low is None or high is None or not is_short(low, high):
+        return False
+    rows: Ints = np.array([np.count_nonzero(numbers == end) for end in (low, high)])
+    return bool((rows >= FEW_ROWS).all())
+
+
+def is_short(low: float, high: float) -> bool:
+    """Return whether bounds of whole numbers are too close together to be rounded.
+
+    >>> is_short(1, 31), is_short(0, 100)
+    (True, False)
+    """
+    return high - low < FEW_WHOLE
+
+
+def outwards(low: float, high: float) -> tuple[float, float]:
+    """Return the two bounds, rounded outwards to one or two digits.
+
+    >>> outwards(17, 90), outwards(0, 4356), outwards(47.1559, 47.7776), outwards(7, 7)
+    ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8), (7, 7))
+    """
+    if low == high:
+        return low, high
+    magnitude = math.floor(math.log10(high - low))
+    leading = (high - low) / 10.0**magnitude
+    step = 10.0**magnitude / (5 if leading < 2 else 2 if leading < 5 else 1)
+    digits = max(0, 1 - magnitude)
+    return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
