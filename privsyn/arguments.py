@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from math import inf, isfinite, nan
 from numbers import Real
+from os import PathLike
 
 import numpy as np
 
@@ -65,6 +66,28 @@ def check_column(what: str, name: object, names: Collection[str]) -> None:
     if not isinstance(name, str) or name not in names:
         meant = did_you_mean(name, names)
         raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
+
+
+def check_release(release: object) -> None:
+    """Refuse what is no release, such as a table, a path or a model that has one.
+
+    >>> check_release("people.privsyn")
+    Traceback (most recent call last):
+    privsyn.errors.InputError: give a release: load(path), or model.release_; got 'people.privsyn'
+    """
+    if not all(hasattr(release, part) for part in ("codec", "fitted", "ledger")):
+        raise InputError(f"give a release: load(path), or model.release_; got {safe_repr(release)}")
+
+
+def check_path(path: object) -> None:
+    """Refuse what is no path. A message never shows it: it may be a table.
+
+    >>> check_path(["a private cell"])
+    Traceback (most recent call last):
+    privsyn.errors.InputError: give the path of a file; got a list
+    """
+    if not isinstance(path, str | PathLike):
+        raise InputError(f"give the path of a file; got {safe_repr(path)}")
 
 
 def check_unit(unit: object, rows_per_unit: object, names: Collection[str]) -> None:

@@ -6,8 +6,10 @@ from fractions import Fraction
 from math import inf, nan
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from privsyn import forecast, load, read_schema, report, sheet
 from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError
 
@@ -33,3 +35,19 @@ def test_a_finite_number_is_taken_as_a_double():
     for value in (inf, -inf, nan, 10**400, True, "1", None, [1]):
         with pytest.raises(InputError, match=r"^x must be a finite number; got "):
             check_finite("x", value)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        load,
+        read_schema,
+        lambda table: report(table, "page.html"),
+        lambda table: sheet(table, "sheet.md"),
+        lambda table: forecast(table, "a"),
+    ],
+)
+def test_a_table_in_the_place_of_a_path_or_a_release_is_refused_and_not_shown(take):
+    """`load(table)` once quoted its rows."""
+    with pytest.raises(InputError, match=r"^give .*; got a DataFrame$"):
+        take(pd.DataFrame({"a": ["a private cell"]}))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from privsyn.arguments import check_path
 from privsyn.errors import InputError
 from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
@@ -111,6 +112,7 @@ def read_parts(path: str | PathLike[str]) -> Parts:
 
     The file may come from anywhere, so nothing is unpacked before its size is known.
     """
+    check_path(path)
     problem = "is no model: give a file that `privsyn synth --model` or `save` wrote"
     try:
         with Path(path).open("rb") as begun:

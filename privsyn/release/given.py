@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.release.ranges import part_inside
 from privsyn.table.encoding.codec import Codec
@@ -80,7 +80,8 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
 
 def _known(codec: Codec, name: Any) -> str:
     if name not in codec.schema.coded:
-        raise InputError(f"given: there is no column {safe_repr(name)} among those to be synthesised")
+        meant = did_you_mean(name, codec.schema.coded)
+        raise InputError(f"given: there is no column {safe_repr(name)} among those to be synthesised{meant}")
     return str(name)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.arguments import check_column, check_whole
+from privsyn.arguments import check_column, check_release, check_whole
 from privsyn.errors import InputError, did_you_mean, printable, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.evaluation.predictions import DEFAULT, LEARNERS
@@ -160,6 +160,7 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
+    check_release(release)
     check_column("target", target, release.codec.schema.coded)
     if model not in LEARNERS:
         meant = did_you_mean(model, LEARNERS)

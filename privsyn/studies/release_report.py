@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privsyn.arguments import check_release
 from privsyn.errors import InputError
 from privsyn.evaluation.axis import Axis
 from privsyn.evaluation.report.svg import error_bars, outside, percent_of
@@ -70,6 +71,7 @@ def report(release: Release, path: str | PathLike[str]) -> None:
     InputError
         If the file cannot be written.
     """
+    check_release(release)
     page = render(release)
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")

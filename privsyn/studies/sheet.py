@@ -12,6 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from privsyn.arguments import check_release
 from privsyn.errors import printable
 from privsyn.evaluation.report.template import environment, percent
 from privsyn.files import atomic_path
@@ -67,6 +68,7 @@ def sheet(release: Release, path: str | PathLike[str], *, data: str | PathLike[s
     InputError
         If a file cannot be read or written.
     """
+    check_release(release)
     text = render(release, None if data is None else Path(data))
     with atomic_path(path) as place:
         place.write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.release.draws.pooling import pool
 
 DRAWS = 20
@@ -58,7 +58,8 @@ class Conditions:
     def mean(self, column: str, where: str | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
         if column not in self.frames[0].columns:
-            raise InputError(f"there is no column {safe_repr(column)} in the synthetic table")
+            meant = did_you_mean(column, self.frames[0].columns)
+            raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant}")
         found = []
         for frame in self.frames:
             kept = frame if where is None else frame[self._rows(frame, where)]

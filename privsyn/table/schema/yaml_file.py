@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from privsyn.arguments import check_path
 from privsyn.errors import InputError, about, did_you_mean, printable, safe_repr
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
@@ -27,6 +28,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
 
     Text stays text: ``yes``, ``no`` and ``2015-01-01`` do not become booleans and dates.
     """
+    check_path(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
