@@ -174,6 +174,7 @@ def test_of_one_column_only_values_can_be_told():
         ({"secrets": "job"}, r"secrets must be a list of columns: write \['job'\]"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"control": KEPT[:0]}, "the control table has no rows"),
+        ({"control": KEPT[::-1]}, "the control table has the rows of the real one"),
         ({"control": KEPT[["job"]]}, "the control table has other columns than the real one"),
     ],
 )
