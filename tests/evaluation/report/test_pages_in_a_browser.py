@@ -207,7 +207,7 @@ def test_released_incomes_do_not_crowd_at_the_end_of_the_axis(chromium, pages):
     for count, width in sorted(zip(counts, widths, strict=True), reverse=True):
         if half < sum(counts) / 2:
             half, most = half + count, most + width
-    assert most > 320 / 5
+    assert most > 320 / 8
 
 
 def test_real_incomes_are_not_one_bar(chromium, pages):
