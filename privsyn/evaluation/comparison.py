@@ -187,7 +187,7 @@ def _unseen(view: View, tables: Mapping[str, Coded], name: str) -> float:
 
 def _remarks(view: View, frames: Mapping[str, pd.DataFrame], tables: Mapping[str, Coded]) -> tuple[str, ...]:
     """Return what is odd about the test rows."""
-    refuse_copy(tables, "test")
+    refuse_copy(tables, "test", "real", "synthetic")
     test, real = _digests(tables["test"]), _digests(tables["real"])
     found = [] if len(test) >= FEW_TEST_ROWS else [f"only {plural(len(test), 'test row')}: scores are chance"]
     twins = pd.Series(real).duplicated(keep=False).mean()
@@ -206,10 +206,10 @@ def _remarks(view: View, frames: Mapping[str, pd.DataFrame], tables: Mapping[str
     return tuple(found)
 
 
-def refuse_copy(tables: Mapping[str, Coded], which: str) -> None:
-    """Refuse a table of held-out rows that has the rows of the real or of the synthetic table."""
+def refuse_copy(tables: Mapping[str, Coded], which: str, *others: str) -> None:
+    """Refuse a table of held-out rows that has the rows of one of the others."""
     rows = np.sort(_digests(tables[which]))
-    for other in ("real", "synthetic"):
+    for other in others:
         if np.array_equal(rows, np.sort(_digests(tables[other]))):
             raise InputError(
                 f"the {which} table has the rows of the {other} one: give real rows that no table was made"

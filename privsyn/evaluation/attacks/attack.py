@@ -80,7 +80,7 @@ def attack(
     check_whole("seed", seed)
     frames = read_together({"real": real, "synthetic": synthetic, "control": control}, schema)
     view, coded = code_together(frames, schema, most_values=None)
-    refuse_copy(dict(zip(("real", "synthetic", "control"), coded, strict=True)), "control")
+    refuse_copy({"real": coded[0], "control": coded[2]}, "control", "real")
     names = view.domain.names
     axes = [names.index(name) for name in _checked(secrets, names)]
     rng = np.random.default_rng(seed)
