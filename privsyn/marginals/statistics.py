@@ -43,6 +43,22 @@ def coupling(pair: Marginal) -> float:
     return min(mutual_information(pair) / least, 1.0) if least > 0 else 0.0
 
 
+def dependence(table: Marginal) -> float:
+    """Return the total variation between a table and independent attributes with the same counts.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> coins = Domain(("left", "right"), (2, 2))
+    >>> dependence(Marginal(coins, np.array([[5, 0], [0, 5]])))
+    0.5
+    """
+    expected = np.ones(())
+    for name in table.attributes:
+        expected = np.multiply.outer(expected, table.project((name,)).counts / table.total)
+    return total_variation(table.counts / table.total, expected)
+
+
 def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
     """Return the counts of every pair of attributes that a table holds; the last table wins."""
     return {pair: table.project(pair) for table in tables for pair in combinations(table.attributes, 2)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -217,7 +218,9 @@ def test_every_decision_is_that_of_trying_it_out(seed, sets, temperature):
         counts = fitting[rng.integers(len(fitting))]
         counts = rng.permutation(counts + [0] * (domain.cells - len(counts))).reshape(domain.shape)
         tables.append(Marginal(domain, 4.0 * counts))  # of 32 records, for 8 rows
-    ended = run(start, tuple(tables), seed, sweeps=5, temperature=temperature)
+    equal = {table.attributes: 1.0 for table in tables}
+    with patch.object(finishing, "_weights", lambda _: equal):
+        ended = run(start, tuple(tables), seed, sweeps=5, temperature=temperature)
     slow = reference.anneal(
         start.codes,
         [DOMAIN.axes(attributes) for attributes in sets],
@@ -306,3 +309,26 @@ def test_cells_of_rows_that_are_not_kept_are_found_again(monkeypatch):
         monkeypatch.setattr(_kernels, "MOST_KEPT", 0)
     assert not np.array_equal(found[0], codes)
     assert np.array_equal(*found)
+
+
+def test_strong_dependence_has_more_weight_and_independence_half():
+    tables = [np.full((2, 2), 25.0), np.array([[50.0, 0], [0, 50]])]
+    domains = Domain(("a", "b"), (2, 2)), Domain(("a", "c"), (2, 2))
+    weights = finishing._weights(tuple(map(Marginal, domains, tables)))
+    assert weights == {("a", "b"): 0.5, ("a", "c"): 1.5}
+    assert finishing._weights((Marginal(domains[0], tables[0]),)) == {("a", "b"): 1.0}
+
+
+def test_records_follow_the_stronger_of_two_tables_that_contradict_each_other():
+    """a is b and b is c, but c has little to do with a: with equal weights, fewer rows have a equal to b."""
+    same, weak = np.array([[490.0, 10], [10, 490]]), np.array([[300.0, 200], [200, 300]])
+    domain = reference.binary("abc")
+    tables = tuple(
+        Marginal(domain.project(tuple(p)), t) for p, t in (("ab", same), ("bc", same), ("ac", weak))
+    )
+    rng = np.random.default_rng(0)
+    start = Records(domain, rng.integers(0, 2, (1000, 3)).astype(np.int32))
+    found = finish(start, tables, np.random.default_rng(1), sweeps=20).codes
+    with patch.object(finishing, "_weights", lambda _: {table.attributes: 1.0 for table in tables}):
+        equal = finish(start, tables, np.random.default_rng(1), sweeps=20).codes
+    assert (found[:, 0] == found[:, 1]).sum() > (equal[:, 0] == equal[:, 1]).sum() + 10

@@ -1,11 +1,19 @@
 r"""Draw the cells of one table from their posterior, from coarse sums to single cells.
 
 A measured sum S of cells with noise variance :math:`\sigma^2` and expected count c is drawn with mean
-:math:`c + g (S - c)` and variance :math:`g \sigma^2`, where :math:`g = c^2 / (c^2 + \sigma^2)`. That is the
-posterior under a weak prior: a sum departs from the released estimate by about as much as the estimate. A
-sum far above its noise is drawn about its measurement, which is unbiased for every private table. A sum
-below its noise stays near the estimate, and above 0. The narrower prior of the estimates has less error on
-average, but its draws would lie aside of the truth wherever one table departs more than others.
+:math:`c + g (S - c)` and variance :math:`g \sigma^2`, where :math:`g = t^2 / (t^2 + \sigma^2)`. That is the
+posterior under a weak prior: a sum departs from the released estimate by about t, where
+
+.. math:: t = \min(|c - e| + h e, c), \quad
+    h^2 = \Big(\sum (S - e)^2 - \sum s^2 + \sqrt{2 \sum s^4}\Big)_+ / \sum e^2.
+
+Here e is the count under independence, and :math:`s^2 = 2 \sigma^2`, because S has a drawn noise beside the
+measured one. So h is a bound of the pair's mean relative departure from independence, one standard deviation
+above what was found. Pairs that hardly depend on each other are not filled with noise, which no records can
+follow. In tables that are no pairs, t is c. A sum far above its noise is drawn about its measurement, which is
+unbiased for every private table. A sum below its noise stays near the estimate, and above 0. The narrower
+prior of the estimates has less error on average, but its draws would lie aside of the truth wherever one table
+departs more than others.
 
 Sums over many cells are known far better than the cells, and decide means and correlations. So sums over 2,
 4, ... groups of the ordered codes come first, and finer sums follow within them.
@@ -47,7 +55,7 @@ def draw_cells(
         A cell of 0 stays 0. Within groups of codes that were counted together, counts are shared out as here,
         but for the change of `draw_inside` in a pair.
     answers : Measurement
-        Measured counts plus a draw of their noise.
+        Measured counts plus a draw of their noise, and the variance of one of both.
     margins : tuple of Marginal
         They agree with each other. If there are none, the total is that of `released`.
     rng : numpy.random.Generator
@@ -59,13 +67,16 @@ def draw_cells(
     variance = answers.variance * (coarse.counts > 0)
     residual = answers.marginal.counts - coarse.counts
     found = coarse.counts + _centred(coarse, residual, variance, margins)
+    departs = _departs(coarse, answers)
     trend = Trend.draw(table, groups, found, variance, rng)
     if trend is not None:
         table = trend.impose(table, margins)
     targets: list[tuple[tuple[Codes, ...], Floats]] = []
     for level in _levels(coarse):
         joint = tuple(outer[group] for outer, group in zip(level, groups, strict=True))
-        drawn = _draw_sums(join(table.counts, joint), join(found, level), join(variance, level), rng)
+        expected = join(table.counts, joint)
+        departure = _departure(expected, departs)
+        drawn = _draw_sums(expected, join(found, level), join(variance, level), departure, rng)
         targets.append((joint, drawn))
         table = fit_margins(_scaled(table, joint, drawn), margins, rounds=ROUNDS)
     for _ in range(RAKINGS if len(targets) > 1 else 0):
@@ -78,9 +89,33 @@ def draw_cells(
     return table if margins else Marginal(table.domain, table.counts * (released.total / table.total))
 
 
-def _draw_sums(expected: Floats, found: Floats, variance: Floats, rng: np.random.Generator) -> Floats:
-    """Return sums drawn about what was found, and about what is expected where noise exceeds that."""
-    square = expected**2
+def _independent(counts: Floats) -> Floats:
+    return np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(float(counts.sum()), 1.0)
+
+
+def _departs(coarse: Marginal, answers: Measurement) -> float:
+    """Return h of a pair; infinity for any other table. The answers have the variance of two noises."""
+    if len(coarse.domain) != 2:
+        return np.inf
+    expected, variance = _independent(coarse.counts), 2 * answers.variance
+    energy = float(((answers.marginal.counts - expected) ** 2 - variance).sum())
+    bound = max(energy + float(np.sqrt(2 * (variance**2).sum())), 0.0)
+    return float(np.sqrt(bound / max(float((expected**2).sum()), 1.0)))
+
+
+def _departure(expected: Floats, departs: float) -> Floats:
+    """Return the prior standard deviation t of sums of cells."""
+    if not np.isfinite(departs):
+        return expected
+    independent = _independent(expected)
+    return np.asarray(np.minimum(np.abs(expected - independent) + departs * independent, expected))
+
+
+def _draw_sums(
+    expected: Floats, found: Floats, variance: Floats, departure: Floats, rng: np.random.Generator
+) -> Floats:
+    """Return sums drawn about what was found; where noise exceeds the departure, about what is expected."""
+    square = departure**2
     share = np.divide(square, square + variance, out=np.zeros_like(square), where=square > 0)
     mean = np.maximum(expected + share * (found - expected), LEAST * expected)
     scatter = share * (1 - share) * variance
