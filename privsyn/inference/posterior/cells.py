@@ -10,10 +10,10 @@ posterior under a weak prior: a sum departs from the released estimate by about 
 Here e is the count under independence, and :math:`s^2 = 2 \sigma^2`, because S has a drawn noise beside the
 measured one. So h is a bound of the pair's mean relative departure from independence, one standard deviation
 above what was found. Pairs that hardly depend on each other are not filled with noise, which no records can
-follow. In tables that are no pairs, t is c. A sum far above its noise is drawn about its measurement, which is
-unbiased for every private table. A sum below its noise stays near the estimate, and above 0. The narrower
-prior of the estimates has less error on average, but its draws would lie aside of the truth wherever one table
-departs more than others.
+follow. In tables that are no pairs, t is c. A sum far above its noise is drawn about its measurement, which
+is unbiased for every private table. A sum below its noise stays near the estimate, and above 0. The narrower
+prior of the estimates has less error on average, but its draws would lie aside of the truth wherever one
+table departs more than others.
 
 Sums over many cells are known far better than the cells, and decide means and correlations. So sums over 2,
 4, ... groups of the ordered codes come first, and finer sums follow within them.
