@@ -209,8 +209,7 @@ class Release:
         if not rows or not (numbers or spans):
             return stacked(self.blocks(rows, seed, progress))
         enough = max(min(round(self.fitted.total), POOL), ENOUGH)
-        records = self._records(self.fitted.one_ways + self._tables, enough, rng, progress)
-        pool = Pool(self.codec, self.fitted, self._tables, records, rng)
+        pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
         return completed(pool, numbers, spans, rows)
 
     def absent(self, column: str) -> tuple[Any, ...]:
@@ -228,6 +227,10 @@ class Release:
         """The marginals, and tables for structural zeros that no marginal covers."""
         fitted = self.fitted
         return (*fitted.marginals, *self.zeros.missing_from(fitted.marginals, fitted.one_ways))
+
+    def records(self, n: int, rng: np.random.Generator, progress: Progress | None = None) -> Records:
+        """Return `n` records in merged codes."""
+        return self._records(self.fitted.one_ways + self._tables, n, rng, progress)
 
     def _records(
         self,
@@ -251,10 +254,8 @@ class Release:
 
     def drawn_counts(self, n: int, seed: int) -> dict[str, Ints]:
         """Count each column of `n` rows drawn from the release, in merged codes. This costs no privacy."""
-        rng = np.random.default_rng(seed)
-        merging = self.fitted.merging
-        records = self._records(self.fitted.one_ways + self._tables, n, rng)
-        numbers = self.codec.numbers(merging.restore(records, rng), rng, merging)
+        rng, merging = np.random.default_rng(seed), self.fitted.merging
+        numbers = self.codec.numbers(merging.restore(self.records(n, rng), rng), rng, merging)
         return {name: cells.count(numbers[name]) for name, cells in self.codec.cells(merging).items()}
 
     def draws(

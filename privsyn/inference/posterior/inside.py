@@ -22,7 +22,8 @@ WITH_COLUMN = 0.2
 intervals of a known Gaussian copula least wide."""
 
 WITH_GROUP = 0.3
-"""Prior standard deviation of gamma."""
+"""Prior standard deviation of gamma. With 0.35, and 0.25 for delta, fewer intervals held on four runs of
+house sales: the more tables differ, the less can rows follow them."""
 
 FARTHEST = np.sqrt(3)
 """Largest rank: that of a column without ties. The rank of a rare value would be larger."""
@@ -42,7 +43,10 @@ def draw_inside(table: Marginal, groups: tuple[Codes, ...], rng: np.random.Gener
     rng : numpy.random.Generator
     """
     sides = [table.project((name,)) for name in table.attributes]
-    places = [_places(side, group) for side, group in zip(sides, groups, strict=True)]
+    places = [
+        places_in(side.counts, group, side.domain.ordered[0])
+        for side, group in zip(sides, groups, strict=True)
+    ]
     if not any(place.any() for place in places):
         return table
     (a, b), (g, h) = places, groups
@@ -61,15 +65,22 @@ def draw_inside(table: Marginal, groups: tuple[Codes, ...], rng: np.random.Gener
     return Marginal(table.domain, changed * ratio[np.ix_(*groups)])
 
 
-def _places(side: Marginal, group: Codes) -> Floats:
-    """Return the rank of each ordered code inside its group, with mean 0 and variance 1; 0 for any other."""
-    ordered = side.domain.ordered[0]
-    places = np.zeros(len(side.counts))
+def places_in(counts: Floats, group: Codes, ordered: int) -> Floats:
+    """Return the rank of each ordered code inside its group, with mean 0 and variance 1; 0 for any other.
+
+    Parameters
+    ----------
+    counts : array of shape (codes,)
+        Records, or shares of the group.
+    group : integer array
+    ordered : int
+        Number of codes with an order; they come first.
+    """
+    places = np.zeros(len(counts))
     if ordered < 2:
         return places
-    counts, of = np.maximum(side.counts[:ordered], TINY), group[:ordered]
-    ends = np.cumsum(counts)
-    ranks, all_of = ends - counts / 2, np.bincount(of, counts)
+    counts, of = np.maximum(counts[:ordered], TINY), group[:ordered]
+    ranks, all_of = np.cumsum(counts) - counts / 2, np.bincount(of, counts)
     ranks = ranks - (np.bincount(of, counts * ranks) / all_of)[of]
     scale = np.sqrt(np.bincount(of, counts * ranks**2) / all_of)[of]
     inside = np.divide(ranks, scale, out=np.zeros_like(ranks), where=scale > TINY)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError
+from privsyn.inference.posterior.shortfall import made_up
 from privsyn.inference.posterior.tables import Posterior
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
@@ -27,6 +28,9 @@ NUMBER = "draw"
 
 MOST_THREADS = 4
 """Tables that are made at once: each takes memory."""
+
+MOST_TRIED = 50_000
+"""Most records that are made to see what they fall short of."""
 
 
 class Draws(Sequence[Any]):
@@ -118,7 +122,10 @@ class Draws(Sequence[Any]):
 
     def _frame(self, k: int) -> pd.DataFrame:
         posterior, synthesis = np.random.SeedSequence(self._entropy, spawn_key=(k,)).spawn(2)
-        drawn = self._posterior.draw(np.random.default_rng(posterior))
+        rng = np.random.default_rng(posterior)
+        drawn = self._posterior.draw(rng)
+        records = replace(self._release, fitted=drawn).records(min(self._n, MOST_TRIED), rng)
+        drawn = made_up(drawn, records, self._posterior.numbers)
         # With this total, exactly n records are made. More records, thinned to n, would add sampling noise.
         release = replace(self._release, fitted=replace(drawn, total=float(self._n)))
         return stacked(release.blocks(None, int(synthesis.generate_state(1)[0]), None))

@@ -80,9 +80,7 @@ def test_places_in_merged_codes_depend_on_each_other_as_strongly_as_drawn(streng
     records = merging.merge(fine)
     restored = drawn.restore(records, np.random.default_rng(2))
     np.testing.assert_array_equal(drawn.merge(restored).codes, records.codes)
-    wanted = (
-        0.63 * strength * inside_the_last_group(merging, fine)
-    )  # weaker than the records' own: see `strength`
+    wanted = strength * inside_the_last_group(merging, fine)
     assert abs(inside_the_last_group(merging, restored) - wanted) < 0.09
     assert inside_the_last_group(merging, fine) > 0.3
 
