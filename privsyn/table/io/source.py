@@ -28,7 +28,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 Question = Callable[[Iterator[pd.DataFrame]], A]
-"""A function of the rows of one part of a table, in frames. The first frame has no rows."""
+"""A function of the rows of one part of a table, in one or more frames; the first may have no rows."""
 
 FAILED = (
     "a part of the table could not be counted: does each have the columns and dtypes announced, and its rows"
