@@ -142,7 +142,10 @@ def _coded(codec: Codec, ask: Ask, frames: Iterator[pd.DataFrame]) -> list[Ints]
 
 
 def _ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
-    """Yield the result for each batch, in order; threads compute the next two meanwhile."""
+    """Yield the result for each batch, in order; threads compute the next ones meanwhile.
+
+    At most `AHEAD` + 1 batches are begun and not yielded.
+    """
     begun: deque[Future[B]] = deque()
     with ThreadPoolExecutor(AHEAD) as pool:
         for batch in batches:
