@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 TABLES = {"synthetic": "synthetic", "real": "real", "held_out": "held out", "independent": "independent"}
 """The tables that have a score, and their labels."""
 
+STANDARD_ERRORS = 2
+"""A model that is better on synthetic rows than on real ones by more standard errors is not credible."""
+
+SHARE = "share of rows"
+
 
 def legend(*, own_test: bool) -> tuple[str, ...]:
-    """Return what the headers of the table of scores mean; `own_test`: the caller gave the test rows."""
+    """Return lines that explain the headers of the scores; `own_test`: the caller gave the test rows."""
     return (
         "Each score of the synthetic table stands beside the same score of three other tables. Errors: lower",
         "is better. Models (AUC, accuracy, F1, R2): higher is better.",
@@ -30,12 +35,6 @@ def legend(*, own_test: bool) -> tuple[str, ...]:
         else "  held out: real rows that were set aside, compared with the others",
         "  independent: each column drawn alone; for a model, a guess without the other columns",
     )
-
-
-STANDARD_ERRORS = 2
-"""A model that is better on synthetic rows than on real ones by more standard errors is not credible."""
-
-SHARE = "share of rows"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from numba import njit
 
 from privsyn.marginals.types import Floats, Ints, Mask
 
-TINIEST = float(np.finfo(float).tiny)
+TINIEST = float(np.finfo(float).tiny)  # share: avoids division by 0 where no possible count explains a cell
 LEAST_FITTED = 1e-12  # share of a cell: avoids division by 0 where all classes rule it out
 
 
@@ -194,7 +194,7 @@ def best_tilt(
     most: float,
     halvings: int,
 ) -> float:
-    """Return the tilt, between -most and most, with which the posterior means of a column have this sum.
+    """Return the tilt, between -most and most, with which the posterior means of a column sum to `total`.
 
     Parameters
     ----------

@@ -117,13 +117,19 @@ def _together(domain: Domain, tables: list[Sums]) -> Measurement:
 
 
 def information_of(joined: Iterable[tuple[Codes, Floats]]) -> Floats:
-    """Return the information of tables in groups of codes, from the groups and the variances of each."""
+    """Return the information of tables in groups of codes, an array of shape (codes, codes).
+
+    Each table gives the group of each code, of shape (codes,), and a variance per group, of shape (groups,).
+    """
     weights = [(group, 1 / np.maximum(variance, EXACT)) for group, variance in joined]
     return np.asarray(sum(weight[group] * (group[:, np.newaxis] == group) for group, weight in weights))
 
 
 def covariance_of(variance: Floats, information: Floats) -> Floats:
-    """Return (V^-1 + I)^-1 as V (1 + I V)^-1, without dividing by a variance."""
+    """Return the covariance (V^-1 + I)^-1 as V (1 + I V)^-1, which does not divide by a variance.
+
+    V is diagonal, with the variances of the codes; I is the information, of shape (codes, codes).
+    """
     covariance = np.linalg.solve((np.eye(len(variance)) + information * variance).T, np.diag(variance)).T
     return np.asarray((covariance + covariance.T) / 2)
 

@@ -138,7 +138,7 @@ Sums = tuple[tuple[Codes, ...], Floats]
 def _has_levels(domain: Domain, margins: tuple[Marginal, ...]) -> bool:
     """Return whether a table is a pair with an order, and with margins of both attributes."""
     sides = {name for margin in margins for name in margin.attributes}
-    return len(domain) == len(sides) == 2 and max(domain.ordered) > min(LEVELS)
+    return len(domain) == len(sides) == 2 and any(level < max(domain.ordered) for level in LEVELS)
 
 
 def _levels(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[Codes, ...]]:

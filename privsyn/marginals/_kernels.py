@@ -81,7 +81,14 @@ def add_counts(
 
 @njit(cache=True, nogil=True)
 def set_bits(rows: Integers, places: Ints, planes: Bits) -> None:
-    """Write the planes of the columns that have a place."""
+    """Write the planes of the columns that have a place.
+
+    Parameters
+    ----------
+    rows : of shape (d, rows of a stretch), column by column
+    places : of shape (d,), first plane of each column, or -1
+    planes : of shape (planes, words)
+    """
     planes[:] = 0
     for column, place in zip(rows, places):  # noqa: B905  (numba)
         if place >= 0:
@@ -91,7 +98,16 @@ def set_bits(rows: Integers, places: Ints, planes: Bits) -> None:
 
 @njit(cache=True, nogil=True)
 def add_small(planes: Bits, words: int, columns: Ints, places: Ints, sizes: Ints, counts: Ints) -> None:
-    """Count the rows of the first words in each cell of a table over some columns, and add to `counts`."""
+    """Count the rows of the first words in each cell of a table over some columns, and add to `counts`.
+
+    Parameters
+    ----------
+    planes : of shape (planes, words)
+    words : number of words that have rows
+    columns : of shape (attributes of the table,)
+    places, sizes : of shape (d,), first plane and number of codes of each column
+    counts : of shape (cells of this table and of all after it,)
+    """
     rows = np.empty(words, np.uint64)
     cells, last = 1, columns[-1]
     for column in columns:

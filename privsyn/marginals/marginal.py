@@ -108,7 +108,10 @@ def alike(kinds: Sequence[Hashable], cells: Sequence[int], most: int) -> Iterato
 def for_alike(
     function: Callable[[list[int]], None], kinds: Sequence[Hashable], cells: Sequence[int], most: int
 ) -> None:
-    """Call a function with the places of each group of `alike`, in threads. It writes its results itself."""
+    """Call a function with the places of each group of `alike`, in threads.
+
+    The function stores its results by place, so they do not depend on the order of the calls.
+    """
     groups = list(alike(kinds, cells, most))
     with ThreadPoolExecutor(cpu_count()) as pool:
         list(pool.map(function, groups) if len(groups) > 1 else map(function, groups))

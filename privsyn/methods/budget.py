@@ -29,14 +29,16 @@ COARSE = 8  # groups of an ordered attribute in which a pair shows its trend
 DEPARTURES = 0.025  # of pairs from independence, at least
 MOST_DEPARTURES = 0.2  # at most: few records, many columns
 CLEAR = 0.1  # standard deviation of a departure, over the number of records, that suffices for the choice
-STEPS, TINY = 21, 1e-300  # shares that are tried; least rho
 SCORES = 0.02  # of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
 
-# Of what is left for pairs, the concordances of pairs of numbers get a share.
+# Of what is left for pairs, the concordances of pairs of numbers get a share. experiments/ordered.py shows
+# what they are worth.
 LEAST_CONCORDANCES, MOST_CONCORDANCES = 0.1, 0.3
 CERTAIN = 0.025  # standard deviation of a concordance, over the number of records, that suffices
-UNCERTAIN = 0.1  # the same: one that is not worth asking for
+UNCERTAIN = 0.1  # the same: with more noise no concordance is measured
+STEPS = 21  # shares that are tried
+TINY = 1e-300  # least rho: avoids division by 0
 
 # The same with Laplace noise. Its standard deviation is proportional to 1 / cost, not to 1 / sqrt(cost). So
 # two measurements of a table are worse than one, and sums of many scores cost more.
@@ -216,9 +218,8 @@ def concordances_share(rho: float, numbers: int, total: float, law: Law = GAUSSI
     pairs = numbers * (numbers - 1) // 2
     if not (pairs and rho > 0):
         return 0.0
-
     shares = np.linspace(LEAST_CONCORDANCES, MOST_CONCORDANCES, STEPS)
-    # m answers share the cost equally: the noise of each, over the number of records
+    # The answers share the cost equally. This is the noise of each, over the number of records.
     noise = 1 / np.sqrt(np.maximum(2 * law.rho(shares * rho / pairs), TINY)) / total
     if noise[-1] > UNCERTAIN:
         return 0.0

@@ -1,4 +1,4 @@
-"""The concordance of each pair of ordered columns, as a distance from a table of counts."""
+"""Ask for the concordance of each pair of ordered columns, as a distance from a table of counts."""
 
 from __future__ import annotations
 
@@ -33,16 +33,27 @@ def measure_concordances(
 
     A pair is left out if a constraint rules out some of its cells, if a column was randomised, or if all
     records of a column are in one half.
+
+    Parameters
+    ----------
+    private : PrivateTable
+    margins : tuple of Marginal, one per column
+        Released counts, which define the halves.
+    rho : float
+        Budget of all concordances together, in zCDP.
+    possible : StructuralZeros
+    channels : Channels
+        Of the randomised columns.
     """
     if not rho:
         return ()
     halves = joined(private.domain, margins, 2)
     signs = {}
-    for name, size, ordered in zip(
-        private.domain.names, halves.merged.sizes, halves.merged.ordered, strict=True
+    for name, codes, size, ordered in zip(
+        private.domain.names, private.domain.ordered, halves.merged.sizes, halves.merged.ordered, strict=True
     ):
-        if ordered == 2 < private.domain.project((name,)).ordered[0] and not channels.random((name,)):
-            signs[name] = np.array([-1.0, *(1.0 for _ in range(size - 1))])
+        if codes > 2 and ordered == 2 and not channels.random((name,)):
+            signs[name] = np.append(-1.0, np.ones(size - 1))  # codes without an order: 1
     pairs = [pair for pair in combinations(signs, 2) if possible.of(private.domain.project(pair)).all()]
     if not pairs:
         return ()

@@ -10,7 +10,7 @@ import reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privsyn.inference import _kernels
+from privsyn.inference import _kernels, denoising
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.denoising import denoise
 from privsyn.marginals.domain import Domain
@@ -228,6 +228,21 @@ def test_noise_that_is_cut_off_hardly_weakens_a_correlation(sigma, largest):
         for noisy in truth.counts + rng.normal(scale=sigma, size=(20, 32, 32))
     ]
     assert abs(np.mean([*map(correlation, found)]) - correlation(truth.counts)) < largest
+
+
+def test_without_coarse_levels_an_ordered_pair_is_denoised_like_an_unordered_one(monkeypatch):
+    monkeypatch.setattr(denoising, "LEVELS", ())
+    noisy = np.random.default_rng(0).normal(10.0, 9.0, (4, 8))
+    found = []
+    for ordered in ((4, 8), (0, 0)):
+        domain = Domain(("a", "b"), (4, 8), ordered)
+        margins = tuple(
+            Marginal(domain.project((name,)), np.full(size, 320.0 / size))
+            for name, size in zip("ab", (4, 8), strict=True)
+        )
+        measured = Measurement(Marginal(domain, noisy), 81.0)
+        found.append(denoise(measured, np.full((4, 8), 10.0), 3.0, margins).counts)
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("seed", range(5))

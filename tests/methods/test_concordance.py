@@ -56,7 +56,7 @@ def test_one_more_row_moves_each_concordance_by_one_and_the_ledger_says_so(recor
     assert [one.variance for one in before] == pytest.approx([spend.sigma**2] * 3)
 
 
-def test_what_cannot_be_told_is_not_asked():
+def test_ruled_out_randomised_and_one_sided_columns_have_no_concordance():
     records = Records(DOMAIN, np.zeros((5, 4), np.int32))
     ruled = np.ones((4, 6), bool)
     ruled[0, 0] = False

@@ -50,7 +50,7 @@ class Concordance:
     found : float
         Concordant records minus discordant ones, with noise.
     variance : float
-        Noise variance.
+        Noise variance, in records squared.
     """
 
     attributes: Attributes
@@ -59,21 +59,24 @@ class Concordance:
     variance: float
 
     def gap(self, counts: Floats) -> float:
-        """Return what the concordance of a table falls short of the measured one."""
+        """Return by how many records the concordance of a table falls short of the measured one."""
         return self.found - self.of(counts)
 
     def of(self, counts: Floats) -> float:
-        """Return the concordance of a table."""
+        """Return the concordance of a table of shape (codes, codes), in records."""
         return float(self.signs[0] @ counts @ self.signs[1])
 
     def likelihoods(self, expected: Floats, smoother: Smoother) -> Floats:
-        """Return the log-likelihood of each of the `DISPERSIONS` of the pair about its expected counts."""
+        """Return the log-likelihood of each of the `DISPERSIONS` of the pair about its expected counts.
+
+        The array `expected` has the shape of the pair.
+        """
         a, b = (s @ smoother.covariance(n) @ s for s, n in zip(self.signs, self.attributes, strict=True))
         variances = DISPERSIONS * float(expected.sum() * a * b) + self.variance
         return np.asarray(-0.5 * (np.log(variances) + self.gap(expected) ** 2 / variances))
 
     def imposed(self, table: Marginal, wanted: float, margins: tuple[Marginal, ...]) -> Marginal:
-        """Return the table, tilted to the wanted concordance, with the given margins."""
+        """Return the table, tilted to the wanted concordance (in records), with the given margins."""
         a, b = (ranks_of(margin)[:, 0] for margin in margins)
         most = STRONGEST * table.total
         wanted = min(max(wanted, -most), most)

@@ -29,7 +29,6 @@ EMPTY = 0.5  # prior share of empty cells; the rest is uniform in the logarithm 
 CELLS = 10.0  # weight of this prior, in cells
 STEPS = 8  # of EM; more change the errors by less than 1 %
 HALVINGS = 30
-TINY = float(np.finfo(float).tiny)
 
 
 def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
@@ -66,7 +65,7 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
     seen = np.maximum(counts / sigma, -FAR)[near, np.newaxis]
     likelihood = np.exp(-0.5 * (seen - grid / sigma[near, np.newaxis]) ** 2)
 
-    largest = float(grid[-1])
+    largest, most = float(grid[-1]), FAR / float(sigma.max())
 
     def tilted(law: Floats, tilt: float) -> Floats:
         return np.asarray(law * np.exp(tilt * grid - max(tilt * largest, 0.0)))
@@ -77,7 +76,6 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
         return np.maximum(found, 0.0)
 
     def best_tilt(law: Floats) -> float:
-        most = FAR / float(sigma.max())
         return _kernels.best_tilt(counts, variance, near, likelihood, grid, law, total, most, HALVINGS)
 
     law = start
@@ -90,4 +88,4 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
 
 
 def _evidence(likelihood: Floats, prior: Floats) -> Floats:
-    return np.asarray(np.maximum(likelihood @ prior, TINY))
+    return np.asarray(np.maximum(likelihood @ prior, _kernels.TINIEST))

@@ -19,7 +19,7 @@ FEW_ROWS = 5
 suppress counts below about this number."""
 
 EXTREME = 0.001
-"""Share of the rows below which a number at either end says nothing about gaps."""
+"""Share of the rows. A number at either end that fewer rows have is ignored when gaps are judged."""
 
 
 def are_codes(numbers: Floats, step: float) -> bool:
@@ -54,18 +54,18 @@ def bounds_of(numbers: Floats, *, whole: bool) -> tuple[float, float]:
     (0.0, 2020.0)
     """
     values, counts = np.unique(numbers, return_counts=True)
-    low, high = outwards(float(values[0]), float(values[-1]))
-    exact = counts[[0, -1]] >= FEW_ROWS
-    gaps, whole_range = np.diff(values), float(values[-1] - values[0])
-    if whole and is_short(float(values[0]), float(values[-1])):
-        pass
-    elif len(values) > 2 and 2 * gaps[0] > whole_range:
-        high, exact[1] = outwards(float(values[1]), float(values[-1]))[1], False
-    elif len(values) > 2 and 2 * gaps[-1] > whole_range:
-        low, exact[0] = outwards(float(values[0]), float(values[-2]))[0], False
-    else:
-        exact[:] = False
-    return float(values[0]) if exact[0] else low, float(values[-1]) if exact[1] else high
+    smallest, largest = float(values[0]), float(values[-1])
+    low, high = outwards(smallest, largest)
+    low_exact, high_exact = (counts[[0, -1]] >= FEW_ROWS).tolist()
+    if not (whole and is_short(smallest, largest)):
+        gaps = np.diff(values)
+        low_alone, high_alone = (len(values) > 2 and 2 * gaps[end] > largest - smallest for end in (0, -1))
+        if low_alone:
+            high = outwards(float(values[1]), largest)[1]
+        if high_alone:
+            low = outwards(smallest, float(values[-2]))[0]
+        low_exact, high_exact = low_exact and low_alone, high_exact and high_alone
+    return smallest if low_exact else low, largest if high_exact else high
 
 
 def is_exact(low: float | None, high: float | None, numbers: Floats) -> bool:

@@ -28,7 +28,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 Question = Callable[[Iterator[pd.DataFrame]], A]
-"""A function of the rows of one part of a table, in frames. The first frame has no rows."""
+"""A function of the rows of one part of a table, in one or more frames; the first may have no rows."""
 
 FAILED = (
     "a part of the table could not be counted: does each have the columns and dtypes announced, and its rows"
@@ -142,7 +142,10 @@ def _coded(codec: Codec, ask: Ask, frames: Iterator[pd.DataFrame]) -> list[Ints]
 
 
 def _ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
-    """Yield the result for each batch, in order; threads compute the next two meanwhile."""
+    """Yield the result for each batch, in order; threads compute the next ones meanwhile.
+
+    At most `AHEAD` + 1 batches are begun and not yielded.
+    """
     begun: deque[Future[B]] = deque()
     with ThreadPoolExecutor(AHEAD) as pool:
         for batch in batches:
