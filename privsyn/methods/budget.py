@@ -150,9 +150,16 @@ class Split:
         >>> Split.of(1.0, one_ways=0.5).sums_only().total
         1.0
         """
-        left = self.without_scores()
-        pairs = fsum((left.pairs, left.departures, left.concordances))
-        return replace(left, pairs=pairs, departures=0.0, concordances=0.0)
+        left = self.without_scores().without_concordances()
+        return replace(left, pairs=left.pairs + left.departures, departures=0.0)
+
+    def without_concordances(self) -> Split:
+        """Return the split if no pair of numbers can be asked which way it goes: the pairs get their share.
+
+        >>> Split.of(1.0, one_ways=0.5, concordances=0.3).without_concordances().total
+        1.0
+        """
+        return replace(self, pairs=self.pairs + self.concordances, concordances=0.0)
 
     @property
     def total(self) -> float:

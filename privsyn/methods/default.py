@@ -90,6 +90,7 @@ def learn(
     smoother = Smoother(margins)
     scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
     concordances = measure_concordances(private, margins, split.concordances, possible, channels)
+    split = split if concordances else split.without_concordances()
     scores = with_likelihoods(scores, concordances, expected, smoother)
     report("counting", 2, 4)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import sqrt
+from math import fsum, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from strategies import StubNoise, coded_tables
 
+from privsyn import Increasing, Numerical, PrivSyn, Schema
 from privsyn.marginals.channel import Channel, Channels
 from privsyn.marginals.coarse import groups_at
 from privsyn.marginals.domain import Domain, Records
@@ -54,6 +56,17 @@ def test_one_more_row_moves_each_concordance_by_one_and_the_ledger_says_so(recor
     (spend,) = spends
     assert spend.sensitivity == pytest.approx(sqrt(3))
     assert [one.variance for one in before] == pytest.approx([spend.sigma**2] * 3)
+
+
+def test_nothing_of_the_budget_is_lost_where_no_pair_can_be_asked():
+    """All pairs of numbers are ruled by a constraint."""
+    names = list("abc")
+    columns = {name: Numerical(0, 100, nullable=False) for name in names}
+    schema = Schema(columns, constraints=[Increasing(["a", "b"]), Increasing(["b", "c"])])
+    table = pd.DataFrame(np.sort(np.random.default_rng(0).uniform(0, 100, (2000, 3))), columns=names)
+    spends = PrivSyn(1.0, 1e-9, schema, seed=1).fit(table).ledger_.spends
+    free = PrivSyn(1.0, 1e-9, Schema(columns), seed=1).fit(table).ledger_.spends
+    assert fsum(spend.rho for spend in spends) == pytest.approx(fsum(spend.rho for spend in free))
 
 
 def test_ruled_out_randomised_and_one_sided_columns_have_no_concordance():

@@ -302,8 +302,8 @@ METHODS = (
     bug(
         "the scores paid for by nobody",
         "privsyn/methods/budget.py",
-        "scored, scores, second)), scores, second",
-        "scored, second)), scores, second",
+        "scored, trends, scores, second))",
+        "scored, trends, second))",
         "tests/methods/test_budget.py::test_the_parts_sum_to_the_whole_and_none_is_negative",
     ),
     bug(

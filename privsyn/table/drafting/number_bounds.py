@@ -86,15 +86,20 @@ def is_short(low: float, high: float) -> bool:
 
 
 def outwards(low: float, high: float) -> tuple[float, float]:
-    """Return the two bounds, rounded outwards to one or two digits.
+    """Return the two bounds, rounded outwards to one or two digits, at most three of the larger number.
 
-    >>> outwards(17, 90), outwards(0, 4356), outwards(47.1559, 47.7776), outwards(7, 7)
-    ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8), (7, 7))
+    >>> outwards(17, 90), outwards(0, 4356), outwards(47.1559, 47.7776), outwards(5000.12, 5000.13)
+    ((10.0, 90.0), (0.0, 4500.0), (47.1, 47.8), (5000.0, 5020.0))
+    >>> outwards(7, 7), outwards(1234.56, 1234.56)
+    ((7.0, 8.0), (1200.0, 1400.0))
     """
-    if low == high:
+    largest = max(abs(low), abs(high))
+    if not largest:
         return low, high
-    magnitude = math.floor(math.log10(high - low))
-    leading = (high - low) / 10.0**magnitude
+    scale = max(high - low, largest / 50) if high > low else largest
+    magnitude = math.floor(math.log10(scale))
+    leading = scale / 10.0**magnitude
     step = 10.0**magnitude / (5 if leading < 2 else 2 if leading < 5 else 1)
     digits = max(0, 1 - magnitude)
-    return round(math.floor(low / step) * step, digits), round(math.ceil(high / step) * step, digits)
+    down, up = math.floor(low / step) * step, math.ceil(high / step) * step
+    return round(down, digits), round(up if up > down else down + step, digits)

@@ -97,7 +97,7 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
         stream = _arrow(source.schema, partial(_scan, source), "the data set")
         return replace(stream, public_inputs=(DATA_SET,))
     table = read_in_memory(source, schema, unit=unit)
-    return Stream(table.frame.iloc[:0], partial(slices, table.frame), form=table.form)
+    return Stream(table.frame.iloc[:0], partial(slices, table.frame), form=table.form, lasting=True)
 
 
 def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
@@ -106,7 +106,9 @@ def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
     walk = partial(unchanged, stamps, partial(_csv_frames, table))
     public = table.public_inputs
-    return Stream(table.frame(empty), walk, public_inputs=public, schema=table.schema, stamps=stamps)
+    return Stream(
+        table.frame(empty), walk, public_inputs=public, schema=table.schema, stamps=stamps, lasting=True
+    )
 
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
@@ -132,7 +134,9 @@ def _scan(source: Any) -> Iterator[pa.RecordBatch]:
 def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Stream:
     empty = schema.empty_table()
     form = replace(OutputType.of(empty), kind="pandas")
-    return Stream(frame_of(empty, what), partial(_arrow_frames, batches, schema, what), form=form)
+    return Stream(
+        frame_of(empty, what), partial(_arrow_frames, batches, schema, what), form=form, lasting=True
+    )
 
 
 def _arrow_frames(

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.counting import Ask, Walk, block_of
+from privsyn.marginals.counting import Ask, Block, Walk, block_of
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType
@@ -29,6 +29,9 @@ B = TypeVar("B")
 
 Question = Callable[[Iterator[pd.DataFrame]], A]
 """A function of the rows of one part of a table, in one or more frames; the first may have no rows."""
+
+Compute = Callable[[Callable[[A], B], Iterator[A]], Iterator[B]]
+"""Applies a function to each batch, in order."""
 
 FAILED = (
     "a part of the table could not be counted: does each have the columns and dtypes announced, and its rows"
@@ -65,6 +68,9 @@ class RawTable(ABC):
         The rows can be read once only.
     near : bool
         The rows pass through this process, which may keep their codes.
+    lasting : bool
+        A batch stays as it is when the next one is read, so threads may encode it meanwhile. A source that
+        fills one buffer again and again must not say so: its rows would be counted twice, or not at all.
     stamps : tuple
         The files in which the rows are, if files were given.
     bounds : tuple of KeptRows
@@ -78,6 +84,7 @@ class RawTable(ABC):
     form: OutputType = PANDAS
     once: bool = False
     near: bool = True
+    lasting: bool = False
     stamps: Stamps = ()
     bounds: tuple[KeptRows, ...] = field(default=(), repr=False)
 
@@ -95,7 +102,8 @@ class RawTable(ABC):
 
     def walk(self, codec: Codec) -> Walk:
         """Return a function that applies another to the codes of all rows."""
-        return lambda ask: self.ask(partial(_coded, codec, ask), _add)
+        compute: Compute[pd.DataFrame, Block] = _ahead if self.lasting else map
+        return lambda ask: self.ask(partial(_coded, codec, compute, ask), _add)
 
     def bounded(self, unit: str, choose: Callable[[Ints], Mask]) -> RawTable:
         """Return the table of the rows that are kept, without the identifiers.
@@ -137,8 +145,11 @@ def _fingerprints(unit: str, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints
     return np.concatenate([fingerprints(frame, unit, key) for frame in frames])
 
 
-def _coded(codec: Codec, ask: Ask, frames: Iterator[pd.DataFrame]) -> list[Ints]:
-    return ask(_ahead(lambda frame: block_of(codec.encode(frame)), frames))
+def _coded(
+    codec: Codec, compute: Compute[pd.DataFrame, Block], ask: Ask, frames: Iterator[pd.DataFrame]
+) -> list[Ints]:
+    """Apply a function to the codes of all rows: each is encoded once, before its batch can change."""
+    return ask(compute(lambda frame: block_of(codec.encode(frame)), frames))
 
 
 def _ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
