@@ -21,7 +21,7 @@ READ = """\
 # "READ" names what was read from the rows. Replace it by what anybody may know (from a codebook, a form,
 # a law), or leave it out: values, low and high are then found under privacy. Then delete these comments.
 # Bounds are rounded outwards. "exact" bounds are the smallest and the largest cell. At least five rows have
-# each of these, and each value that is listed.
+# each exact bound, and each value in a list; only 0 and 1 are listed whatever their rows.
 """
 
 MARKS_READ = """\
