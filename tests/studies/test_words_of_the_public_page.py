@@ -1,0 +1,70 @@
+"""The public report says what this release can be used for, in words and numbers that a newcomer can read."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, PrivSyn, Schema
+from privsyn.studies.relationships import KEPT, overview
+from privsyn.studies.release_report import render
+
+
+def pairs(*kept):
+    """Tables of pairs that are kept so well: `strength` and `error` of each."""
+    return [
+        {
+            "columns": (f"a{place}", f"b{place}"),
+            "strength": strength,
+            "error": error,
+            "kept": KEPT[0] if strength >= 4 * error else KEPT[1] if strength > error else KEPT[2],
+        }
+        for place, (strength, error) in enumerate(kept)
+    ]
+
+
+WELL, ROUGHLY, HIDDEN = (0.4, 0.1), (0.3, 0.2), (0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("kept", "few"),
+    [
+        ([ROUGHLY, HIDDEN], True),
+        ([WELL, ROUGHLY, ROUGHLY], False),
+        ([WELL, ROUGHLY, ROUGHLY, ROUGHLY], True),
+        ([WELL, HIDDEN, HIDDEN, HIDDEN], False),
+        ([HIDDEN], True),
+        ([], False),
+    ],
+)
+def test_few_pairs_are_kept_well_if_under_a_third_of_those_that_noise_does_not_hide(kept, few):
+    found = overview((), pairs(*kept))
+    assert (found["few"], found["measured"]) == (few, len(kept))
+
+
+def answer(page):
+    return re.sub(r"\s+", " ", page.split("May I use it?")[1].split("</dd>")[0])
+
+
+def released(epsilon, rows, noise):
+    """Return a release of two columns that are equal except in a share `noise` of rows, where b is random."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, rows)
+    b = np.where(rng.random(rows) < noise, rng.integers(0, 2, rows), a)
+    schema = Schema({name: Categorical(["x", "y"], nullable=False) for name in "ab"})
+    table = pd.DataFrame({"a": np.array(["x", "y"])[a], "b": np.array(["x", "y"])[b]})
+    release = PrivSyn(epsilon, 1e-6, schema, seed=0).fit(table).release_
+    return replace(release, ledger=replace(release.ledger, private=True))  # as if not seeded
+
+
+def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_only_then():
+    """Of 21 pairs none was kept well, and yet the page allowed comparisons of groups."""
+    said = answer(render(released(5.0, 4000, 0.0)))
+    assert "comparisons of groups in the pairs of columns that are kept well (1 of 1 measured pairs)" in said
+    assert "hardly" not in said
+    said = answer(render(released(1.0, 400, 0.86)))
+    assert "Yes, for shares and averages of single columns" in said
+    assert "relationships between columns: hardly (0 of 1 measured pairs are kept well)" in said
+    assert "comparisons" not in said
