@@ -329,7 +329,7 @@ def test_each_pair_is_kept_well_roughly_not_or_not_measured(model, page):
     found = overview(names, rows)
     pairs = [row for row in rows if len(row["columns"]) == 2]
     assert sum(found["kept"].values()) == len(pairs)
-    assert found["worst"]["error"] == max(row["error"] for row in pairs)
+    assert found["worst"] is None or found["worst"]["kept"] == "kept roughly"
     assert found["best"]["kept"] == "kept well"
     measured = {frozenset(columns) for columns in model.accuracy_.tables["columns"]}
     everything = [frozenset(pair) for pair in combinations(names, 2)]

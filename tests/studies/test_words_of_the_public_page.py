@@ -44,6 +44,19 @@ def test_few_pairs_are_kept_well_if_under_a_third_of_those_that_noise_does_not_h
     assert (found["few"], found["measured"]) == (few, len(kept))
 
 
+def test_the_worst_pair_is_strong_but_not_kept_well():
+    """The pair with the largest error was named, which may be kept well."""
+    found = overview((), pairs((0.9, 0.22), (0.3, 0.2), (0.21, 0.2), (0.1, 0.3)))
+    assert found["worst"]["columns"] == ("a1", "b1")
+    assert overview((), pairs((0.9, 0.22), (0.1, 0.3)))["worst"] is None
+
+
+def test_the_page_names_the_worst_pair_or_says_that_there_is_none():
+    assert "Take most care with a × b" in render(released(1.0, 400, 0.86))
+    assert "Every pair that the noise does not hide is kept well." in render(released(5.0, 4000, 0.0))
+    assert "The noise hides every measured pair." in render(released(0.05, 400, 1.0))
+
+
 def answer(page):
     return re.sub(r"\s+", " ", page.split("May I use it?")[1].split("</dd>")[0])
 
