@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, PrivSyn, Schema
+from privsyn import Categorical, Numerical, PrivSyn, Schema
+from privsyn.evaluation.report.template import interval
 from privsyn.studies.relationships import KEPT, overview
 from privsyn.studies.release_report import render
 
@@ -81,3 +82,30 @@ def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_onl
     assert "Yes, for shares and averages of single columns" in said
     assert "relationships between columns: hardly (0 of 1 measured pairs are kept well)" in said
     assert "comparisons" not in said
+
+
+def test_means_are_rounded_to_two_digits_of_their_interval():
+    """The page had "long: mean -122 (-122 to -122)" and "yr_built: 1,971"."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"long": rng.normal(-122.2, 0.1, 4000), "built": rng.integers(1940, 2000, 4000)})
+    schema = Schema({"long": Numerical(-123, -121), "built": Numerical(1900, 2015, integer=True)})
+    page = render(PrivSyn(5.0, 1e-6, schema, seed=0).fit(rows).release_)
+    assert re.search(r"mean -122\.\d{3,4}†? \(-122\.\d{3,4} to -122\.\d{3,4}\)", page)
+    assert re.search(r"mean 19[67]\d(\.\d+)?†? \(19[67]\d(\.\d+)? to 19[67]\d(\.\d+)?\)", page)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ((-0.01, -0.4, 12.0), ("0", "0", "12")),
+        ((47.5604, 47.5512, 47.5691), ("47.56", "47.551", "47.569")),
+        ((1e-12, 0.0, 1e-10), ("0", "0", "0")),
+        ((1490.0, 1400.0, 1600.0), ("1,490", "1,400", "1,600")),
+    ],
+)
+def test_the_three_numbers_of_an_interval_have_the_same_decimals(numbers, texts):
+    decimals = {len(text.partition(".")[2]) for text in interval(*numbers)}
+    assert len(decimals) == 1
+    assert [float(text.replace(",", "")) for text in interval(*numbers)] == [
+        float(text.replace(",", "")) for text in texts
+    ]

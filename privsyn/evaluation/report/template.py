@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from math import floor, isnan, log10
+from math import floor, inf, isnan, log10
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 FOLDER = Path(__file__).with_name("templates")
+
+MOST_DECIMALS = 8
+"""Most decimals of an interval."""
+
+YEARS = (1500, 2200)
+"""An interval inside these is taken for one of years: they have no thousands separator."""
 
 
 def environment() -> Environment:
@@ -51,6 +57,27 @@ def number(value: float) -> str:
     decimals = min(max(2 - floor(log10(size)), 0), 4) if size > 0 else 0
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def interval(estimate: float, low: float, high: float) -> tuple[str, str, str]:
+    """Return an estimate and the ends of its interval, rounded to two digits of the interval's width.
+
+    >>> interval(-122.2134, -122.2191, -122.2072), interval(1970.75, 1969.91, 1971.43)
+    (('-122.213', '-122.219', '-122.207'), ('1970.8', '1969.9', '1971.4'))
+    >>> interval(540123.4, 537604.0, 542571.0), interval(28.0, 27.0, 29.0), interval(2.0, 2.0, 2.0)
+    (('540,100', '537,600', '542,600'), ('28', '27', '29'), ('2', '2', '2'))
+    """
+    numbers, width = (estimate, low, high), high - low
+    if not 0 < width < inf:
+        return number(estimate), number(low), number(high)
+    digits = min(1 - floor(log10(width)), MOST_DECIMALS)
+    mark = "" if YEARS[0] <= low and high <= YEARS[1] else ","
+    rounded = [round(float(value), digits) + 0.0 for value in numbers]  # + 0.0: no minus before a zero
+    decimals = max(digits, 0)
+    while decimals and all(round(value, decimals - 1) == value for value in rounded):
+        decimals -= 1
+    first, second, third = (f"{value:{mark}.{decimals}f}" for value in rounded)
+    return first, second, third
 
 
 def whole(value: float) -> str:
