@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.evaluation.report.template import interval
+from privsyn.evaluation.report.template import at_most, interval
 from privsyn.studies.relationships import KEPT, overview
 from privsyn.studies.release_report import render
 
@@ -109,3 +109,17 @@ def test_the_three_numbers_of_an_interval_have_the_same_decimals(numbers, texts)
     assert [float(text.replace(",", "")) for text in interval(*numbers)] == [
         float(text.replace(",", "")) for text in texts
     ]
+
+
+def test_what_ranges_hide_of_a_mean_is_shown_in_plain_words_where_it_is_visible():
+    """It was shown only above half the interval's width, in words that needed three readings."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"lot": rng.lognormal(9, 1, 4000).clip(0, 1e6), "few": rng.integers(0, 4, 4000)})
+    schema = Schema({"lot": Numerical(0, 1e6), "few": Numerical(0, 3, integer=True)})
+    release = PrivSyn(0.4, 1e-6, schema, seed=0).fit(rows).release_
+    mean = release.accuracy_.means.set_index("column").loc["lot"]
+    assert 0.05 < mean["within_cells"] / (mean["high"] - mean["low"]) < 0.5
+    said = f"or up to {at_most(mean['within_cells'])} higher or lower, as only ranges were counted; median"
+    page = render(release)
+    assert said in page
+    assert page.count("only ranges were counted") == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, inf, isnan, log10
+from math import ceil, floor, inf, isnan, log10
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -78,6 +78,18 @@ def interval(estimate: float, low: float, high: float) -> tuple[str, str, str]:
         decimals -= 1
     first, second, third = (f"{value:{mark}.{decimals}f}" for value in rounded)
     return first, second, third
+
+
+def at_most(value: float) -> str:
+    """Return a number that is rounded up to two digits.
+
+    >>> at_most(31934.0), at_most(0.016004), at_most(249.0), at_most(1.5), at_most(0.0)
+    ('32,000', '0.017', '250', '1.5', '0')
+    """
+    if not 0 < value < inf:
+        return number(value)
+    digits = min(1 - floor(log10(value)), MOST_DECIMALS)
+    return f"{ceil(value * 10.0**digits) / 10.0**digits:,.{max(digits, 0)}f}"
 
 
 def whole(value: float) -> str:
