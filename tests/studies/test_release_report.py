@@ -350,7 +350,9 @@ def test_bars_outside_their_own_intervals_are_marked_and_explained():
     text = render(PrivSyn(50.0, 1e-6, schema).fit(rows).release_)
     marks = text.count(" outside its interval</span>")
     assert marks > 0
-    assert f"The end of {marks} bars, marked † , lies outside its own interval" in visible(text)
+    ends = "The end of 1 bar" if marks == 1 else f"The ends of {marks} bars"
+    lie = "lies outside its own interval." if marks == 1 else "lie outside their own intervals."
+    assert f"{ends}, marked † , {lie}" in visible(text)
 
 
 def test_the_page_says_what_the_schema_says(model, page):

@@ -9,6 +9,7 @@ import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.evaluation.report.template import at_most, interval
+from privsyn.studies import release_report
 from privsyn.studies.relationships import KEPT, overview
 from privsyn.studies.release_report import render
 
@@ -76,11 +77,11 @@ def released(epsilon, rows, noise):
 def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_only_then():
     """Of 21 pairs none was kept well, and yet the page allowed comparisons of groups."""
     said = answer(render(released(5.0, 4000, 0.0)))
-    assert "comparisons of groups in the pairs of columns that are kept well (1 of 1 measured pairs)" in said
+    assert "comparisons of groups in the pairs of columns that are kept well (1 of 1 measured pair)" in said
     assert "hardly" not in said
     said = answer(render(released(1.0, 400, 0.86)))
     assert "Yes, for shares and averages of single columns" in said
-    assert "relationships between columns: hardly (0 of 1 measured pairs are kept well)" in said
+    assert "relationships between columns: hardly (0 of 1 measured pair kept well)" in said
     assert "comparisons" not in said
 
 
@@ -123,3 +124,12 @@ def test_what_ranges_hide_of_a_mean_is_shown_in_plain_words_where_it_is_visible(
     page = render(release)
     assert said in page
     assert page.count("only ranges were counted") == 1
+
+
+@pytest.mark.parametrize("marks", [1, 2])
+def test_one_bar_outside_its_interval_is_singular(marks, monkeypatch):
+    made = iter([np.arange(2) < marks, np.zeros(2, bool)])
+    monkeypatch.setattr(release_report, "outside", lambda *_: next(made))
+    page = re.sub(r"<[^>]*>", "", render(released(1.0, 400, 0.86)))
+    one = "The end of 1 bar, marked †, lies outside its own interval."
+    assert ("The ends of 2 bars, marked †, lie outside their own intervals." if marks == 2 else one) in page

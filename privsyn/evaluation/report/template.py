@@ -26,7 +26,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"percent": percent, "number": number, "count": whole, "power": power}
+    templates.filters |= {"percent": percent, "number": number, "count": whole, "power": power, "many": many}
     return templates
 
 
@@ -99,6 +99,15 @@ def whole(value: float) -> str:
     ('1,234', '0')
     """
     return f"{round(value):,}"
+
+
+def many(value: int, word: str) -> str:
+    """Return a count of what the word says.
+
+    >>> many(1, "pair"), many(1200, "pair")
+    ('1 pair', '1,200 pairs')
+    """
+    return f"{whole(value)} {word}{'s' * (value != 1)}"
 
 
 def power(value: float) -> Markup:
