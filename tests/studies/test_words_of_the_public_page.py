@@ -133,3 +133,8 @@ def test_one_bar_outside_its_interval_is_singular(marks, monkeypatch):
     page = re.sub(r"<[^>]*>", "", render(released(1.0, 400, 0.86)))
     one = "The end of 1 bar, marked †, lies outside its own interval."
     assert ("The ends of 2 bars, marked †, lie outside their own intervals." if marks == 2 else one) in page
+
+
+def test_the_page_says_beside_the_table_that_differences_in_a_row_are_not_kept():
+    relationships = render(released(1.0, 400, 0.86)).split('<section id="tables">')[1].split("<tbody>")[0]
+    assert "is not kept unless the schema declares a constraint on them" in relationships
