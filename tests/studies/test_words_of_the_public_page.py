@@ -54,7 +54,9 @@ def test_the_worst_pair_is_strong_but_not_kept_well():
 
 
 def test_the_page_names_the_worst_pair_or_says_that_there_is_none():
-    assert "Take most care with a × b" in render(released(1.0, 400, 0.86))
+    page = render(released(1.0, 400, 0.86))
+    assert "No measured pair is kept well. Take most care with a × b" in page
+    assert "The best kept pair" not in page
     assert "Every pair that the noise does not hide is kept well." in render(released(5.0, 4000, 0.0))
     assert "The noise hides every measured pair." in render(released(0.05, 400, 1.0))
 
@@ -138,3 +140,10 @@ def test_one_bar_outside_its_interval_is_singular(marks, monkeypatch):
 def test_the_page_says_beside_the_table_that_differences_in_a_row_are_not_kept():
     relationships = render(released(1.0, 400, 0.86)).split('<section id="tables">')[1].split("<tbody>")[0]
     assert "is not kept unless the schema declares a constraint on them" in relationships
+
+
+def test_few_pairs_that_are_kept_well_may_be_used(monkeypatch):
+    rows = pairs(WELL, *[ROUGHLY] * 5)
+    monkeypatch.setattr(release_report, "overview", lambda names, _: overview(names, rows))
+    said = answer(render(released(5.0, 4000, 0.0)))
+    assert "only in the few pairs that are kept well (1 of 6 measured pairs)." in said
