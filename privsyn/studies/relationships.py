@@ -26,6 +26,9 @@ LEAST_NAMES, MOST_NAMES = 4, 120
 WELL = 4.0
 """A relationship is kept well if its strength is at least this multiple of its expected error."""
 
+FEW = 1 / 3
+"""Few pairs are kept well if they are less than this share of those that the noise does not hide."""
+
 KEPT = ("kept well", "kept roughly", "hidden by the noise")
 """How well a measured relationship is kept, in words."""
 
@@ -79,16 +82,21 @@ def _kept_how(power: float, error: float) -> str:
 def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return how many pairs are kept how well, the best and the worst kept one, and those not measured.
 
-    The best has the largest strength over its error, the worst the largest error. All follows from the
-    released tables.
+    The best has the largest strength over its error. The worst is kept roughly and has the largest strength
+    times error: of a pair that the noise hides, the strength is not known. All follows from the released
+    tables.
     """
     pairs = [row for row in rows if len(row["columns"]) == 2]
     measured = {frozenset(pair) for row in rows for pair in combinations(row["columns"], 2)}
+    roughly = [row for row in pairs if row["kept"] == KEPT[1]]
+    kept = {word: sum(row["kept"] == word for row in pairs) for word in KEPT}
     return {
         "pairs": len(names) * (len(names) - 1) // 2,
-        "kept": {word: sum(row["kept"] == word for row in pairs) for word in KEPT},
+        "measured": len(pairs),
+        "kept": kept,
+        "few": bool(pairs) and kept[KEPT[0]] < max(FEW * (kept[KEPT[0]] + kept[KEPT[1]]), 1),
         "best": max(pairs, key=lambda row: row["strength"] / max(row["error"], 1e-12), default=None),
-        "worst": max(pairs, key=lambda row: row["error"], default=None),
+        "worst": max(roughly, key=lambda row: row["strength"] * row["error"], default=None),
         "unmeasured": [pair for pair in combinations(names, 2) if frozenset(pair) not in measured],
     }
 

@@ -15,7 +15,7 @@ from privsyn.arguments import check_release
 from privsyn.errors import InputError
 from privsyn.evaluation.axis import Axis
 from privsyn.evaluation.report.svg import error_bars, outside, percent_of
-from privsyn.evaluation.report.template import environment, number
+from privsyn.evaluation.report.template import at_most, environment, interval
 from privsyn.files import atomic_path
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.error_bars import HALF, TWO_SIDED
@@ -50,6 +50,9 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 """Beginnings of a text that a spreadsheet may run as a formula."""
 
 NOT_FOUND = " Nothing was found of this column: this is a default."
+
+SEEN = 0.05
+"""How far numbers inside their ranges may move a mean is shown above this share of its interval."""
 
 MOVED, MUCH = 1.25, 0.005
 """A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
@@ -207,13 +210,10 @@ def _facts(release: Release, name: str) -> str:
         found = frame[(frame["column"] == name) & (frame.get("share", share) == share)]
         for row in found[found["covered"].astype(bool)].to_dict("records"):
             mark = "" if row["low"] <= row["estimate"] <= row["high"] else "†"
-            words.append(
-                f"{what} {number(row['estimate'])}{mark} ({number(row['low'])} to {number(row['high'])})"
-            )
-            if (within := row.get("within_cells", 0.0)) > (row["high"] - row["low"]) / 2:
-                words.append(
-                    f"if numbers that were counted together lie elsewhere, up to {number(within)} off"
-                )
+            estimate, low, high = interval(row["estimate"], row["low"], row["high"])
+            words.append(f"{what} {estimate}{mark} ({low} to {high})")
+            if (within := row.get("within_cells", 0.0)) > SEEN * (row["high"] - row["low"]):
+                words[-1] += f", or up to {at_most(within)} higher or lower, as only ranges were counted"
     return "; ".join(words)
 
 

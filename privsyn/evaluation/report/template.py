@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from math import floor, isnan, log10
+from math import ceil, floor, inf, isnan, log10
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 FOLDER = Path(__file__).with_name("templates")
+
+MOST_DECIMALS = 8
+"""Most decimals of an interval."""
+
+YEARS = (1500, 2200)
+"""An interval inside these is taken for one of years: they have no thousands separator."""
 
 
 def environment() -> Environment:
@@ -20,7 +26,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"percent": percent, "number": number, "count": whole, "power": power}
+    templates.filters |= {"percent": percent, "number": number, "count": whole, "power": power, "many": many}
     return templates
 
 
@@ -53,6 +59,39 @@ def number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if decimals else text
 
 
+def interval(estimate: float, low: float, high: float) -> tuple[str, str, str]:
+    """Return an estimate and the ends of its interval, rounded to two digits of the interval's width.
+
+    >>> interval(-122.2134, -122.2191, -122.2072), interval(1970.75, 1969.91, 1971.43)
+    (('-122.213', '-122.219', '-122.207'), ('1970.8', '1969.9', '1971.4'))
+    >>> interval(540123.4, 537604.0, 542571.0), interval(28.0, 27.0, 29.0), interval(2.0, 2.0, 2.0)
+    (('540,100', '537,600', '542,600'), ('28', '27', '29'), ('2', '2', '2'))
+    """
+    numbers, width = (estimate, low, high), high - low
+    if not 0 < width < inf:
+        return number(estimate), number(low), number(high)
+    digits = min(1 - floor(log10(width)), MOST_DECIMALS)
+    mark = "" if YEARS[0] <= low and high <= YEARS[1] else ","
+    rounded = [round(float(value), digits) + 0.0 for value in numbers]  # + 0.0: no minus before a zero
+    decimals = max(digits, 0)
+    while decimals and all(round(value, decimals - 1) == value for value in rounded):
+        decimals -= 1
+    first, second, third = (f"{value:{mark}.{decimals}f}" for value in rounded)
+    return first, second, third
+
+
+def at_most(value: float) -> str:
+    """Return a number that is rounded up to two digits.
+
+    >>> at_most(31934.0), at_most(0.016004), at_most(249.0), at_most(1.5), at_most(0.0)
+    ('32,000', '0.017', '250', '1.5', '0')
+    """
+    if not 0 < value < inf:
+        return number(value)
+    digits = min(1 - floor(log10(value)), MOST_DECIMALS)
+    return f"{ceil(value * 10.0**digits) / 10.0**digits:,.{max(digits, 0)}f}"
+
+
 def whole(value: float) -> str:
     """Return a count.
 
@@ -60,6 +99,15 @@ def whole(value: float) -> str:
     ('1,234', '0')
     """
     return f"{round(value):,}"
+
+
+def many(value: int, word: str) -> str:
+    """Return a count of what the word says.
+
+    >>> many(1, "pair"), many(1200, "pair")
+    ('1 pair', '1,200 pairs')
+    """
+    return f"{whole(value)} {word}{'s' * (value != 1)}"
 
 
 def power(value: float) -> Markup:

@@ -1,0 +1,149 @@
+"""The public report says what this release can be used for, in words and numbers that a newcomer can read."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Numerical, PrivSyn, Schema
+from privsyn.evaluation.report.template import at_most, interval
+from privsyn.studies import release_report
+from privsyn.studies.relationships import KEPT, overview
+from privsyn.studies.release_report import render
+
+
+def pairs(*kept):
+    """Tables of pairs that are kept so well: `strength` and `error` of each."""
+    return [
+        {
+            "columns": (f"a{place}", f"b{place}"),
+            "strength": strength,
+            "error": error,
+            "kept": KEPT[0] if strength >= 4 * error else KEPT[1] if strength > error else KEPT[2],
+        }
+        for place, (strength, error) in enumerate(kept)
+    ]
+
+
+WELL, ROUGHLY, HIDDEN = (0.4, 0.1), (0.3, 0.2), (0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("kept", "few"),
+    [
+        ([ROUGHLY, HIDDEN], True),
+        ([WELL, ROUGHLY, ROUGHLY], False),
+        ([WELL, ROUGHLY, ROUGHLY, ROUGHLY], True),
+        ([WELL, HIDDEN, HIDDEN, HIDDEN], False),
+        ([HIDDEN], True),
+        ([], False),
+    ],
+)
+def test_few_pairs_are_kept_well_if_under_a_third_of_those_that_noise_does_not_hide(kept, few):
+    found = overview((), pairs(*kept))
+    assert (found["few"], found["measured"]) == (few, len(kept))
+
+
+def test_the_worst_pair_is_strong_but_not_kept_well():
+    """The pair with the largest error was named, which may be kept well."""
+    found = overview((), pairs((0.9, 0.22), (0.3, 0.2), (0.21, 0.2), (0.1, 0.3)))
+    assert found["worst"]["columns"] == ("a1", "b1")
+    assert overview((), pairs((0.9, 0.22), (0.1, 0.3)))["worst"] is None
+
+
+def test_the_page_names_the_worst_pair_or_says_that_there_is_none():
+    page = render(released(1.0, 400, 0.86))
+    assert "No measured pair is kept well. Take most care with a × b" in page
+    assert "The best kept pair" not in page
+    assert "Every pair that the noise does not hide is kept well." in render(released(5.0, 4000, 0.0))
+    assert "The noise hides every measured pair." in render(released(0.05, 400, 1.0))
+
+
+def answer(page):
+    return re.sub(r"\s+", " ", page.split("May I use it?")[1].split("</dd>")[0])
+
+
+def released(epsilon, rows, noise):
+    """Return a release of two columns that are equal except in a share `noise` of rows, where b is random."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, rows)
+    b = np.where(rng.random(rows) < noise, rng.integers(0, 2, rows), a)
+    schema = Schema({name: Categorical(["x", "y"], nullable=False) for name in "ab"})
+    table = pd.DataFrame({"a": np.array(["x", "y"])[a], "b": np.array(["x", "y"])[b]})
+    release = PrivSyn(epsilon, 1e-6, schema, seed=0).fit(table).release_
+    return replace(release, ledger=replace(release.ledger, private=True))  # as if not seeded
+
+
+def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_only_then():
+    """Of 21 pairs none was kept well, and yet the page allowed comparisons of groups."""
+    said = answer(render(released(5.0, 4000, 0.0)))
+    assert "comparisons of groups in the pairs of columns that are kept well (1 of 1 measured pair)" in said
+    assert "hardly" not in said
+    said = answer(render(released(1.0, 400, 0.86)))
+    assert "Yes, for shares and averages of single columns" in said
+    assert "relationships between columns: hardly (0 of 1 measured pair kept well)" in said
+    assert "comparisons" not in said
+
+
+def test_means_are_rounded_to_two_digits_of_their_interval():
+    """The page had "long: mean -122 (-122 to -122)" and "yr_built: 1,971"."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"long": rng.normal(-122.2, 0.1, 4000), "built": rng.integers(1940, 2000, 4000)})
+    schema = Schema({"long": Numerical(-123, -121), "built": Numerical(1900, 2015, integer=True)})
+    page = render(PrivSyn(5.0, 1e-6, schema, seed=0).fit(rows).release_)
+    assert re.search(r"mean -122\.\d{3,4}†? \(-122\.\d{3,4} to -122\.\d{3,4}\)", page)
+    assert re.search(r"mean 19[67]\d(\.\d+)?†? \(19[67]\d(\.\d+)? to 19[67]\d(\.\d+)?\)", page)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ((-0.01, -0.4, 12.0), ("0", "0", "12")),
+        ((47.5604, 47.5512, 47.5691), ("47.56", "47.551", "47.569")),
+        ((1e-12, 0.0, 1e-10), ("0", "0", "0")),
+        ((1490.0, 1400.0, 1600.0), ("1,490", "1,400", "1,600")),
+    ],
+)
+def test_the_three_numbers_of_an_interval_have_the_same_decimals(numbers, texts):
+    decimals = {len(text.partition(".")[2]) for text in interval(*numbers)}
+    assert len(decimals) == 1
+    assert [float(text.replace(",", "")) for text in interval(*numbers)] == [
+        float(text.replace(",", "")) for text in texts
+    ]
+
+
+def test_what_ranges_hide_of_a_mean_is_shown_in_plain_words_where_it_is_visible():
+    """It was shown only above half the interval's width, in words that needed three readings."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"lot": rng.lognormal(9, 1, 4000).clip(0, 1e6), "few": rng.integers(0, 4, 4000)})
+    schema = Schema({"lot": Numerical(0, 1e6), "few": Numerical(0, 3, integer=True)})
+    release = PrivSyn(0.4, 1e-6, schema, seed=0).fit(rows).release_
+    mean = release.accuracy_.means.set_index("column").loc["lot"]
+    assert 0.05 < mean["within_cells"] / (mean["high"] - mean["low"]) < 0.5
+    said = f"or up to {at_most(mean['within_cells'])} higher or lower, as only ranges were counted; median"
+    page = render(release)
+    assert said in page
+    assert page.count("only ranges were counted") == 1
+
+
+@pytest.mark.parametrize("marks", [1, 2])
+def test_one_bar_outside_its_interval_is_singular(marks, monkeypatch):
+    made = iter([np.arange(2) < marks, np.zeros(2, bool)])
+    monkeypatch.setattr(release_report, "outside", lambda *_: next(made))
+    page = re.sub(r"<[^>]*>", "", render(released(1.0, 400, 0.86)))
+    one = "The end of 1 bar, marked †, lies outside its own interval."
+    assert ("The ends of 2 bars, marked †, lie outside their own intervals." if marks == 2 else one) in page
+
+
+def test_the_page_says_beside_the_table_that_differences_in_a_row_are_not_kept():
+    relationships = render(released(1.0, 400, 0.86)).split('<section id="tables">')[1].split("<tbody>")[0]
+    assert "is not kept unless the schema declares a constraint on them" in relationships
+
+
+def test_few_pairs_that_are_kept_well_may_be_used(monkeypatch):
+    rows = pairs(WELL, *[ROUGHLY] * 5)
+    monkeypatch.setattr(release_report, "overview", lambda names, _: overview(names, rows))
+    said = answer(render(released(5.0, 4000, 0.0)))
+    assert "only in the few pairs that are kept well (1 of 6 measured pairs)." in said
