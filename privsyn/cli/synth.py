@@ -76,6 +76,7 @@ def synth(
     import privsyn
     from privsyn.cli.common.console import check_promise, progress, show_acceptance, show_refused
     from privsyn.cli.common.keeping import kept
+    from privsyn.cli.common.persons import check_unit_options
     from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED
@@ -90,6 +91,7 @@ def synth(
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     public = None if schema is None else read_schema(schema)
+    check_unit_options(data, public, unit, rows_per_unit)
     with progress() as bars:
         settings = privsyn.PrivSyn(
             epsilon,
