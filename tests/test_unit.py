@@ -248,8 +248,9 @@ def test_a_person_on_the_command_line(data, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--unit", "who"), "needs rows_per_unit"),
-        (("--rows-per-unit", 2), "needs unit"),
+        (("--unit", "who"), "--unit needs --rows-per-unit"),
+        (("--unit", "nobody"), "no column 'nobody'"),
+        (("--rows-per-unit", 2), "--rows-per-unit needs --unit"),
         (("--unit", "who", "--rows-per-unit", 0), "--rows-per-unit"),
         (("--unit", "age", "--rows-per-unit", 2), "remove it there"),
         (("--unit", "nobody", "--rows-per-unit", 2), "no column 'nobody'"),

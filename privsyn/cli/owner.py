@@ -44,6 +44,7 @@ def owner(
     import privsyn
     from privsyn.cli.common.console import check_promise, show_files, show_privacy, show_public_inputs
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, write_text
+    from privsyn.cli.common.persons import check_unit_options
     from privsyn.cli.common.terminal import say
     from privsyn.owners.owners import Owners
     from privsyn.table.schema.yaml_file import read_schema
@@ -52,6 +53,8 @@ def owner(
     check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, schema))
     check_new("--model", model, force=force)
     check_promise(epsilon, delta, force=force)
+    public = read_schema(schema)
+    check_unit_options(data, public, unit, rows_per_unit)
     private = model.with_name(f"{model.name}.run") if folder is None else folder
     owners = Owners(
         data,
@@ -65,7 +68,7 @@ def owner(
     settings = privsyn.PrivSyn(
         epsilon,
         delta,
-        read_schema(schema),
+        public,
         unit=unit,
         rows_per_unit=rows_per_unit,
         target=target,

@@ -30,6 +30,7 @@ def plan(
     """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA."""
     import privsyn
     from privsyn.cli.common.outputs import check_table
+    from privsyn.cli.common.persons import check_unit_options
     from privsyn.errors import InputError
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -39,11 +40,13 @@ def plan(
     if alone and schema is not None:
         raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
     path = data if alone else schema
+    public = None if path is None else read_schema(path)
+    check_unit_options(None if alone else data, public, unit, rows_per_unit)
     found = privsyn.plan(
         None if alone else data,
         epsilon,
         delta,
-        None if path is None else read_schema(path),
+        public,
         rows=rows,
         unit=unit,
         rows_per_unit=rows_per_unit,

@@ -19,7 +19,8 @@ def schema(
     check: Annotated[
         Path | None,
         typer.Option(
-            help="Count the cells that this schema would change; exit status 1 if rows break a constraint."
+            help="Count the cells that this schema would change; exit status 1 if rows break a constraint,"
+            " or no cell of a column fits."
         ),
     ] = None,
     from_dtypes: Annotated[
@@ -55,7 +56,7 @@ def schema(
 def _check(data: Path, check: Path, output: Path | None, unit: str | None) -> None:
     """Print what a schema would change in the rows."""
     from privsyn.errors import InputError
-    from privsyn.table.drafting.check import Broken, check_schema
+    from privsyn.table.drafting.check import Broken, Unfit, check_schema
     from privsyn.table.schema.yaml_file import read_schema
 
     if output is not None:
@@ -63,6 +64,12 @@ def _check(data: Path, check: Path, output: Path | None, unit: str | None) -> No
     findings = check_schema(data, read_schema(check), unit=unit)
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
     say(*findings)
-    if any(isinstance(finding, Broken) for finding in findings):
-        say(f"privsyn: {check}: rows break a constraint: correct the rows, or correct or delete it", err=True)
+    wrong = {
+        Unfit: "no cell of a column fits: correct its kind, values or bounds",
+        Broken: "rows break a constraint: correct the rows, or correct or delete it",
+    }
+    found = [advice for kind, advice in wrong.items() if any(isinstance(line, kind) for line in findings)]
+    for advice in found:
+        say(f"privsyn: {check}: {advice}", err=True)
+    if found:
         raise typer.Exit(1)

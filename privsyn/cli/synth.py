@@ -76,6 +76,7 @@ def synth(
     import privsyn
     from privsyn.cli.common.console import check_promise, progress, show_acceptance, show_refused
     from privsyn.cli.common.keeping import kept
+    from privsyn.cli.common.persons import check_unit_options
     from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED
@@ -90,6 +91,7 @@ def synth(
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     public = None if schema is None else read_schema(schema)
+    check_unit_options(data, public, unit, rows_per_unit)
     with progress() as bars:
         settings = privsyn.PrivSyn(
             epsilon,
@@ -195,18 +197,22 @@ def _show(
     """Print the files written, by the name of their option, and the privacy cost."""
     from privsyn.cli.common.console import (
         show_dropped,
+        show_empty,
         show_files,
         show_identifiers,
         show_privacy,
         show_public_inputs,
         show_table,
     )
+    from privsyn.release.remarks import empty_columns
     from privsyn.table.encoding.identifiers import called_identifiers
 
-    schema = fitted.release_.codec.schema
+    codec = fitted.release_.codec
+    schema = codec.schema
     show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)
     show_files(written)
-    show_dropped(fitted.release_.codec.dropped)
+    show_dropped(codec.dropped)
+    show_empty(empty_columns(codec, fitted.release_.fitted))
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_public_inputs(fitted.ledger_)
     show_privacy(fitted.ledger_)  # last: it says what noise hid

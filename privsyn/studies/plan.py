@@ -102,7 +102,7 @@ class Plan:
         largest = sorted(self.sizes.items(), key=lambda item: -item[1])[:3]
         head = [
             f"epsilon {self.epsilon:g} at delta {self.delta:g}",
-            f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}; the largest: "
+            f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}; most values or cells: "
             + ", ".join(f"{name} ({size:,})" for name, size in largest),
         ]
         head += [self.advice] if self.advice else []
@@ -191,7 +191,7 @@ def plan(
                 f"the table has no column {unit!r}, which unit names{did_you_mean(unit, columns)}"
             )
         columns = columns.drop(columns=unit, errors="ignore")
-    domain, open_schema = _domain(columns, schema)
+    domain, open_schema, uncounted = _domain(columns, schema)
     if target is not None:
         check_column("target", target, open_schema.schema.coded)
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
@@ -207,7 +207,7 @@ def plan(
     to_find = (*open_schema.values, *open_schema.bounds)
     other = () if open_schema.values else expected(0.0 if delta else USUAL_DELTA)[1]
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    untyped, said = text and schema is None, notes(open_schema.schema, target)
+    untyped, said = text and schema is None, (*uncounted, *notes(open_schema.schema, target))
     advice = _advice(delta, expectations, other)
     return Plan(epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said, advice)
 
@@ -226,8 +226,8 @@ def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expecta
     return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}"
 
 
-def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema]:
-    """Return the domain with the number of values or bins of each column, as far as it is public."""
+def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema, list[str]]:
+    """Return the domain with the public values or bins of each column, and a line on columns not counted."""
     open_schema = OpenSchema.of(schema, columns)
     public = open_schema.fill({}, {})
     codec = Codec.for_table(public, columns)
@@ -240,7 +240,10 @@ def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenS
         elif of in open_schema.bounds:
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
-    return Domain(codec.domain.names, tuple(sizes)), open_schema
+    counted = set(map(codec.column_of, codec.domain.names))
+    others = ", ".join(name for name in columns.columns if name not in counted)
+    line = [f"not counted, as they are computed, generated or left out: {others}"] if others else []
+    return Domain(codec.domain.names, tuple(sizes)), open_schema, line
 
 
 def _error(share: float) -> str:
@@ -256,13 +259,13 @@ def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
 
     >>> schema = Schema({"pay": Numerical(0, 256_000), "age": Numerical(0, 99, integer=True)})
     >>> print(*notes(schema, "age"), sep="\n")
-    numbers are counted in cells, which grow with the bounds: up to 1,000 for pay
+    numbers are counted in cells, which grow with the bounds: up to 1,000 wide for pay
     target age: errors in tables with it weigh 4 times; the errors below are means over all tables
     """
     found = []
     if cells := _cells(schema):
         widest = sorted(cells.items(), key=lambda item: -item[1])[:MOST_NAMED]
-        listed = ", ".join(f"{_shown(width)} for {name}" for name, width in widest)
+        listed = ", ".join(f"{_shown(width)} wide for {name}" for name, width in widest)
         found.append(f"numbers are counted in cells, which grow with the bounds: up to {listed}")
     if schema.randomised:
         names = ", ".join(schema.randomised)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from command import SCHEMA, run
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, plan, read_schema
+from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
 from privsyn.methods.discovery import BOUNDS, LATTICES, VALUES
 from privsyn.table.encoding.codec import Codec
 
@@ -205,8 +205,8 @@ def test_a_plan_says_how_bounds_widen_the_cells():
         assert widest == pytest.approx(high / 256, rel=0.01)
         return str(plan(schema=schema, epsilon=1.0))
 
-    assert "which grow with the bounds: up to 1,000 for pay\n" in said(256_000)
-    assert "which grow with the bounds: up to 10,000 for pay\n" in said(2_560_000)
+    assert "which grow with the bounds: up to 1,000 wide for pay\n" in said(256_000)
+    assert "which grow with the bounds: up to 10,000 wide for pay\n" in said(2_560_000)
     assert "grow with the bounds" not in str(plan(schema=OPEN, epsilon=1.0))
 
 
@@ -266,3 +266,14 @@ def test_errors_without_a_delta_come_about_within_a_factor_of_three(epsilon):
 def test_a_plan_without_a_delta_refuses_values_to_be_found():
     with pytest.raises(InputError, match="delta 0 cannot find the values of 'u'"):
         plan(table()[["u"]], 1.0, 0)
+
+
+def test_a_plan_names_the_columns_that_it_does_not_count():
+    columns = {
+        name: Numerical(0, high, integer=True) for name, high in (("part", 9), ("rest", 9), ("total", 18))
+    }
+    schema = Schema(columns | {"who": Identifier()}, constraints=[Total("total", ["part", "rest"])])
+    text = str(plan(schema=schema, epsilon=1.0))
+    assert "\n2 columns, 1 pair; most values or cells: part (11), rest (11)\n" in text
+    assert "\nnot counted, as they are computed, generated or left out: total, who\n" in text
+    assert "not counted" not in str(plan(schema=Schema(columns), epsilon=1.0))

@@ -101,6 +101,15 @@ def show_dropped(names: Sequence[str]) -> None:
         say(f"left out, because they are free text: {', '.join(names)}")
 
 
+def show_empty(names: Sequence[str]) -> None:
+    """Print which columns are missing in nearly all released rows: a wrong kind reads no cell."""
+    if names:
+        say(
+            f"entirely missing in the synthetic table, or nearly: {', '.join(names)};"
+            " does the schema give the right kind?"
+        )
+
+
 def show_identifiers(names: Sequence[str]) -> None:
     """Print which columns were treated as identifiers because of their names alone."""
     if names:

@@ -30,11 +30,18 @@ class Broken(str):
     __slots__ = ()
 
 
+class Unfit(str):
+    """A line about a column of which no cell fits: its kind, values or bounds are wrong."""
+
+    __slots__ = ()
+
+
 def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> list[str]:
     """Return a line for each column with cells that do not fit, and for each constraint that rows break.
 
-    NOT PRIVATE: each line counts private rows, and is for the owner only. Every cell fits a column whose
-    values or bounds are left to be found. A line about a constraint that rows break is `Broken`.
+    NOT PRIVATE: each line counts private rows, and is for the owner only. Every readable cell fits a column
+    whose values or bounds are left to be found. A line about a constraint that rows break is `Broken`, one
+    about a column of which no cell fits is `Unfit`.
 
     Examples
     --------
@@ -62,17 +69,21 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
 
 
 def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
-    """Return how many cells do not fit each column that has public values or bounds."""
-    public = {name: column for name, column in open_schema.schema.coded.items() if column.is_public}
-    if not public:
-        return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
-    counts = Codec.for_table(open_schema.fill({}, {}), frame).misfits(frame)
+    """Return how many cells do not fit each column; if it has no public values, how many are unreadable."""
+    coded = open_schema.schema.coded
+    public = {name for name, column in coded.items() if column.is_public}
+    counts = Codec.for_table(open_schema.fill({}, {}), frame).misfits(frame) if public else {}
     unreadable = _unreadable(table, open_schema.schema, frame)
-    return [
-        f"column {name!r}: {count} of {len(frame)} cells do not fit: they {_fate(column)}"
-        for name, column in public.items()
-        if (count := counts[name] + unreadable.get(name, 0))
-    ] or ["every cell fits"]
+    lines = []
+    for name, column in coded.items():
+        if count := (counts[name] if name in public else 0) + unreadable.get(name, 0):
+            blank = int(missing_cells(frame[name]).sum()) - unreadable.get(name, 0) if column.nullable else 0
+            kind = Unfit if count == len(frame) - blank else str
+            fate = _fate(column) if name in public else "become missing"
+            lines.append(kind(f"column {name!r}: {count} of {len(frame)} cells do not fit: they {fate}"))
+    if lines or public:
+        return lines or ["every cell fits"]
+    return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
 
 
 def _fate(column: Coded) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -58,12 +58,17 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     [0, 1, 2, -1, 0]
     """
     check_column_names(table.columns)
-    if unit not in table.columns:
-        meant = did_you_mean(unit, table.columns)
-        raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them{meant}")
+    check_unit_column(table.columns, unit)
     _check_dtype(unit, table[unit].dtype)
     names = np.array([*identifiers(table[unit]), None], dtype=object)[:-1]
     return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
+
+
+def check_unit_column(names: Collection[object], unit: str) -> None:
+    """Refuse a `unit` that is not among the names of the table."""
+    if unit not in names:
+        meant = did_you_mean(unit, names)
+        raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them{meant}")
 
 
 def _check_dtype(unit: str, dtype: Dtype) -> None:

@@ -135,3 +135,19 @@ def test_the_command_names_each_constraint_and_says_that_it_is_not_private(tmp_p
     assert "NOT PRIVATE" in checked.err
     assert checked.err.splitlines()[-1].startswith("privsyn: s.yaml: rows break a constraint: correct")
     assert run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml").code == 0
+
+
+@pytest.mark.parametrize(("bounds", "fate"), [({}, "become missing"), ({"low": 0, "high": 9}, "are clipped")])
+def test_a_check_fails_if_no_cell_of_a_column_fits(bounds, fate, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = {"a": {"kind": "numerical", **bounds}, "b": {"kind": "numerical"}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": schema}))
+    (tmp_path / "t.csv").write_text("a,b\n" + "x,1\n" * 9 + ",y\n")
+    checked = run(capsys, "schema", "t.csv", "--check", "s.yaml")
+    assert checked.code == 1
+    one, other = checked.out.splitlines()
+    assert one.startswith(f"column 'a': 9 of 10 cells do not fit: they {fate}")
+    assert other == "column 'b': 1 of 10 cells do not fit: they become missing"
+    assert "no cell of a column fits: correct its kind, values or bounds" in checked.err
+    (tmp_path / "t.csv").write_text("a,b\n" + "x,1\n" * 9 + "2,y\n")  # one cell fits
+    assert run(capsys, "schema", "t.csv", "--check", "s.yaml").code == 0
