@@ -233,16 +233,13 @@ class Release:
         return self._records(self.fitted.one_ways + self._tables, n, rng, progress)
 
     def _records(
-        self,
-        tables: tuple[Marginal, ...],
-        n: int,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
+        self, tables: tuple[Marginal, ...], n: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Records:
         """Make `n` records, in merged codes, from the one-ways and the other tables."""
         domain, one_ways = self.fitted.merging.merged, tables[: len(self.codec.domain)]
-        others = tables[len(one_ways) :]
-        return self.method.synthesise(domain, one_ways, others, n, rng, progress=progress, zeros=self.zeros)
+        return self.method.synthesise(
+            domain, one_ways, tables[len(one_ways) :], n, rng, progress=progress, zeros=self.zeros
+        )
 
     def _decoded(
         self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None

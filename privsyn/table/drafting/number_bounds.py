@@ -18,6 +18,8 @@ FEW_ROWS = 5
 """A value of fewer rows is rare: a draft neither lists it nor takes it as an exact bound. Statistical offices
 suppress counts below about this number."""
 
+TINY = 1e-300  # smaller numbers have no digits to round to
+
 EXTREME = 0.001
 """Share of the rows. A number at either end that fewer rows have is ignored when gaps are judged."""
 
@@ -59,7 +61,9 @@ def bounds_of(numbers: Floats, *, whole: bool) -> tuple[float, float]:
     low_exact, high_exact = (counts[[0, -1]] >= FEW_ROWS).tolist()
     if not (whole and is_short(smallest, largest)):
         gaps = np.diff(values)
-        low_alone, high_alone = (len(values) > 2 and 2 * gaps[end] > largest - smallest for end in (0, -1))
+        low_alone, high_alone = (
+            len(values) > 2 and gaps[end] > largest / 2 - smallest / 2 for end in (0, -1)
+        )
         if low_alone:
             high = outwards(float(values[1]), largest)[1]
         if high_alone:
@@ -94,7 +98,7 @@ def outwards(low: float, high: float) -> tuple[float, float]:
     ((7.0, 8.0), (1200.0, 1400.0))
     """
     largest = max(abs(low), abs(high))
-    if not largest:
+    if largest < TINY:
         return low, high
     scale = max(high - low, largest / 50) if high > low else largest
     magnitude = math.floor(math.log10(scale))
