@@ -56,15 +56,18 @@ def check_finite(name: str, value: object) -> float:
     return double
 
 
-def check_column(what: str, name: object, names: Collection[str]) -> None:
-    """Refuse a name that is not one of the columns to be synthesised.
+def check_column(what: str, name: object, names: Collection[str], *, public: bool = False) -> None:
+    """Refuse a name that is not one of the columns to be synthesised; list these if they are `public`.
 
     >>> check_column("target", "income", ("age", "sex"))
     Traceback (most recent call last):
     privsyn.errors.InputError: target 'income' is not one of the columns to be synthesised
     """
     if not isinstance(name, str) or name not in names:
-        meant = did_you_mean(name, names)
+        listed = (
+            f": {', '.join(map(safe_repr, list(names)[:10]))}{', ...' * (len(names) > 10)}" if public else ""
+        )
+        meant = did_you_mean(name, names) or listed
         raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
 
 

@@ -131,7 +131,7 @@ class PrivSyn(ReleasedModel, Estimator):
         check_bytes("memory", memory)
         check_unit(unit, rows_per_unit, () if public is None else public.columns)
         if target is not None and public is not None:
-            check_column("target", target, public.coded)
+            check_column("target", target, public.coded, public=True)
         self.epsilon = epsilon
         self.delta = delta
         self.schema = schema

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import forecast, load, read_schema, report, sheet
+from privsyn import Numerical, PrivSyn, Schema, forecast, load, read_schema, report, sheet
 from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError
 
@@ -51,3 +51,15 @@ def test_a_table_in_the_place_of_a_path_or_a_release_is_refused_and_not_shown(ta
     """`load(table)` once quoted its rows."""
     with pytest.raises(InputError, match=r"^give .*; got a DataFrame$"):
         take(pd.DataFrame({"a": ["a private cell"]}))
+
+
+def test_a_wrong_target_is_answered_by_the_likely_column_or_by_those_of_the_schema():
+    schema = Schema({"age": Numerical(0, 9), "pay": Numerical(0, 9)})
+    with pytest.raises(InputError, match=r"'agee' is not one of the columns .*; did you mean 'age'\?$"):
+        PrivSyn(1.0, schema=schema, target="agee")
+    with pytest.raises(
+        InputError, match=r"'town' is not one of the columns to be synthesised: 'age', 'pay'$"
+    ):
+        PrivSyn(1.0, schema=schema, target="town")
+    with pytest.raises(InputError, match=r"to be synthesised$"):  # a header may be data: it is not listed
+        PrivSyn(1.0, target="town").fit(pd.DataFrame({"age": [1], "pay": [2]}))

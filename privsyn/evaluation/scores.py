@@ -232,6 +232,11 @@ class Scores:
             for method, found in self.worst_correlations.items()
             for pair, real, synthetic in found[:1]
         ]
+        for key, label in (("tail", "99 % quantile"), ("wasserstein", "Wasserstein distance")):
+            known = {name: of[key] for name, of in self.column_errors.items() if of.get(key, 0.0) > 0}
+            if known:
+                name = max(known, key=known.__getitem__)
+                worst.append(f"worst {label}: {name} ({known[name]:.2f} standard deviations)")
         lines = [
             NOT_PRIVATE,
             self.verdict,

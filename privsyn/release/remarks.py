@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
+from privsyn.release.computed import released_weights
+from privsyn.table.discovery.open_schema import OTHER
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.schema import Schema
 
 EMPTY = 0.95
 """Share of missing cells from which a column is called empty. Noise leaves some cells in an empty one."""
@@ -21,3 +25,22 @@ def empty_columns(codec: Codec, fitted: Fitted) -> tuple[str, ...]:
         if weights[np.isnan(cells[name].lows)].sum() > EMPTY * max(weights.sum(), 1.0):
             found.add(codec.column_of(name))
     return tuple(name for name in codec.names if name in found)
+
+
+def codes_with_other(codec: Codec, fitted: Fitted, public: Schema | None) -> tuple[str, ...]:
+    """Return the columns of whole numbers in a CSV whose rare values come out as the word `OTHER`, as text.
+
+    Not those of which the `public` schema names the word itself.
+    """
+    found = []
+    for name, column in codec.schema.coded.items():
+        given = None if public is None else public.columns.get(name)
+        if not isinstance(column, Categorical) or column.other != OTHER or column.values is None:
+            continue
+        if isinstance(given, Categorical) and given.other is not None:
+            continue
+        values = [str(value) for value in column.values if value != OTHER]
+        is_drawn = released_weights(codec, fitted, name)[column.values.index(OTHER)] >= 1
+        if is_drawn and values and all(value.isdecimal() for value in values):
+            found.append(name)
+    return tuple(found)

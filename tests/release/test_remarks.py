@@ -22,3 +22,17 @@ def test_a_column_of_a_wrong_kind_is_reported_after_the_run(tmp_path, capsys, mo
     assert line == (
         "entirely missing in the synthetic table, or nearly: ward, day; does the schema give the right kind?"
     )
+
+
+def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(3000)
+    zips = np.where(rows % 5, 98001 + rows % 3, 98100 + rows % 300)
+    pd.DataFrame({"zip": zips, "own": zips, "few": 7 + rows % 3}).to_csv("t.csv", index=False)
+    kind = {"kind": "categorical"}
+    columns = {"zip": kind, "own": {**kind, "other": "other"}, "few": {**kind, "values": ["7", "8", "9"]}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
+    assert done.code == 0
+    assert "\nrare values come out as 'other', so that the column is text: zip\n" in done.out
+    assert "other" in set(pd.read_csv("o.csv", dtype=str)["zip"])

@@ -110,6 +110,12 @@ def show_empty(names: Sequence[str]) -> None:
         )
 
 
+def show_codes(names: Sequence[str]) -> None:
+    """Print which columns of whole numbers became text, because their rare values have a word."""
+    if names:
+        say(f"rare values come out as 'other', so that the column is text: {', '.join(names)}")
+
+
 def show_identifiers(names: Sequence[str]) -> None:
     """Print which columns were treated as identifiers because of their names alone."""
     if names:

@@ -93,8 +93,9 @@ def _of_numbers(name: str, column: Column, present: pd.Series) -> Iterator[str]:
     named = bool(column.integer and any(map(_CODE.fullmatch, _words(name))))
     if named:
         yield (
-            "NAMED LIKE CODES, not amounts? Then {kind: categorical} finds the common ones under privacy, and"
-            " {kind: categorical, values: [ ]} lists public ones."
+            "NAMED LIKE CODES, not amounts? Then {kind: categorical} finds the common ones under privacy (in"
+            " a CSV, rare ones come out as the word other), and {kind: categorical, values: [ ]} lists"
+            " public ones."
         )
     if len(numbers) < LEAST:
         return
