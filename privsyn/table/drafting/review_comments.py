@@ -21,7 +21,7 @@ READ = """\
 # "READ" names what was read from the rows. Replace it by what anybody may know (from a codebook, a form,
 # a law), or leave it out: values, low and high are then found under privacy. Then delete these comments.
 # Bounds are rounded outwards. "exact" bounds are the smallest and the largest cell. At least five rows have
-# each of these, and each value that is listed.
+# each exact bound, and each of the values listed.
 """
 
 MARKS_READ = """\
@@ -92,7 +92,7 @@ def _read(column: Column, cells: pd.Series) -> str:
 def _facts(column: Coded, cells: pd.Series) -> list[str]:
     match column:
         case Categorical(values=values) if values is not None:
-            return [f"{len(values)} values"]
+            return [plural(len(values), "value")]
         case Numerical(low=low, high=high):
             numbers = cells.dropna().to_numpy(np.float64)
             exact = column.integer and is_exact(low, high, numbers)
