@@ -92,7 +92,7 @@ def _read(column: Column, cells: pd.Series) -> str:
 def _facts(column: Coded, cells: pd.Series) -> list[str]:
     match column:
         case Categorical(values=values) if values is not None:
-            return [f"{len(values)} values"]
+            return [plural(len(values), "value")]
         case Numerical(low=low, high=high):
             numbers = cells.dropna().to_numpy(np.float64)
             exact = column.integer and is_exact(low, high, numbers)

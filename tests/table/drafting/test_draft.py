@@ -442,3 +442,7 @@ def test_a_step_that_the_rows_show_is_drafted_and_marked_as_read(tmp_path):
     assert "all multiples of 15min" in said["at"]
     assert from_plain(parse(draft_text(rows))) == draft_schema(rows)
     assert check_schema(rows, draft_schema(rows))[0] == "every cell fits"
+
+
+def test_a_list_of_one_value_is_counted_in_the_singular():
+    assert "READ: 1 value, no cell missing." in draft_text(pd.DataFrame({"land": ["x"] * 20}))
