@@ -35,6 +35,7 @@ from privsyn.table.schema.time_columns import Datetime, Duration, Time
 FEW_TEXTS = 200
 """Most distinct values of a column of text that is drafted as a list, unless most of them occur once."""
 
+HUGE = 1e300  # range of numbers: larger ones may overflow when their bounds are rounded
 MOST_DECIMALS = 6
 
 COARSE = 5
@@ -149,8 +150,8 @@ def _number(present: pd.Series, nullable: bool) -> Coded | None:
             (d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None
         )
     low, high = float(numbers.min()), float(numbers.max())
-    if not math.isfinite(high - low):
-        return None  # `Numerical` needs a finite range
+    if not high - low < HUGE:
+        return None  # `Numerical` needs a finite range, also once bounds are rounded outwards
     step = None
     if decimals is not None and kind != "decimal":
         step = _step(numbers, STEPS, COARSE / 10**decimals)
