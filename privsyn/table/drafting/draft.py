@@ -246,7 +246,7 @@ def _listed(present: pd.Series, nullable: bool) -> Coded | None:
     if len(values) > FEW_TEXTS or (len(values) > FEW_NUMBERS and 10 * len(values) > len(present)):
         return None
     rare = {value for value in values if rows_of[value] < FEW_ROWS}
-    # Categories without rows are listed if no other is rare; beside rare ones they would show which those are.
+    # Categories without rows are listed if no other is rare; beside rare ones they would show which are.
     if any(rows_of[value] for value in rare) and set(values) != {0, 1}:  # these two reveal nothing
         values, nullable = [value for value in values if value not in rare], True
         if len(values) < 2:
