@@ -56,8 +56,12 @@ def check_finite(name: str, value: object) -> float:
     return double
 
 
-def check_column(what: str, name: object, names: Collection[str], *, public: bool = False) -> None:
+def check_column(
+    what: str, name: object, names: Collection[str], *, public: bool = False, read: bool = False
+) -> None:
     """Refuse a name that is not one of the columns to be synthesised; list these if they are `public`.
+
+    None is quoted if they were `read` from the table: without a header they are the cells of its first row.
 
     >>> check_column("target", "income", ("age", "sex"))
     Traceback (most recent call last):
@@ -67,7 +71,7 @@ def check_column(what: str, name: object, names: Collection[str], *, public: boo
         listed = (
             f": {', '.join(map(safe_repr, list(names)[:10]))}{', ...' * (len(names) > 10)}" if public else ""
         )
-        meant = did_you_mean(name, names) or listed
+        meant = "" if read else did_you_mean(name, names) or listed
         raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
 
 

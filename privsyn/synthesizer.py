@@ -201,7 +201,7 @@ class PrivSyn(ReleasedModel, Estimator):
             open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
             check_dtypes(open_schema.schema, rows.head)
             if target is not None:
-                check_column("target", target, open_schema.schema.coded)
+                check_column("target", target, open_schema.schema.coded, read=True)
             warn_dropped(open_schema.schema.dropped)
             warn_objects(open_schema.objects)
             self.not_found_: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, did_you_mean, plural, printable
+from privsyn.errors import InputError, plural, printable
 from privsyn.marginals.domain import Domain
 from privsyn.methods.default import TARGET
 from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, least_share, reserved_delta
@@ -28,6 +28,7 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.csv_header import check_header
+from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import ending_of, read_columns
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
@@ -186,14 +187,12 @@ def plan(
         known = () if schema is None else schema.columns
         check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
-        if table is not None and unit not in columns:
-            raise InputError(
-                f"the table has no column {unit!r}, which unit names{did_you_mean(unit, columns)}"
-            )
+        if table is not None:
+            check_unit_column(columns.columns, unit)
         columns = columns.drop(columns=unit, errors="ignore")
     domain, open_schema, uncounted = _domain(columns, schema)
     if target is not None:
-        check_column("target", target, open_schema.schema.coded)
+        check_column("target", target, open_schema.schema.coded, read=True)
     epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
 
     def expected(delta: float) -> tuple[float, tuple[Expectation, ...]]:

@@ -127,7 +127,7 @@ class Bench:
         """Refuse wrong settings of any run, by the names and dtypes of columns, before the first run."""
         open_schema = OpenSchema.of(self.schema or by_names(self.train), self.train)
         if self.target is not None:
-            check_column("target", self.target, open_schema.schema.coded)
+            check_column("target", self.target, open_schema.schema.coded, read=True)
         for run in runs:
             self.model(run)
 

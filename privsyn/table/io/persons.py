@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from privsyn.errors import InputError, did_you_mean, replace_errors
+from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_table import MARKS
@@ -65,10 +65,12 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
 
 
 def check_unit_column(names: Collection[object], unit: str) -> None:
-    """Refuse a `unit` that is not among the names of the table."""
+    """Refuse a `unit` that is not among the names of the table, and quote none of these.
+
+    In a file without a header they are the cells of its first row.
+    """
     if unit not in names:
-        meant = did_you_mean(unit, names)
-        raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them{meant}")
+        raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them")
 
 
 def _check_dtype(unit: str, dtype: Dtype) -> None:
