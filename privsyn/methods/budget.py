@@ -150,7 +150,7 @@ class Split:
         >>> Split.of(1.0, one_ways=0.5).sums_only().total
         1.0
         """
-        left = self.without_scores().without_concordances()
+        left = self.without_scores()
         return replace(left, pairs=left.pairs + left.departures, departures=0.0)
 
     def without_concordances(self) -> Split:

@@ -1,9 +1,11 @@
-"""InDif: how strongly two attributes depend on each other, as exact integers ready for noise."""
+"""How strongly attributes depend on each other, as exact integers ready for noise."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Ints
 
 GRID = 16  # steps per record: InDif is released on this grid, because noise is added to integers only
@@ -11,6 +13,12 @@ INDIF_SENSITIVITY = 4 * GRID + 1  # of `indif_on_grid`, in steps; its docstring 
 
 MOST_RECORDS = 2**31
 """Records from which the intermediate numbers of `indif_on_grid`, up to 2 n^2, may exceed 64 bits."""
+
+LARGEST = 2.0**53
+"""Largest expected count, in records: up to it doubles hold every integer, and sums stay in 64 bits."""
+
+SIGNS = (-1, 0, 1)
+"""What a code may add to a concordance. Larger numbers would break its sensitivity."""
 
 
 def indif_on_grid(counts: Ints) -> int:
@@ -56,3 +64,26 @@ def indif_on_grid(counts: Ints) -> int:
     product = np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
     whole, rest = divmod(int(np.abs(n * exact - product).sum()), n)
     return whole * GRID + rest * GRID // n
+
+
+def whole_counts(expected: Marginal, domain: Domain) -> Ints:
+    """Round expected counts to integers.
+
+    Counts without an integer in 64 bits are refused: one that wraps is far from its value. So is a table with
+    other cells, because one record could count several times along them. The sensitivity would not hold for
+    either.
+    """
+    if expected.domain.shape != domain.project(expected.attributes).shape:
+        raise ValueError(f"expected counts {expected.domain.shape} over a domain of {domain.shape}")
+    if not (np.abs(expected.counts).sum() <= LARGEST):  # also refuses NaN
+        raise ValueError("expected counts are finite, and at most 2^53 together")
+    return np.rint(expected.counts).astype(np.int64)
+
+
+def check_signs(signs: Ints, domain: Domain, name: str) -> None:
+    """Refuse other signs than -1, 0 and 1 for each code of an attribute, with a ``ValueError``.
+
+    The sensitivity of a concordance would not hold.
+    """
+    if signs.shape != domain.project((name,)).shape or not np.isin(signs, SIGNS).all():
+        raise ValueError(f"the signs of {name!r} must be -1, 0 or 1, one for each code")

@@ -16,7 +16,7 @@ have m, and a person with k records k times as much. The cost is an epsilon, k t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from math import sqrt
 
@@ -28,14 +28,11 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.private.acceptance.excess import Excess
-from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
+from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, check_signs, indif_on_grid, whole_counts
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend
-
-LARGEST = 2.0**53
-"""Largest expected count, in records: up to it doubles hold every integer, and sums stay in 64 bits."""
 
 
 class PrivateTable:
@@ -168,7 +165,7 @@ class PrivateTable:
         """
         self._require_distances()
         domain = self.domain if blocks is None else blocks.merged
-        fixed = [_whole(table, domain) for table in expected]  # before any row is counted
+        fixed = [whole_counts(table, domain) for table in expected]  # before any row is counted
         sets = [table.attributes for table in expected]
         distances = []
         for table, whole, counts in zip(expected, fixed, self._rows.count(sets), strict=True):
@@ -178,13 +175,49 @@ class PrivateTable:
         noisy, scale = self._answer(what, np.array(distances, np.int64), len(expected), rho)
         return noisy.astype(np.float64), sqrt(self.law.variance(scale))
 
+    def concordances(
+        self, pairs: tuple[Attributes, ...], signs: Mapping[str, Ints], rho: float
+    ) -> tuple[Floats, float]:
+        """Question 3: for each pair, the sum over the records of the product of both codes' signs.
+
+        One more record adds the product of the signs of its two codes: -1, 0 or 1, whatever the other records
+        are. So each sum has sensitivity 1, and m sums sqrt(m) together. The sums of several owners add up, so
+        they can be asked too.
+
+        Parameters
+        ----------
+        pairs : tuple of pairs of str
+        signs : mapping from name to array of shape (codes,)
+            -1, 0 or 1. Computed from released answers only.
+        rho : float
+            Budget of all sums together, in zCDP.
+
+        Returns
+        -------
+        sums : array of shape (pairs,)
+            In records.
+        variance : float
+            Noise variance of each, in records squared.
+
+        Raises
+        ------
+        ValueError
+            If a sign is another number, or their number is not that of the codes.
+        """
+        for name in {name for pair in pairs for name in pair}:
+            check_signs(signs[name], self.domain, name)  # before any row is counted
+        counted = zip(pairs, self._rows.count(pairs), strict=True)
+        exact = np.array([signs[a] @ counts @ signs[b] for (a, b), counts in counted], np.int64)
+        noisy, scale = self._answer("concordance of pairs of numbers", exact, len(pairs), rho)
+        return noisy.astype(np.float64), self.law.variance(scale)
+
     def marginals(
         self,
         tables: tuple[Attributes, ...],
         rhos: Floats,
         groups: tuple[tuple[Codes, ...] | None, ...] | None = None,
     ) -> tuple[Measurement, ...]:
-        """Question 3: the counts over each set of attributes, of sensitivity 1.
+        """Question 4: the counts over each set of attributes, of sensitivity 1.
 
         So it is in groups of codes: a record lies in one cell, and a cell in one group of cells.
 
@@ -212,7 +245,7 @@ class PrivateTable:
         return tuple(measured)
 
     def excesses(self, tests: Sequence[Excess], rho: float) -> tuple[tuple[int, float], ...]:
-        """Question 4: by how much the table exceeds what each criterion allows; see `Excess`.
+        """Question 5: by how much the table exceeds what each criterion allows; see `Excess`.
 
         Each test says its own sensitivity, with a proof. It is fixed before the rows are counted, as are the
         numbers that the table is compared with. Each row is recoded alone (`merge`), and each answer pays its
@@ -259,17 +292,3 @@ class PrivateTable:
     def _measurement(self, attributes: Attributes, noisy: Ints, scale: float) -> Measurement:
         table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))
         return Measurement(table, np.array(self.law.variance(scale)))
-
-
-def _whole(expected: Marginal, domain: Domain) -> Ints:
-    """Round expected counts to integers.
-
-    Counts without an integer in 64 bits are refused: one that wraps is far from its value. So is a table with
-    other cells, because one record could count several times along them. The sensitivity would not hold for
-    either.
-    """
-    if expected.domain.shape != domain.project(expected.attributes).shape:
-        raise ValueError(f"expected counts {expected.domain.shape} over a domain of {domain.shape}")
-    if not (np.abs(expected.counts).sum() <= LARGEST):  # also refuses NaN
-        raise ValueError("expected counts are finite, and at most 2^53 together")
-    return np.rint(expected.counts).astype(np.int64)

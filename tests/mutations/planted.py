@@ -260,6 +260,20 @@ QUESTIONS = (
         "tests/private/test_measure.py::test_in_blocks_a_departure_is_the_distance_of_the_joined_counts",
     ),
     bug(
+        "concordances with the sensitivity of a single pair",
+        "privsyn/private/measure.py",
+        'numbers", exact, len(pairs), rho)',
+        'numbers", exact, 1, rho)',
+        "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
+    ),
+    bug(
+        "signs of size 2",
+        "privsyn/private/dependence.py",
+        "SIGNS = (-1, 0, 1)",
+        "SIGNS = (-2, -1, 0, 1, 2)",
+        "tests/private/test_measure.py::test_signs_that_would_break_the_sensitivity_are_refused_before_a_row_is_counted",
+    ),
+    bug(
         "a table of counts with half of its sensitivity",
         "privsyn/private/measure.py",
         ", counts, 1, rho)",

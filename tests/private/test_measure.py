@@ -25,10 +25,10 @@ from privsyn.private.measure import PrivateTable
 
 rhos = st.floats(1e-6, 1e3)
 TINY = Domain(("a", "b", "c"), (2, 2, 2))
+PAIRS = tuple(combinations("abc", 2))
+SIGNS = {"a": np.array([-1, 1]), "b": np.array([1, -1]), "c": np.array([-1, 0])}
 MOST = 3  # records in a tiny table; there are 120 of such
-EXPECTED = tuple(
-    Marginal(TINY.project(pair), np.array([[0.4, 1.6], [2.5, -1.2]])) for pair in combinations("abc", 2)
-)
+EXPECTED = tuple(Marginal(TINY.project(pair), np.array([[0.4, 1.6], [2.5, -1.2]])) for pair in PAIRS)
 ONE_A = Merging(
     TINY,
     Domain(TINY.names, (1, 2, 2)),
@@ -55,6 +55,10 @@ def departures(private, rho=1.0):
     return private.departures(EXPECTED, rho)[0]
 
 
+def concordances(private, rho=1.0):
+    return private.concordances(PAIRS, SIGNS, rho)[0]
+
+
 def marginals(private, rho=1.0):
     measured = private.marginals(THREE, np.full(3, rho / 3))
     return np.concatenate([m.marginal.counts.ravel() for m in measured])
@@ -65,6 +69,7 @@ QUESTIONS = {
     "columns": columns,
     "indifs": indifs,
     "departures": departures,
+    "concordances": concordances,
     "marginals": marginals,
 }
 each_question = pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS.keys())
@@ -120,6 +125,20 @@ def test_each_departure_moves_by_1():
     assert {tuple(np.abs(move)) for move in moves(departures)} == {(1.0, 1.0, 1.0)}
 
 
+def test_a_concordance_moves_by_the_product_of_two_signs():
+    assert {tuple(np.abs(move)) for move in moves(concordances)} == {(1.0, 1.0, 1.0), (1.0, 0.0, 0.0)}
+
+
+@pytest.mark.parametrize(
+    "signs", [np.array([0, 2]), np.array([np.nan, 1.0]), np.array([0.5, 1.0]), np.array([1]), np.ones((2, 1))]
+)
+def test_signs_that_would_break_the_sensitivity_are_refused_before_a_row_is_counted(signs):
+    private = private_table([])
+    with pytest.raises(ValueError, match="-1, 0 or 1"):
+        private.concordances((("a", "b"),), SIGNS | {"b": signs}, 1.0)
+    assert not private.spends
+
+
 def test_each_marginal_moves_by_one_cell():
     for move in moves(marginals):
         assert [np.abs(part).tolist().count(1) for part in np.split(move, [8, 12])] == [1, 1, 1]
@@ -147,9 +166,10 @@ def test_the_sensitivities_are_those_of_the_proofs(names):
     if pairs:
         private.indifs(1.0)
         private.departures(tuple(Marginal(domain.project(pair), np.ones((2, 2))) for pair in pairs), 1.0)
+        private.concordances(pairs, {name: np.ones(2, int) for name in names}, 1.0)
     private.marginals((*pairs, tuple(names)), np.ones(len(pairs) + 1))
     root = sqrt(len(pairs))
-    expected = [sqrt(len(names)), *([root * INDIF_SENSITIVITY, root] if pairs else [])]
+    expected = [sqrt(len(names)), *([root * INDIF_SENSITIVITY, root, root] if pairs else [])]
     assert [spend.sensitivity for spend in private.spends] == [*expected, *[1.0] * (len(pairs) + 1)]
 
 
@@ -213,12 +233,17 @@ def test_nor_do_people_of_other_tables(data, k):
         for pair in combinations(fewer.domain.names, 2)
     )
 
+    sizes = [*zip(fewer.domain.names, fewer.domain.sizes, strict=True)]
+
     def answers(private):
         asked = [m.marginal.counts.ravel() for m in private.one_ways(1.0)]
         yield np.concatenate(asked)
         if expected:
             yield np.array([*private.indifs(1.0).values()]) * GRID
             yield private.departures(expected, 1.0)[0]
+            pairs = tuple(table.attributes for table in expected)
+            signs = {name: np.arange(size) % 3 - 1 for name, size in sizes}
+            yield private.concordances(pairs, signs, 1.0)[0]
         yield private.marginals((fewer.domain.names,), np.ones(1))[0].marginal.counts
 
     moved = [l2(b - a) for a, b in zip(*map(answers, tables), strict=True)]
@@ -283,9 +308,12 @@ def test_every_number_has_noise_of_its_own():
 def test_what_an_answer_says_of_its_noise_is_so():
     private = private_table([])
     (departure, sigma), answers = private.departures(EXPECTED, 0.3), private.marginals(THREE, np.arange(1, 4))
+    _, variance = private.concordances(PAIRS, SIGNS, 0.3)
     assert len(departure) == len(EXPECTED)
-    assert sigma == private.spends[0].sigma
-    for answer, spend in zip(answers, private.spends[1:], strict=True):
+    first, *others, last = private.spends
+    assert sigma == first.sigma
+    assert variance == last.sigma**2
+    for answer, spend in zip(answers, others, strict=True):
         assert set(answer.variance.ravel().tolist()) == {spend.sigma**2}
     for answer in private.one_ways(0.5):
         assert set(answer.variance.tolist()) == {private.spends[-1].sigma ** 2}
@@ -309,6 +337,7 @@ def test_the_questions_are_written_down_in_words():
         "one-way counts of c",
         "dependence (InDif) of every pair, in 1/16 records",
         "distance of tables from their expected counts",
+        "concordance of pairs of numbers",
         "counts over a, b, c",
         "counts over c, b",
         "counts over a",

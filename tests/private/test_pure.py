@@ -33,6 +33,7 @@ from privsyn.private.spend import Spend
 DOMAIN = Domain(("a", "b", "c"), (2, 2, 2))
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
 EXPECTED = tuple(Marginal(DOMAIN.project(pair), np.ones((2, 2))) for pair in PAIRS)
+SIGNS = {name: np.array([-1, 1]) for name in "abc"}
 SCHEMA = Schema({name: Categorical(range(3), nullable=False) for name in "abc"})
 
 
@@ -53,6 +54,7 @@ def answers(rows, k, epsilon):
     private = PrivateTable(Records(DOMAIN, np.array(rows, np.int64).reshape(-1, 3)), Quiet(), k)
     exact = [np.concatenate([m.marginal.counts.ravel() for m in private.one_ways(epsilon)])]
     exact.append(private.departures(EXPECTED, epsilon)[0])
+    exact.append(private.concordances(PAIRS, SIGNS, epsilon)[0])
     exact += [m.marginal.counts.ravel() for m in private.marginals(PAIRS, np.full(3, epsilon))]
     return exact, private
 
@@ -64,7 +66,7 @@ TABLES = [rows for size in range(3) for rows in combinations_with_replacement(CE
 @pytest.mark.parametrize("k", [1, 2])
 def test_no_person_moves_an_answer_further_in_l1_than_the_ledger_says_and_one_as_far(k):
     """Sensitivity replay: every tiny table, every person of up to k rows, every question."""
-    furthest = np.zeros(5)
+    furthest = np.zeros(6)
     for rows in TABLES:
         before, private = answers(rows, k, 1.0)
         for size in range(1, k + 1):
@@ -73,7 +75,7 @@ def test_no_person_moves_an_answer_further_in_l1_than_the_ledger_says_and_one_as
                 moved = [np.abs(y - x).sum() for x, y in zip(before, after, strict=True)]
                 furthest = np.maximum(furthest, moved)
     claimed = [spend.sensitivity for spend in private.spends]
-    assert claimed == [3.0 * k, 3.0 * k, *[1.0 * k] * 3]
+    assert claimed == [3.0 * k, 3.0 * k, 3.0 * k, *[1.0 * k] * 3]
     assert furthest.tolist() == claimed
 
 

@@ -1,10 +1,10 @@
 r"""Concordance: of each pair of ordered attributes, counted as one number.
 
 A record is concordant if both of its codes are in the upper half of their attribute, or both are in the
-lower half. Otherwise it is discordant. The difference of the two numbers of records is n times the medial
-correlation (Blomqvist, Annals of Mathematical Statistics 1950). A table of 2 x 2 groups shows it too, but
-three quarters of its noise lie in margins that are known anyway. Counted as one number, it has half that
-noise.
+lower half. It is discordant if they are in different halves. The difference of the two numbers of records is
+n times the medial correlation (Blomqvist, Annals of Mathematical Statistics 1950). A table of 2 x 2 groups
+shows it too, but three quarters of its noise lie in margins that are known anyway. Counted as one number, it
+has half that noise.
 
 A pair's own table and its concordance err independently. So the concordance of the estimated table is moved
 towards the measured one by inverse variance. The variance of the estimates is a share of the noise of the
@@ -22,10 +22,11 @@ import numpy as np
 from privsyn.inference.posterior.tilt import STRONGEST, ranks_of
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother
+from privsyn.marginals.coarse import groups_at
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.types import Floats
+from privsyn.marginals.types import Floats, Ints
 
 USUAL = 0.5  # error variance of the concordance of an estimated table, over the noise variance of the table
 LEAST = 0.1  # the same: the least share
@@ -45,8 +46,8 @@ class Concordance:
     Parameters
     ----------
     attributes : pair of str
-    signs : pair of arrays of shape (codes,)
-        1 for the codes of the upper half, and for codes without an order; -1 for those of the lower half.
+    signs : pair of integer arrays of shape (codes,)
+        1 for the codes of the upper half, -1 for those of the lower half, 0 for codes without an order.
     found : float
         Concordant records minus discordant ones, with noise.
     variance : float
@@ -54,7 +55,7 @@ class Concordance:
     """
 
     attributes: Attributes
-    signs: tuple[Floats, Floats]
+    signs: tuple[Ints, Ints]
     found: float
     variance: float
 
@@ -93,6 +94,22 @@ class Concordance:
             before, now = now, self.of(table.counts)
             slope = (now - before) / step
         return fit_margins(table, margins)
+
+
+def signs_of(side: Marginal) -> Ints:
+    """Return a sign for each code: 1 in the upper half of the records, -1 in the lower, 0 without an order.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> age = Domain(("age",), (5,), ordered=(4,))  # the last code is the missing ones'
+    >>> signs_of(Marginal(age, np.array([3.0, 1, 2, 2, 9]))).tolist()
+    [-1, -1, 1, 1, 0]
+    """
+    ordered = side.domain.ordered[0]
+    signs = np.zeros(len(side.counts), np.int64)
+    signs[:ordered] = 2 * groups_at(side, 2)[:ordered] - 1
+    return signs
 
 
 def with_likelihoods(
