@@ -67,6 +67,7 @@ def test_ruled_out_randomised_and_one_sided_columns_have_no_concordance():
     assert [one.attributes for one in asked(records, possible=possible)[0]] == [("a", "c"), ("b", "c")]
     channels = Channels({"c": Channel(0.5, np.full(5, 0.2))})
     assert [one.attributes for one in asked(records, channels=channels)[0]] == [("a", "b")]
-    one_half = Marginal(DOMAIN.project(("a",)), np.array([9.0, 0, 0, 0]))
-    assert [one.attributes for one in asked(records, margins=(one_half, *MARGINS[1:]))[0]] == [("b", "c")]
+    for counts in ([9.0, 0, 0, 0], [0.0, 0, 0, 0]):
+        side = Marginal(DOMAIN.project(("a",)), np.array(counts))
+        assert [one.attributes for one in asked(records, margins=(side, *MARGINS[1:]))[0]] == [("b", "c")]
     assert asked(records, rho=0.0) == ((), ())

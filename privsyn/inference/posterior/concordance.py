@@ -22,7 +22,6 @@ import numpy as np
 from privsyn.inference.posterior.tilt import STRONGEST, ranks_of
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother
-from privsyn.marginals.coarse import groups_at
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -106,9 +105,10 @@ def signs_of(side: Marginal) -> Ints:
     >>> signs_of(Marginal(age, np.array([3.0, 1, 2, 2, 9]))).tolist()
     [-1, -1, 1, 1, 0]
     """
-    ordered = side.domain.ordered[0]
+    counts = side.counts[: side.domain.ordered[0]]
+    below = np.cumsum(counts) - counts / 2
     signs = np.zeros(len(side.counts), np.int64)
-    signs[:ordered] = 2 * groups_at(side, 2)[:ordered] - 1
+    signs[: len(counts)] = np.where(2 * below >= counts.sum(), 1, -1)
     return signs
 
 
