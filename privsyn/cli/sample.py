@@ -51,7 +51,7 @@ def sample(
         from privsyn import load
         from privsyn.cli.common.console import (
             progress,
-            show_dropped,
+            show_columns,
             show_not_accepted,
             show_privacy,
             show_table,
@@ -93,7 +93,7 @@ def sample(
         show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
         if balance is not None and (left_out := release.absent(balance)):
             say(about_absent(balance, left_out))
-        show_dropped(release.codec.dropped)
+        show_columns(release)
         show_privacy(release.ledger, spent_before=True)
         show_not_accepted(release.ledger)
 

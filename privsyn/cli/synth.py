@@ -196,25 +196,19 @@ def _show(
 ) -> None:
     """Print the files written, by the name of their option, and the privacy cost."""
     from privsyn.cli.common.console import (
-        show_codes,
-        show_dropped,
-        show_empty,
+        show_columns,
         show_files,
         show_identifiers,
         show_privacy,
         show_public_inputs,
         show_table,
     )
-    from privsyn.release.remarks import codes_with_other, empty_columns
     from privsyn.table.encoding.identifiers import called_identifiers
 
-    codec = fitted.release_.codec
-    schema = codec.schema
+    schema = fitted.release_.codec.schema
     show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)
     show_files(written)
-    show_dropped(codec.dropped)
-    show_empty(empty_columns(codec, fitted.release_.fitted))
-    show_codes(codes_with_other(codec, fitted.release_.fitted, public))
+    show_columns(fitted.release_, public)
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_public_inputs(fitted.ledger_)
     show_privacy(fitted.ledger_)  # last: it says what noise hid

@@ -262,7 +262,7 @@ def count_cells(
 
 
 def summary(ledger: Ledger) -> str | None:
-    """Return one line on what was found under privacy and its part of the budget; None if nothing was."""
+    """Return one line on what was looked for and its part of the budget; None if nothing was."""
     values = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
     bounds = [spend for spend in ledger.spends if spend.what.startswith(BOUNDS)]
     grids = [spend for spend in ledger.spends if spend.what.startswith(GRIDS)]
@@ -272,4 +272,4 @@ def summary(ledger: Ledger) -> str | None:
     what = [spends[0].what.split(" (round ")[0] for spends in (values, bounds, grids) if spends]
     share = fsum(spend.cost for spend in found) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
-    return f"found under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"
+    return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"

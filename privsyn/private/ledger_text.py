@@ -238,7 +238,7 @@ def _table(ledger: Ledger) -> list[tuple[str, ...]]:
         rows.append((what, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}", f"{spend.cost:.4g}", share))
     if rest := spends[LINES:]:
         cost = fsum(spend.cost for spend in rest)
-        rows.append((f"and {len(rest)} more", "", "", f"{cost:.4g}", f"{cost / total:.1%}"))
+        rows.append((f"and {len(rest)} more, in to_json()", "", "", f"{cost:.4g}", f"{cost / total:.1%}"))
     return [*rows, ("total", "", "", f"{total:.4g}", f"of {ledger.budget:.4g}")]
 
 

@@ -404,7 +404,7 @@ def test_what_is_not_found_becomes_other_and_what_is_missing_stays_so():
     assert set(drawn.index.dropna()) == {"Rome", "Oslo", "elsewhere"}
     assert drawn["elsewhere"] == pytest.approx(0.2, abs=0.05)
     line = summary(model.ledger_)
-    assert line == "found under privacy, for 15% of the budget and 30% of delta: values of town"
+    assert line == "looked for under privacy, for 15% of the budget and 30% of delta: values of town"
 
 
 def test_errors_while_counting_quote_no_cell(monkeypatch):
@@ -437,7 +437,8 @@ def test_the_command_line_says_what_was_found(tmp_path, capsys):
     assert main(["synth", str(tmp_path / "t.csv"), str(tmp_path / "o.csv"), "--epsilon", "1"]) == 0
     said = capsys.readouterr().out
     assert (
-        "found under privacy, for 25% of the budget and 30% of delta: values of town; bounds of age" in said
+        "looked for under privacy, for 25% of the budget and 30% of delta: values of town; bounds of age"
+        in said
     )
     assert set(pd.read_csv(tmp_path / "o.csv")["town"].dropna()) <= {"Rome", "Oslo", "other"}
 

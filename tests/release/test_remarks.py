@@ -8,7 +8,7 @@ import yaml
 from command import run
 
 
-def test_a_column_of_a_wrong_kind_is_reported_after_the_run(tmp_path, capsys, monkeypatch):
+def test_a_column_of_a_wrong_kind_is_reported_after_the_run_and_by_sample(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = np.arange(2000)
     frame = pd.DataFrame({"age": rows % 90, "ward": np.where(rows % 2, "x", "y"), "day": "2020-01-01"})
@@ -16,12 +16,15 @@ def test_a_column_of_a_wrong_kind_is_reported_after_the_run(tmp_path, capsys, mo
     known = {"kind": "numerical", "low": 0, "high": 99}
     columns = {"age": known, "ward": known, "day": {"kind": "numerical"}, "half": known}
     (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
-    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
-    assert done.code == 0
-    (line,) = [line for line in done.out.splitlines() if "entirely missing" in line]
-    assert line == (
-        "entirely missing in the synthetic table, or nearly: ward, day; does the schema give the right kind?"
-    )
+    options = ("--epsilon", 1, "--schema", "s.yaml", "--seed", 1, "--model", "m.privsyn")
+    for command in (("synth", "t.csv", "o.csv", *options), ("sample", "m.privsyn", "again.csv")):
+        done = run(capsys, *command)
+        assert done.code == 0
+        (line,) = [line for line in done.out.splitlines() if "entirely missing" in line]
+        assert line == (
+            "entirely missing in the synthetic table, or nearly: ward, day;"
+            " does the schema give the right kind?"
+        )
 
 
 def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, capsys, monkeypatch):

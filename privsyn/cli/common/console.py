@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NOT_FOUND, InputError, plural, printable
@@ -15,6 +16,10 @@ from privsyn.private.discovery import summary
 from privsyn.private.ledger import Ledger
 from privsyn.private.ledger_text import acceptance_lines, not_randomised, randomised_cells
 from privsyn.progress import Progress
+
+if TYPE_CHECKING:
+    from privsyn.release.release import Release
+    from privsyn.table.schema.schema import Schema
 
 MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
 """Above either, the guarantee is practically meaningless."""
@@ -95,25 +100,23 @@ def show_files(files: Mapping[str, Path | None]) -> None:
             say(f"{path}: {what}")
 
 
-def show_dropped(names: Sequence[str]) -> None:
-    """Print which columns were left out."""
-    if names:
-        say(f"left out, because they are free text: {', '.join(names)}")
+def show_columns(release: Release, public: Schema | None = None) -> None:
+    """Print which columns of a release are left out, nearly empty, or text for their rare values."""
+    from privsyn.release.remarks import codes_with_other, empty_columns
 
-
-def show_empty(names: Sequence[str]) -> None:
-    """Print which columns are missing in nearly all released rows: a wrong kind reads no cell."""
-    if names:
-        say(
-            f"entirely missing in the synthetic table, or nearly: {', '.join(names)};"
-            " does the schema give the right kind?"
-        )
-
-
-def show_codes(names: Sequence[str]) -> None:
-    """Print which columns of whole numbers became text, because their rare values have a word."""
-    if names:
-        say(f"rare values come out as 'other', so that the column is text: {', '.join(names)}")
+    codec, fitted = release.codec, release.fitted
+    remarks = {
+        "left out, because they are free text: {}": codec.dropped,
+        "entirely missing in the synthetic table, or nearly: {}; does the schema give the right kind?": (
+            empty_columns(codec, fitted)
+        ),
+        "rare values come out as 'other', so that the column is text: {}": (
+            codes_with_other(codec, fitted, public)
+        ),
+    }
+    for remark, names in remarks.items():
+        if names:
+            say(remark.format(", ".join(names)))
 
 
 def show_identifiers(names: Sequence[str]) -> None:
@@ -150,11 +153,11 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
         say(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")
     if ledger.local and not ledger.all_local:
         say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
-    lost = [sentence for sentence in ledger.public_inputs if sentence.startswith(NOT_FOUND)]
-    if not spent_before and (found := summary(ledger)) is not None:
-        say(found.replace("found", "looked for", 1) if lost else found)
-    for sentence in lost:
-        say(sentence)
+    if not spent_before and (looked_for := summary(ledger)) is not None:
+        say(looked_for)
+    for sentence in ledger.public_inputs:
+        if sentence.startswith(NOT_FOUND):
+            say(sentence)
 
 
 def show_acceptance(ledger: Ledger) -> None:
