@@ -115,7 +115,7 @@ LEDGER = (
     ),
     bug(
         "a run that can be repeated called private",
-        "privsyn/methods/ledgers.py",
+        "privsyn/methods/run_ledger.py",
         "private=noise.private,",
         "private=True,",
         "tests/test_synthesizer.py::test_a_run_that_can_be_repeated_is_called_not_private",
@@ -868,7 +868,7 @@ LOCAL = (
     ),
     bug(
         "missing cells not counted among the values",
-        "privsyn/methods/randomised.py",
+        "privsyn/methods/fit_randomised.py",
         "LocalPromise(name, kept, sizes[name])",
         "LocalPromise(name, kept, max(sizes[name] - 1, 1))",
         "tests/methods/test_randomised.py::test_missing_cells_are_one_more_value",
@@ -911,7 +911,7 @@ LOCAL = (
     ),
     bug(
         "no epsilon needed for columns that nobody randomised",
-        "privsyn/methods/randomised.py",
+        "privsyn/methods/fit_randomised.py",
         "if epsilon is None and others:",
         "if epsilon is None and not schema.randomised:",
         "tests/methods/test_randomised.py::test_what_cannot_be_randomised_is_refused_in_one_line",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NOT_FOUND, InputError, plural, printable
-from privsyn.methods.ledgers import PUBLIC
+from privsyn.methods.run_ledger import PUBLIC
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import Ledger
 from privsyn.private.ledger_text import acceptance_lines, not_randomised, randomised_cells
