@@ -81,7 +81,7 @@ def merge_rare(
             group, dropped = np.arange(len(counts), dtype=np.int32), np.zeros(len(counts), np.bool_)
             runs = group[:count]
         else:
-            runs = _join_runs(counts[:count], thresholds[:count])
+            runs = _join_ordered(counts[:count], thresholds[:count])
             group, dropped = _pool(counts, thresholds, runs)
         weights[dropped] = 0.0
         groups.append(group)
@@ -96,6 +96,21 @@ def merge_rare(
     return Merging(
         original, Domain(original.names, tuple(sizes), tuple(ordered)), tuple(groups), tuple(shares)
     )
+
+
+def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
+    """Return the run of each ordered value.
+
+    Values before the first that reaches its threshold alone have runs of their own, and so have those after
+    the last: they may all be empty.
+    """
+    clear = np.flatnonzero(counts >= thresholds)
+    cuts = [clear[0], clear[-1] + 1] if clear.size else []
+    group, size = np.zeros(len(counts), np.int32), 0
+    for places in np.split(np.arange(len(counts)), cuts):
+        group[places] = size + _join_runs(counts[places], thresholds[places])
+        size = int(group[places].max(initial=size - 1)) + 1
+    return group
 
 
 def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
