@@ -14,10 +14,10 @@ from privsyn.inference.fitted import Fitted
 from privsyn.methods.budget import check_enough
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
-from privsyn.methods.run_ledger import facts_of, ledger_of_randomised, ledger_of_run
-from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
 from privsyn.methods.fit_randomised import check_budget, check_dtypes, learn_randomised, local_promises
+from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
 from privsyn.methods.reading import bounded, coded
+from privsyn.methods.run_ledger import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import Ledger

@@ -16,9 +16,21 @@ from functools import partial, reduce
 from math import fsum
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from privsyn.errors import InputError, about_not_found
 from privsyn.marginals.types import Ints
-from privsyn.private.discovery import GRIDS, Found, Votes, add_votes, count_cells, count_votes, find_values
+from privsyn.private.discovery import (
+    GRIDS,
+    Found,
+    Votes,
+    add_votes,
+    count_cells,
+    count_numbers,
+    count_votes,
+    find_values,
+)
+from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import Progress
 from privsyn.table.discovery.lattices import LatticeQuestion
@@ -42,6 +54,10 @@ NO_LATTICES = LatticeQuestion({}, {})
 # pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
 # and .0325 .148 .0113 for 0.15 and 0.1. Larger shares cost more than they gain.
 VALUES, BOUNDS, CLOSER_BOUNDS = 0.15, 0.1, 0.02
+SIZE = 0.005  # how many numbers there are, which decides the share of their bounds
+MOST_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
+STEPS = 16  # shares that are tried
+CLEAR, LOST = 16.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
 LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 THRESHOLDS = 0.3  # share of delta, if values are to be found
 
@@ -74,12 +90,61 @@ class Discovered:
         return (about_not_found(self.not_found),) if self.not_found else ()
 
 
-def least_share(open_schema: OpenSchema) -> float:
-    """Return the share of the budget that question 0 takes, without what depends on found bounds."""
+def expected_share(
+    open_schema: OpenSchema, rows: int, rho: float, law: Law = GAUSSIAN, rows_per_unit: int = 1
+) -> float:
+    """Return the share of the budget that question 0 takes, without what depends on found bounds.
+
+    Parameters
+    ----------
+    open_schema : OpenSchema
+    rows : int
+    rho : float
+        Budget of the whole run for a person.
+    law : Law
+    rows_per_unit : int
+        The most rows of one person.
+    """
     lattices = open_schema.lattices(open_schema.fill({}, {}))
-    return fsum(
-        (VALUES * bool(open_schema.values), BOUNDS * bool(open_schema.bounds), LATTICES * bool(lattices))
+    parts = (
+        VALUES * bool(open_schema.values),
+        SIZE * bool(open_schema.bounds),
+        bounds_share(rows, len(open_schema.bounds), rho, law, rows_per_unit),
+        LATTICES * bool(lattices),
     )
+    return fsum(parts)
+
+
+def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit: int) -> float:
+    """Return the share of the budget for bounds: the fewer numbers there are, the more.
+
+    A column without bounds has invented numbers, which is worse than any noise.
+
+    Parameters
+    ----------
+    size : float
+        Numbers in a column, on average. Public or released.
+    columns : int
+        How many have no bounds.
+    rho : float
+        Budget of the whole run for a person.
+    law : Law
+    rows_per_unit : int
+        The most rows of one person.
+
+    Examples
+    --------
+    >>> [round(bounds_share(size, 10, 0.0166, GAUSSIAN, 1), 2) for size in (9000, 500, 300, 50)]
+    [0.1, 0.32, 0.4, 0.1]
+    """
+    if not columns:
+        return 0.0
+    shares = np.linspace(BOUNDS, MOST_BOUNDS, STEPS).tolist()
+    noise = [law.tail(law.scale(share * rho, rows_per_unit * law.joint(columns))) for share in shares]
+    if size < LOST * noise[-1]:
+        return BOUNDS
+    enough = (share for share, each in zip(shares, noise, strict=True) if size >= CLEAR * each)
+    return next(enough, MOST_BOUNDS)
 
 
 def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
@@ -149,7 +214,9 @@ def discover(
         open_schema.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
     )
     count = partial(count_cells, noise=noise, rows_per_unit=rows_per_unit)
-    cells, first_look = count(near, rho=BOUNDS * rho)
+    size, sized = count_numbers(near, rho=SIZE * rho, noise=noise, rows_per_unit=rows_per_unit)
+    share = bounds_share(size, len(near), rho, noise.law, rows_per_unit)
+    cells, first_look = count(near, rho=share * rho)
     closer = open_schema.closer(cells)
     schema = open_schema.fill(values, open_schema.bounds_of(cells, {}, {}))
     lattices = open_schema.lattices(schema) if fine and not table.once else NO_LATTICES
@@ -170,11 +237,12 @@ def discover(
         report("finding values and bounds", 3, 3)
     parts = (
         VALUES * bool(open_schema.values),
-        BOUNDS * bool(open_schema.bounds),
+        SIZE * bool(sized),
+        share,
         CLOSER_BOUNDS * bool(second_look),
         LATTICES * bool(third_look),
     )
-    spends = (*spends, *first_look, *second_look, *third_look)
+    spends = (*spends, *sized, *first_look, *second_look, *third_look)
     return Discovered(schema, heaps, not_found, spends, fsum(parts))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Records
-from privsyn.methods.run_ledger import NOW, ledger_of_randomised
 from privsyn.methods.fit_randomised import codec_of_randomised, local_promises
+from privsyn.methods.run_ledger import NOW, ledger_of_randomised
 from privsyn.private.ledger import Ledger
 from privsyn.private.local.response import randomised
 from privsyn.table.encoding.choose_encoder import match_names

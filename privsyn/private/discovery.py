@@ -30,6 +30,9 @@ ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds th
 VALUES, BOUNDS, GRIDS = "values of", "bounds of", "grids of"
 """How the texts of the questions begin in the ledger."""
 
+SIZE = " (how many numbers)"
+"""How the text of a question before that on bounds ends."""
+
 VOTE = 2**10
 """Units of a whole vote, because noise is added to integers only."""
 
@@ -221,6 +224,33 @@ def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
     return [value for _, value in order]
 
 
+def count_numbers(
+    counts: Mapping[str, Ints], *, rho: float, noise: Noise, rows_per_unit: int = 1
+) -> tuple[float, tuple[Spend, ...]]:
+    """Return the noisy mean number of rows with a number in a column, and what it cost.
+
+    A row lies in at most one cell of each column's grid. So one more record changes the sum over all grids by
+    at most the number of columns, and a person with k rows changes it by k times as much.
+
+    Parameters
+    ----------
+    counts : mapping of a column to the number of rows in each cell of its grid
+        Private.
+    rho : float
+        Budget, in zCDP.
+    noise : Noise
+    rows_per_unit : int
+        The most rows of one person.
+    """
+    if not counts:
+        return 0.0, ()
+    sensitivity = float(rows_per_unit * len(counts))
+    scale = noise.law.scale(rho, sensitivity)
+    spend = Spend(f"{BOUNDS} {', '.join(counts)}{SIZE}", 1, sensitivity, scale, law=noise.law.name)
+    exact = np.array([sum(int(cells.sum()) for cells in counts.values())], np.int64)
+    return int(release(exact, scale, noise)[0]) / len(counts), (spend,)
+
+
 def count_cells(
     counts: Mapping[str, Ints],
     *,
@@ -269,7 +299,8 @@ def summary(ledger: Ledger) -> str | None:
     found = values + bounds + grids
     if not found:
         return None
-    what = [spends[0].what.split(" (round ")[0] for spends in (values, bounds, grids) if spends]
+    first = [spends[0].what for spends in (values, bounds, grids) if spends]
+    what = [text.split(" (round ")[0].removesuffix(SIZE) for text in first]
     share = fsum(spend.cost for spend in found) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"

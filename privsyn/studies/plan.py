@@ -8,6 +8,7 @@ of about two. Time and memory are rough.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import comb
 from os import PathLike
 from pathlib import Path
@@ -19,7 +20,14 @@ from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, plural, printable
 from privsyn.marginals.domain import Domain
 from privsyn.methods.default import TARGET
-from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, least_share, reserved_delta
+from privsyn.methods.discovery import (
+    BOUNDS,
+    CLOSER_BOUNDS,
+    MOST_BOUNDS,
+    SIZE,
+    expected_share,
+    reserved_delta,
+)
 from privsyn.private.accounting import rho_for
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 from privsyn.studies.expectation import Expectation, expect
@@ -115,7 +123,8 @@ class Plan:
         if self.untyped:
             head.append(
                 "which columns hold numbers is not known before the file is read:"
-                f" to find their bounds takes another {BOUNDS:.0%} or {BOUNDS + CLOSER_BOUNDS:.0%}"
+                f" to find their bounds takes {SIZE + BOUNDS:.0%} more, or"
+                f" up to {SIZE + MOST_BOUNDS + CLOSER_BOUNDS:.0%} if there are few rows"
             )
         head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
@@ -199,8 +208,9 @@ def plan(
         """Return the budget for a row, and the expectations."""
         law = GAUSSIAN if delta else LAPLACE
         person = rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
-        rho, finding = law.of_row(person, rows_per_unit or 1), least_share(open_schema)
-        return rho, tuple(expect(domain, rho, n, law, finding=finding) for n in numbers)
+        most = rows_per_unit or 1
+        rho, find = law.of_row(person, most), partial(expected_share, open_schema)
+        return rho, tuple(expect(domain, rho, n, law, finding=find(n, person, law, most)) for n in numbers)
 
     rho, expectations = expected(delta)
     to_find = (*open_schema.values, *open_schema.bounds)

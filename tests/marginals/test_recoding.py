@@ -153,7 +153,7 @@ def test_ordered_values_are_joined_in_runs_that_reach_the_threshold(counts, vari
         else [counts]
     )
     joined = [reference.join_runs(part, [threshold] * len(part)) for part in parts if part]
-    assert np.bincount(group).tolist() == sum(joined, [])
+    assert np.bincount(group).tolist() == [size for part in joined for size in part]
 
 
 def test_values_outside_the_common_ones_join_none_of_them():

@@ -459,6 +459,14 @@ DISCOVERY = (
         "tests/private/test_discovery.py::test_a_row_more_moves_the_votes_by_no_more_than_the_sensitivity",
     ),
     bug(
+        "the number of numbers with the sensitivity of a single column",
+        "privsyn/private/discovery.py",
+        "sensitivity = float(rows_per_unit * len(counts))",
+        "sensitivity = float(rows_per_unit)",
+        "tests/private/test_discovery.py"
+        "::test_a_row_more_moves_the_number_of_numbers_by_no_more_than_the_sensitivity",
+    ),
+    bug(
         "question 0 with the sensitivity of one row for a person of k rows",
         "privsyn/private/discovery.py",
         "sigma = sigma_for(share * rho, sensitivity)",

@@ -14,12 +14,13 @@ from scipy.stats import binomtest, norm
 from strategies import OfNoType
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, VALUES, discover, reserved_delta
+from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, SIZE, VALUES, discover, reserved_delta
 from privsyn.private import discovery
 from privsyn.private.discovery import (
     VOTE,
     add_votes,
     count_cells,
+    count_numbers,
     count_votes,
     find_values,
     summary,
@@ -78,10 +79,29 @@ def test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity():
     assert worst == 1
 
 
+def test_a_row_more_moves_the_number_of_numbers_by_no_more_than_the_sensitivity():
+    grid = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
+
+    def asked(rows, k=1):
+        counts = {
+            str(j): grid.count(column) for j, column in enumerate(np.array(rows, float).reshape(-1, 3).T)
+        }
+        mean, (spend,) = count_numbers(counts, rho=0.5, noise=Recorder(), rows_per_unit=k)
+        return 3 * mean, spend.sensitivity
+
+    moves = {
+        asked([*rows, added])[0] - asked(rows)[0]
+        for rows in ([], [(1, 2, np.nan)], [(1, 1, 1), (5, -7, 1e300)])
+        for added in product((np.nan, 0.0, -1e300), repeat=3)
+    }
+    assert moves == {0.0, 1.0, 2.0, 3.0}
+    assert (asked([])[1], asked([], k=4)[1]) == (3.0, 12.0)
+
+
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("columns", [1, 4])
 def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
-    table = pd.DataFrame({f"c{j}": ["a"] * 50 for j in range(columns)})
+    table = pd.DataFrame({f"c{j}": ["a"] * 100 for j in range(columns)})
     for j in range(3):
         table[f"n{j}"] = 1900 + j
     open_schema = OpenSchema.of(None, table)
@@ -95,12 +115,13 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
         report=lambda *_: None,
     )
     rhos = [spend.rho for spend in discovered.spends]
-    assert rhos == pytest.approx([2 * VALUES, 8 * VALUES, 10 * BOUNDS, 10 * CLOSER_BOUNDS])
+    assert rhos == pytest.approx([2 * VALUES, 8 * VALUES, 10 * SIZE, 10 * BOUNDS, 10 * CLOSER_BOUNDS])
     assert discovered.share == pytest.approx(sum(rhos) / 10)
     assert sum(spend.delta for spend in discovered.spends) == pytest.approx(1e-10)
-    assert [spend.sensitivity for spend in discovered.spends] == [rows * VOTE] * 2 + [rows * sqrt(3)] * 2
+    sensitivities = [rows * VOTE, rows * VOTE, rows * 3, rows * sqrt(3), rows * sqrt(3)]
+    assert [spend.sensitivity for spend in discovered.spends] == sensitivities
     assert all("c0" in spend.what for spend in discovered.spends[:2])
-    assert len({spend.what for spend in discovered.spends}) == 4
+    assert len({spend.what for spend in discovered.spends}) == 5
 
 
 def test_a_second_look_that_nothing_wants_is_not_paid_for():
@@ -114,7 +135,7 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
         rows_per_unit=1,
         report=lambda *_: None,
     )
-    assert (len(discovered.spends), discovered.share) == (1, BOUNDS)
+    assert (len(discovered.spends), discovered.share) == (2, BOUNDS + SIZE)
 
 
 def test_nothing_to_find_costs_nothing():
@@ -236,6 +257,23 @@ def bounds_found(numbers):
         report=lambda *_: None,
     )
     return discovered.schema.columns["x"].low, discovered.schema.columns["x"].high
+
+
+def test_a_tail_that_thins_out_goes_on():
+    """A tenth of the rows in each doubling: the noise hides those beyond 256, which 1,000 rows exceed."""
+    some = np.random.default_rng(0)
+    high = bounds_found(2.0 ** np.minimum(some.geometric(0.5, 20_000), 20).astype(float))[1]
+    assert 1024 <= high <= 2**20
+    assert bounds_found(some.uniform(0, 250, 20_000))[1] == 256
+
+
+def test_few_rows_get_bounds_for_a_larger_share_of_the_budget():
+    """600 rows in 12 columns at epsilon 1: without that, no bounds are found for most columns."""
+    some = np.random.default_rng(0)
+    table = pd.DataFrame({f"x{j}": some.normal(50, 10, 600) for j in range(12)})
+    model = PrivSyn(1.0, 1e-9, seed=0).fit(table)
+    assert len(model.not_found_) <= 1
+    assert sum(spend.rho for spend in model.ledger_.spends) == pytest.approx(model.ledger_.budget, rel=1e-6)
 
 
 def test_numbers_far_from_zero_get_close_bounds():
@@ -437,7 +475,7 @@ def test_the_command_line_says_what_was_found(tmp_path, capsys):
     assert main(["synth", str(tmp_path / "t.csv"), str(tmp_path / "o.csv"), "--epsilon", "1"]) == 0
     said = capsys.readouterr().out
     assert (
-        "looked for under privacy, for 25% of the budget and 30% of delta: values of town; bounds of age"
+        "looked for under privacy, for 26% of the budget and 30% of delta: values of town; bounds of age"
         in said
     )
     assert set(pd.read_csv(tmp_path / "o.csv")["town"].dropna()) <= {"Rome", "Oslo", "other"}

@@ -9,7 +9,7 @@ import pytest
 from command import SCHEMA, run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
-from privsyn.methods.discovery import BOUNDS, LATTICES, VALUES
+from privsyn.methods.discovery import BOUNDS, LATTICES, SIZE, VALUES
 from privsyn.table.encoding.codec import Codec
 
 LETTERS = list("abcdefgh")
@@ -105,7 +105,7 @@ def test_what_is_to_be_found_costs_its_share():
     found = plan(schema=schema, epsilon=1.0, rows=1000)
     assert found.to_find == ("a", "b")
     assert found.expectations[0].parts["values, bounds and grids"] == pytest.approx(
-        VALUES + BOUNDS + LATTICES
+        VALUES + SIZE + BOUNDS + LATTICES
     )
     assert "to be found: a, b" in str(found)
 
@@ -113,8 +113,8 @@ def test_what_is_to_be_found_costs_its_share():
 def test_of_a_file_without_types_it_is_said_what_bounds_may_cost(tmp_path):
     table(10).to_csv(tmp_path / "t.csv", index=False)
     said = str(plan(tmp_path / "t.csv", 1.0, rows=1000))
-    assert "to find their bounds takes another 10% or 12%" in said
-    assert "another 10%" not in str(plan(tmp_path / "t.csv", 1.0, 1e-9, OPEN, rows=1000))
+    assert "to find their bounds takes 11% more, or up to 43% if there are few rows" in said
+    assert "takes 11%" not in str(plan(tmp_path / "t.csv", 1.0, 1e-9, OPEN, rows=1000))
 
 
 def test_a_person_of_many_rows_costs_noise():

@@ -8,8 +8,9 @@ has half that noise.
 
 A pair's own table and its concordance err independently. So the concordance of the estimated table is moved
 towards the measured one by inverse variance. The variance of the estimates is a share of the noise of the
-tables, found from all pairs together. The table is tilted by the product of the ranks, as most dependence
-between numbers runs along the whole range.
+tables, found from all pairs together. The table is tilted by the product of each side's sign plus its rank.
+Most dependence between numbers runs along the whole range, as ranks do. But ranks alone hardly move the
+middle: if two numbers agree in their sign alone, they would put all records on a diagonal.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Concordance:
 
     def imposed(self, table: Marginal, wanted: float, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted to the wanted concordance (in records), with the given margins."""
-        a, b = (ranks_of(margin)[:, 0] for margin in margins)
+        a, b = (ranks_of(side)[:, 0] + sign for side, sign in zip(margins, self.signs, strict=True))
         most = STRONGEST * table.total
         wanted = min(max(wanted, -most), most)
         enough = ENOUGH * self.variance**0.5 + SAME * table.total

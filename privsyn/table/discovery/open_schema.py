@@ -125,7 +125,7 @@ class OpenSchema:
     def closer(self, cells: Released) -> dict[str, BoundsGrid]:
         """Return the second grids, from the released counts of the first, for columns that need them."""
         closer, grids = {}, self.grids
-        for name, (first, last) in _extents(cells).items():
+        for name, (first, last) in self._extents(cells).items():
             low, high = grids[name].span(first, last)
             if last - first < FAR and low * high > 0:
                 closer[name] = grids[name].between(first, last, step=_step(*self._measured(name)))
@@ -136,7 +136,7 @@ class OpenSchema:
     ) -> dict[str, tuple[float, float]]:
         """Return bounds from the released counts of both grids, if any cell of the column is significant."""
         grids = self.grids
-        bounds = {name: grids[name].span(*found) for name, found in _extents(cells).items()}
+        bounds = {name: grids[name].span(*found) for name, found in self._extents(cells).items()}
         for name, (noisy, sigma) in seen.items():
             if found := cluster(noisy, sigma):
                 bounds[name] = closer[name].span(*found)
@@ -144,7 +144,7 @@ class OpenSchema:
 
     def not_found(self, values: Mapping[str, Sequence[Any]], cells: Released) -> tuple[str, ...]:
         """Return the open columns of which no value and no cell is above the noise, from released counts."""
-        bounds = _extents(cells)
+        bounds = self._extents(cells)
         return tuple(name for name in self.open if name not in bounds and not values.get(name))
 
     def lattices(self, filled: Schema) -> LatticeQuestion:
@@ -194,6 +194,12 @@ class OpenSchema:
                 columns[name] = column.with_bounds(bounds.get(name), whole=family(dtype) == "integer")
         return columns
 
+    def _extents(self, cells: Released) -> dict[str, tuple[int, int]]:
+        """Return the first and the last cell of each column with a significant cell."""
+        dates = [name for name, column in self.schema.columns.items() if isinstance(column, Datetime)]
+        found = {name: extent(*counts, growing=name not in dates) for name, counts in cells.items()}
+        return {name: ends for name, ends in found.items() if ends is not None}
+
     def _measured(self, name: str) -> tuple[Ordinal, Dtype]:
         return cast(Ordinal, self.schema.columns[name]), self.dtypes[name]
 
@@ -205,11 +211,6 @@ class OpenSchema:
             if isinstance(column, Datetime):
                 wide = column.widest
             return grid.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
-
-
-def _extents(cells: Released) -> dict[str, tuple[int, int]]:
-    """Return the first and the last cell of each column with a significant cell."""
-    return {name: ends for name, counts in cells.items() if (ends := extent(*counts)) is not None}
 
 
 def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:

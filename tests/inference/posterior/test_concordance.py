@@ -45,6 +45,17 @@ def test_an_imposed_concordance_is_met_and_the_margins_are_kept(wanted):
     assert (found.counts > 0).all()
 
 
+def test_numbers_that_agree_in_their_sign_alone_are_not_put_on_a_diagonal():
+    """Within each quadrant the two are independent: their rank correlation is 3/4."""
+    table, margins = even()
+    quadrants = np.kron(np.eye(2), np.full((CODES // 2, CODES // 2), 2.0)) * table.counts
+    one = concordance(table, 800.0, 1.0)
+    found = one.imposed(Marginal(SQUARE, 0.9 * quadrants + 0.1 * table.counts), 790.0, margins).counts
+    ranks = (np.arange(CODES) - (CODES - 1) / 2) / np.sqrt((CODES**2 - 1) / 12)
+    assert ranks @ quadrants @ ranks / 800 == pytest.approx(0.7619, abs=1e-4)
+    assert ranks @ found @ ranks / 800 == pytest.approx(0.77, abs=0.03)
+
+
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.floats(-300.0, 300.0))
 def test_a_table_moves_by_inverse_variance(own, noise, gap):
     """One pair, so that the share of the table's noise is known in closed form."""
