@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privsyn.evaluation.report.template import many, whole
 from privsyn.marginals.coarse import join
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats
@@ -99,6 +100,33 @@ def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
         "worst": max(roughly, key=lambda row: row["strength"] * row["error"], default=None),
         "unmeasured": [pair for pair in combinations(names, 2) if frozenset(pair) not in measured],
     }
+
+
+def good_for(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> str:
+    """Return what a release may be used for, in words: for its public page and its data sheet.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Those of `relationships`.
+    found : dict
+        The `overview` of them.
+    """
+    well, measured = found["kept"][KEPT[0]], many(found["measured"], "measured pair")
+    if not any(row["strength"] > row["error"] for row in rows):
+        alone = "shares and averages of single columns, with their error bars"
+        return f"{alone}. Not for what columns have to do with each other: noise hides it"
+    if found["few"]:
+        kept = "only in the few pairs that are kept well" if well else "hardly"
+        some = f"{whole(well)} of {measured}{'' if well else ' kept well'}"
+        return (
+            "shares and averages of single columns, with their error bars;"
+            f" relationships between columns: {kept} ({some})"
+        )
+    if not found["measured"]:
+        return "shares and averages and comparisons of groups, with their error bars"
+    kept = f"in the pairs of columns that are kept well ({whole(well)} of {measured})"
+    return f"shares and averages, and comparisons of groups {kept}, with their error bars"
 
 
 def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from privsyn.inference.error_bars import HALF, TWO_SIDED
 from privsyn.marginals.types import Floats
 from privsyn.release.release import Release
 from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import overview, pair_map, relationships
+from privsyn.studies.relationships import good_for, overview, pair_map, relationships
 from privsyn.studies.relationships import tables as pair_tables
 from privsyn.table.encoding.labels import members
 from privsyn.table.schema.columns import Generated, Numerical, Text
@@ -83,6 +83,7 @@ def report(release: Release, path: str | PathLike[str]) -> None:
 def render(release: Release) -> str:
     """Return the page as text."""
     drawn, rows = _drawn(release), relationships(release)
+    kept = overview(release.codec.domain.names, rows)
     words = members(release.codec, release.fitted.merging.groups)
     columns = [
         _column(release, name, drawn.get(name), own)
@@ -101,14 +102,14 @@ def render(release: Release) -> str:
             typical=median(errors) if errors else None,
             lost=release.accuracy_.not_found,
             typical_pair=median(row["error"] for row in rows) if rows else None,
-            visible=any(row["strength"] > row["error"] for row in rows),
+            good_for=good_for(rows, kept),
             least=TWO_SIDED * max(certainty.sigma for certainty in alone),
             least_pair=TWO_SIDED * max((row["sigma"] for row in rows), default=0.0),
             odds=in_plain_words(release.ledger),
             drawn=sum(next(iter(drawn.values()))) if drawn else 0,
             uncovered=_uncovered(release),
             tables=rows,
-            overview=overview(release.codec.domain.names, rows),
+            overview=kept,
             schema=_schema(release),
             outside=sum(row["outside"] for column in columns for row in column["rows"]),
             pairs=pair_tables(release, rows),

@@ -18,6 +18,7 @@ from privsyn.evaluation.report.template import environment, percent
 from privsyn.files import atomic_path
 from privsyn.release.release import Release
 from privsyn.studies.odds import in_plain_words
+from privsyn.studies.relationships import good_for, overview, relationships
 from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
 from privsyn.table.schema.time_columns import Datetime
 from privsyn.table.schema.yaml_file import kind_of
@@ -85,6 +86,7 @@ def render(release: Release, data: Path | None = None) -> str:
     by_column: dict[str, list[float]] = {}
     for (attribute,), error in zip(alone["columns"], errors, strict=True):
         by_column.setdefault(codec.column_of(attribute), []).append(error)
+    rows = relationships(release)
     templates = environment()
     templates.filters["cell"] = in_markdown
     return templates.get_template("sheet.md").render(
@@ -110,6 +112,7 @@ def render(release: Release, data: Path | None = None) -> str:
         typical=median(errors) if errors else None,
         typical_pair=median(larger) if larger else None,
         measured=len(larger),
+        good_for=good_for(rows, overview(codec.domain.names, rows)),
         odds=in_plain_words(release.ledger),
         metadata=Markup(_without_tags(metadata(release, data))),  # noqa: S704
     )

@@ -1070,6 +1070,20 @@ ACCEPTANCE = (
         "met=excess <= sure",
         "tests/release/acceptance/test_acceptance.py::test_a_table_just_above_its_bound_is_hardly_ever_accepted",
     ),
+    bug(
+        "a slope tested at twice the error allowed",
+        "privsyn/release/acceptance/line.py",
+        "last, self.slope + within)",
+        "last, self.slope + 2 * within)",
+        "tests/release/acceptance/test_slope.py::test_a_slope_is_exceeded_exactly_if_it_is_further_away",
+    ),
+    bug(
+        "numbers of a slope taken to lie at the near end of their cells",
+        "privsyn/release/acceptance/line.py",
+        "np.where(u > 0, u * high, u * low)",
+        "np.where(u > 0, u * low, u * high)",
+        "tests/release/acceptance/test_slope.py::test_no_row_of_a_cell_adds_more_than_its_units",
+    ),
 )
 
 BUGS = (

@@ -12,6 +12,7 @@ from privsyn.evaluation.report.template import at_most, interval
 from privsyn.studies import release_report
 from privsyn.studies.relationships import KEPT, overview
 from privsyn.studies.release_report import render
+from privsyn.studies.sheet import render as render_sheet
 
 
 def pairs(*kept):
@@ -85,6 +86,22 @@ def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_onl
     assert "Yes, for shares and averages of single columns" in said
     assert "relationships between columns: hardly (0 of 1 measured pair kept well)" in said
     assert "comparisons" not in said
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rows", "noise", "words"),
+    [
+        (5.0, 4000, 0.0, "Shares and averages, and comparisons of groups in the pairs of columns that are"),
+        (1.0, 400, 0.86, "relationships between columns: hardly (0 of 1 measured pair kept well)"),
+        (0.05, 400, 1.0, "Not for what columns have to do with each other: noise hides it"),
+    ],
+)
+def test_the_sheet_recommends_what_the_public_page_does(epsilon, rows, noise, words):
+    """It recommended comparisons of groups on every table, even if the noise hid all relationships."""
+    release = released(epsilon, rows, noise)
+    said = render_sheet(release).split("What is it good for?** ")[1].split(" `accuracy_`")[0]
+    assert words in said
+    assert f"Yes, for {said[0].lower()}{said[1:]}" in answer(render(release))
 
 
 def test_means_are_rounded_to_two_digits_of_their_interval():

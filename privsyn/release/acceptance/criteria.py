@@ -2,167 +2,30 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from privsyn.arguments import check_column, check_finite, check_whole
+from privsyn.arguments import check_column
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.files import check_file
-from privsyn.table.enforcement.ranges import Span
-from privsyn.table.schema.columns import Numerical, Ordinal
+from privsyn.release.acceptance.conditions import between
+from privsyn.release.acceptance.criterion import Criterion, Margin, Mean, Proportion
+from privsyn.release.acceptance.slope import Slope
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import parse
 
 SHARE, RISK = 0.1, 0.05
 """Part of the budget for the tests, and the error probability, by default."""
 
-GROUPS = 10
-"""Groups of about equal size in which an ordered column of a margin is compared, by default."""
-
-
-class Criterion(ABC):
-    """A largest error allowed. The first two settings are needed: what is compared, and the error."""
-
-    @property
-    def bound(self) -> float:
-        """The largest error allowed."""
-        return getattr(self, self.needed()[1])
-
-    @classmethod
-    def needed(cls) -> list[str]:
-        """Return the names of the settings that are needed."""
-        return [field.name for field in fields(cls)][:2]  # type: ignore[arg-type]
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the criterion names."""
-
-    def check(self, schema: Schema) -> None:  # noqa: B027  # a margin fits any schema with its columns
-        """Refuse a criterion that does not fit the schema."""
-
-
-@dataclass(frozen=True)
-class Margin(Criterion):
-    """The total variation distance of a table of counts, as shares, between the private and the released.
-
-    Parameters
-    ----------
-    margin : tuple of str
-        The columns of the table.
-    error : float
-        The largest distance allowed, between 0 and 1.
-    groups : int
-        Groups of about equal size in which numbers and times are compared.
-    """
-
-    margin: Sequence[str]
-    error: float
-    groups: int = GROUPS
-
-    def __post_init__(self) -> None:
-        names = (self.margin,) if isinstance(self.margin, str) else self.margin
-        if not isinstance(names, list | tuple) or not names or len(set(map(repr, names))) < len(names):
-            raise InputError("margin is a list of different columns")
-        object.__setattr__(self, "margin", tuple(names))
-        object.__setattr__(self, "error", _between("error", self.error, 1.0))
-        check_whole("groups", self.groups, least=2)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the criterion names."""
-        return tuple(self.margin)
-
-    def __str__(self) -> str:
-        return f"total variation of {' x '.join(self.margin)} at most {self.error:g}"
-
-
-@dataclass(frozen=True)
-class Mean(Criterion):
-    """The mean of a column of numbers, over all rows or those that meet conditions.
-
-    Parameters
-    ----------
-    mean : str
-        The column.
-    within : float
-        The largest difference allowed between the private mean and the released one.
-    where : mapping of a column to a value, a list of values or a range, optional
-        Which rows. A range is ``{low: 30, high: 40}``, both ends included; either may be left out.
-    """
-
-    mean: str
-    within: float
-    where: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.mean, str):
-            raise InputError("mean is the name of one column")
-        object.__setattr__(self, "within", _between("within", self.within))
-        _check_where(self.where)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the criterion names."""
-        return tuple(dict.fromkeys((self.mean, *self.where)))
-
-    def check(self, schema: Schema) -> None:
-        """Refuse a column without numbers, and conditions that do not fit the schema."""
-        if self.mean in self.where:
-            raise InputError(f"{self.mean!r} is both averaged and in a condition")
-        column = schema.coded[self.mean]
-        if not isinstance(column, Numerical):
-            raise InputError(f"{self.mean!r} is no column of numbers: give its margin, or a proportion")
-        if column.low is not None and column.high is not None and self.within >= column.high - column.low:
-            raise InputError(
-                f"no mean of {self.mean!r} errs by {self.within:g}: its bounds are closer together"
-            )
-        spans(self.where, schema)
-
-    def __str__(self) -> str:
-        return f"mean of {self.mean}{_in_words(self.where)} within {self.within:g}"
-
-
-@dataclass(frozen=True)
-class Proportion(Criterion):
-    """The share of rows that meet conditions.
-
-    Parameters
-    ----------
-    proportion : mapping of a column to a value, a list of values or a range
-    within : float
-        The largest difference allowed between the private share and the released one.
-    """
-
-    proportion: Mapping[str, Any]
-    within: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "within", _between("within", self.within, 1.0))
-        _check_where(self.proportion)
-        if not self.proportion:
-            raise InputError("proportion needs at least one condition")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the criterion names."""
-        return tuple(self.proportion)
-
-    def check(self, schema: Schema) -> None:
-        """Refuse conditions that do not fit the schema."""
-        spans(self.proportion, schema)
-
-    def __str__(self) -> str:
-        return f"share of rows{_in_words(self.proportion)} within {self.within:g}"
-
-
-KINDS: dict[str, type[Criterion]] = {"margin": Margin, "mean": Mean, "proportion": Proportion}
+KINDS: dict[str, type[Criterion]] = {
+    "margin": Margin,
+    "mean": Mean,
+    "proportion": Proportion,
+    "slope": Slope,
+}
 """Each kind of criterion by the key that names it."""
 
 
@@ -172,7 +35,7 @@ class Criteria:
 
     Parameters
     ----------
-    criteria : tuple of Margin, Mean or Proportion
+    criteria : tuple of Margin, Mean, Proportion or Slope
     share : float
         Part of the budget, between 0 and 1.
     risk : float
@@ -184,8 +47,8 @@ class Criteria:
     risk: float = RISK
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", _between("share", self.share, 1.0))
-        object.__setattr__(self, "risk", _between("risk", self.risk, 0.5))
+        object.__setattr__(self, "share", between("share", self.share, 1.0))
+        object.__setattr__(self, "risk", between("risk", self.risk, 0.5))
 
     def check(self, schema: Schema) -> None:
         """Refuse criteria that do not fit the schema. No row is read."""
@@ -261,50 +124,3 @@ def _criterion(place: int, line: object) -> Criterion:
         if lacking := [key for key in kinds[0].needed() if key not in line]:
             raise InputError(f"{lacking[0]!r} is missing")
         return kinds[0](**line)
-
-
-def spans(where: Mapping[str, Any], schema: Schema) -> dict[str, Span]:
-    """Return the values that each condition names; refuse what the schema does not list as public."""
-    found = {}
-    for name, said in where.items():
-        column = schema.coded[name]
-        with about(f"column {name!r}"):
-            if not column.is_public:
-                raise InputError(f"a condition needs public values or bounds: {column.public_hint}")
-            if isinstance(said, Mapping):
-                if not said or set(said) - {"low", "high"} or not isinstance(column, Ordinal):
-                    raise InputError("a range is {low: ..., high: ...}, of a column of numbers or times")
-                said = {end: value for end, value in said.items() if value is not None}
-            found[name] = Span.of(column, tuple(said) if isinstance(said, list) else said)
-            if not found[name].missing and not found[name].touches(*map(np.atleast_1d, column.bounds)).any():
-                raise InputError("no value within its bounds meets the condition: correct one of them")
-    return found
-
-
-def _in_words(where: Mapping[str, Any]) -> str:
-    """Return conditions as text.
-
-    >>> _in_words({"sex": "F", "age": {"low": 65}, "job": ["a", "b"]})
-    ' where sex = F, age from 65, job = a or b'
-    """
-    words = []
-    for name, said in where.items():
-        if isinstance(said, Mapping):
-            ends = [f"{word} {said[end]}" for end, word in (("low", "from"), ("high", "to")) if end in said]
-            words.append(f"{name} {' '.join(ends)}")
-        else:
-            words.append(f"{name} = {' or '.join(map(str, said if isinstance(said, list) else [said]))}")
-    return f" where {', '.join(words)}" if words else ""
-
-
-def _check_where(where: object) -> None:
-    if not isinstance(where, Mapping):
-        raise InputError("conditions are a mapping such as {sex: Female, age: {low: 30, high: 40}}")
-
-
-def _between(name: str, value: object, high: float = float("inf")) -> float:
-    """Return a number above 0 and below `high`."""
-    number = check_finite(name, value)
-    if not 0 < number < high:
-        raise InputError(f"{name} must be above 0 and below {high:g}; got {safe_repr(value)}")
-    return number

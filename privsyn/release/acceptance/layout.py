@@ -15,7 +15,9 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask
 from privsyn.private.laws import Law
-from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, Proportion, spans
+from privsyn.release.acceptance.conditions import spans
+from privsyn.release.acceptance.criteria import Criteria
+from privsyn.release.acceptance.criterion import Criterion, Margin, Mean
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.ranges import Span
@@ -41,13 +43,13 @@ def problem(codec: Codec, criterion: Criterion) -> str:
         others = [codec.domain.sizes[axis] - many for axis, many in zip(axes, ordered, strict=True)]
         cells = [few + min(many, criterion.groups) for few, many in zip(others, ordered, strict=True)]
         return "its table has too many cells" if prod(cells) > MOST_CELLS else ""
-    known, where = codec.cells(), spans(_conditions(criterion), codec.schema)
+    known, where = codec.cells(), spans(criterion.conditions, codec.schema)
+    summed = Summed.of(criterion, codec)
     states = [len(np.unique(_states(span, known[name]))) for name, span in where.items()]
-    averaged = len(known[criterion.mean].lows) if isinstance(criterion, Mean) else 1
-    if len(states) > MOST_CONDITIONS or prod(states) * averaged > MOST_CELLS:
+    if len(states) > MOST_CONDITIONS or prod(states) * prod(len(of.lows) for of in summed) > MOST_CELLS:
         return "it has too many conditions"
     if isinstance(criterion, Mean):
-        of = known[criterion.mean]
+        (of,) = summed
         widest = float(np.nanmax(of.highs - of.lows)) if (~np.isnan(of.lows)).any() else 0.0
         if widest >= criterion.within:
             return f"its numbers are counted in cells of up to {widest:g}: narrow the bounds or give a step"
@@ -70,12 +72,61 @@ def check_affordable(criteria: Criteria, law: Law, cost: float, rows_per_unit: i
 
 
 @dataclass(frozen=True, eq=False)
+class Summed:
+    """A variable that is summed over rows: the numbers of a column, or 1 where it meets a condition, else 0.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    lows, highs : float arrays of shape (codes,)
+        Smallest and largest number of each code; NaN if its rows do not count, as they are missing.
+    span : Span, optional
+        The values that meet the condition. Rows with a missing cell count only if it names these.
+    """
+
+    name: str
+    lows: Floats
+    highs: Floats
+    span: Span | None = None
+
+    @classmethod
+    def of(cls, criterion: Criterion, codec: Codec) -> tuple[Summed, ...]:
+        """Return the variables of a criterion."""
+        known, found = codec.cells(), []
+        for variable in criterion.variables:
+            if isinstance(variable, str):
+                found.append(cls(variable, known[variable].lows, known[variable].highs))
+                continue
+            ((name, span),) = spans(variable, codec.schema).items()
+            states = _states(span, known[name])
+            left_out = np.isnan(known[name].lows) & (not span.missing)
+            lows, highs = (np.where(left_out, np.nan, states >= least) for least in (SURE, CUT))
+            found.append(cls(name, lows, highs, span))
+        return tuple(found)
+
+    @property
+    def origin(self) -> float:
+        """A number in the middle: sums of products of what exceeds it are hardly rounded."""
+        return float(np.nanmin(self.lows) / 2 + np.nanmax(self.highs) / 2)
+
+    def read(self, numbers: Mapping[str, Floats]) -> Floats:
+        """Return the number of each row; NaN if it does not count."""
+        own = numbers[self.name]
+        if self.span is None:
+            return own
+        return np.where(np.isnan(own) & (not self.span.missing), np.nan, self.span.holds(own))
+
+
+@dataclass(frozen=True, eq=False)
 class Layout:
     """The table of counts of a criterion.
 
     Parameters
     ----------
-    criterion : Margin, Mean or Proportion
+    criterion : Margin, Mean, Proportion or Slope
+    summed : tuple of Summed
+        The variables, if there are any. Their columns are the first axes, in single codes.
     cells : tuple of Cells
         The codes of each attribute as numbers.
     groups : tuple of integer arrays
@@ -87,6 +138,7 @@ class Layout:
     """
 
     criterion: Criterion
+    summed: tuple[Summed, ...]
     cells: tuple[Cells, ...]
     groups: tuple[Codes, ...]
     where: Mapping[str, Span]
@@ -98,22 +150,23 @@ class Layout:
         """Return the layout."""
         names, known = criterion.columns, codec.cells()
         cells = tuple(known[name] for name in names)
-        where = spans(_conditions(criterion), codec.schema)
+        where, summed = spans(criterion.conditions, codec.schema), Summed.of(criterion, codec)
+        single = {of.name for of in summed}
         groups: list[Codes] = []
         states: list[Integers] = []
         for name, axis, of in zip(names, codec.domain.axes(names), cells, strict=True):
             group: Integers = np.arange(len(of.lows))
-            if name in where:
-                state, group = np.unique(_states(where[name], of), return_inverse=True)
-            else:
-                if isinstance(criterion, Margin) and codec.domain.ordered[axis]:
-                    coarse = groups_at(fitted.one_ways[axis], criterion.groups)
-                    group = coarse[fitted.merging.groups[axis]]
+            state = _states(where[name], of) if name in where else np.full(len(of.lows), SURE)
+            if name in where and name not in single:
+                state, group = np.unique(state, return_inverse=True)
+            elif isinstance(criterion, Margin) and codec.domain.ordered[axis]:
+                coarse = groups_at(fitted.one_ways[axis], criterion.groups)
+                group = coarse[fitted.merging.groups[axis]]
                 state = np.full(int(group.max()) + 1, SURE)
             groups.append(group.astype(np.int32))
             states.append(state)
-        possible = tuple(state != OUTSIDE for state in states)
-        return cls(criterion, cells, tuple(groups), where, possible, tuple(state == SURE for state in states))
+        possible, sure = (tuple(state >= least for state in states) for least in (CUT, SURE))
+        return cls(criterion, summed, cells, tuple(groups), where, possible, sure)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -135,19 +188,20 @@ class Layout:
         places = np.ravel_multi_index(self._codes(numbers), self.shape)
         return np.bincount(places, minlength=prod(self.shape)).reshape(self.shape).astype(np.int64)
 
-    def met(self, numbers: Mapping[str, Floats]) -> tuple[int, float]:
-        """Return how many synthetic rows meet the conditions, exactly, and the sum of the averaged column.
+    def products(self, numbers: Mapping[str, Floats]) -> Floats:
+        """Return the sums of products of 1 and all variables less their origins, over some synthetic rows.
 
-        Rows in which the averaged column is missing do not count.
+        The rows are those that meet the conditions and have no missing variable. So the first number is how
+        many there are.
         """
         met = np.ones(len(next(iter(numbers.values()))), bool)
         for name, span in self.where.items():
             met &= span.holds(numbers[name])
-        if not isinstance(self.criterion, Mean):
-            return int(met.sum()), 0.0
-        averaged = numbers[self.criterion.mean]
-        met &= ~np.isnan(averaged)
-        return int(met.sum()), float(averaged[met].sum())
+        columns = [of.read(numbers) - of.origin for of in self.summed]
+        for column in columns:
+            met &= ~np.isnan(column)
+        table = np.column_stack([np.ones(len(met)), *columns])[met]
+        return table.T @ table
 
     def _codes(self, numbers: Mapping[str, Floats]) -> list[Codes]:
         columns = zip(self.criterion.columns, self.cells, self.groups, strict=True)
@@ -158,12 +212,3 @@ def _states(span: Span, cells: Cells) -> Integers:
     """Return whether the numbers of each cell lie outside a span, may lie in it, or surely do."""
     inside = span.covers(cells.lows, cells.highs)
     return np.where(inside, SURE, np.where(span.touches(cells.lows, cells.highs), CUT, OUTSIDE))
-
-
-def _conditions(criterion: Criterion) -> Mapping:
-    match criterion:
-        case Mean():
-            return criterion.where
-        case Proportion():
-            return criterion.proportion
-    return {}

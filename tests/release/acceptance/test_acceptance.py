@@ -39,6 +39,7 @@ CRITERIA = [
     {"mean": "age", "within": 3.0},
     {"mean": "age", "within": 9.0, "where": {"sex": "F", "job": ["a", "b"]}},
     {"proportion": {"sex": "M", "age": {"low": 50}}, "within": 0.1},
+    {"slope": "age", "against": {"sex": "F"}, "within": 9.0},
 ]
 
 
@@ -126,7 +127,7 @@ def test_the_rows_of_a_person_move_a_test_together():
 
 
 def test_the_verdict_is_kept_in_the_model_the_ledger_and_the_public_page(tmp_path):
-    model = fitted([CRITERIA[0], {"margin": "job", "error": 1e-4}])
+    model = fitted({"risk": 1e-9, "criteria": [CRITERIA[0], {"margin": "job", "error": 1e-4}]})
     assert not model.ledger_.acceptance.met
     model.save(tmp_path / "m.privsyn")
     assert load(tmp_path / "m.privsyn").ledger == model.ledger_
@@ -275,7 +276,7 @@ def test_the_criteria_of_the_guide_fit_its_schema():
     page = (Path(__file__).parents[3] / "docs" / "publisher.md").read_text()
     criteria = read_criteria(yaml.safe_load(re.search(r"```yaml\n(share.*?)```", page, re.S)[1]))
     criteria.check(read_schema(SURVEY))
-    assert len(criteria.criteria) == 3
+    assert len(criteria.criteria) == 4
 
 
 def test_criteria_come_from_a_file_as_from_plain_data(tmp_path):
