@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.arguments import check_bytes
+from privsyn.marginals.packing import Packing
 from privsyn.private.contribution import kept_rows
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.encoding.codec import Codec
@@ -29,9 +30,14 @@ def bounded(rows: RawTable, unit: str | None, rows_per_unit: int, bits: Bits) ->
 
 
 def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:
-    """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
+    """Return the encoded rows. They may take half of the memory, or all that an iterator needs.
+
+    They are kept packed. Each row is packed and unpacked on its own, and unpacked codes are the codes.
+    """
     memory = check_bytes("memory", limit)
-    walk = rows.walk(codec)
+    walk = rows.walk(codec, memory / 2)
     if rows.near:
-        walk = CachedWalk(walk, np.inf if rows.once else memory / 2, rows.require_unchanged)
+        most = np.inf if rows.once else memory / 2
+        keep = partial(CachedWalk, memory=most, check=rows.require_unchanged)
+        walk = Packing(codec.domain.sizes).around(walk, keep)
     return Rows(codec.domain, walk, memory / 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats
 from privsyn.table.encoding.attributes import Attributes
 from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
+from privsyn.table.encoding.dtypes import CATEGORY
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, missing_cells
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
@@ -137,14 +139,24 @@ class Codec:
         """The widths of the cells of each fine column. Public, or from released heaps."""
         return self._attributes.axes() if self.fine else {}
 
+    @cached_property
+    def listed_texts(self) -> tuple[str, ...]:
+        """The columns of text with listed values: public."""
+        dtypes = dict(zip(self.names, self.dtypes, strict=True))
+        return tuple(name for name in self._attributes.columns if dtypes[name] == "str" and self.listed(name))
+
     @property
     def dropped(self) -> tuple[str, ...]:
         """The columns that `decode` leaves out."""
         return self.schema.dropped
 
     def encode(self, table: pd.DataFrame) -> Records:
-        """Return the codes of all rows, in order."""
-        if (tuple(table.columns), dtypes_of(self.schema, table)) != (self.names, self.dtypes):
+        """Return the codes of all rows, in order. Each of `listed_texts` may also be categories."""
+        given = tuple(
+            "str" if text == CATEGORY and name in self.listed_texts else text
+            for name, text in zip(table.columns, dtypes_of(self.schema, table), strict=True)
+        )
+        if (tuple(table.columns), given) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
             return self._attributes.encode(table)

@@ -6,14 +6,29 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
+from privsyn.marginals.counting import Ask, Walk
+from privsyn.marginals.types import Ints
+from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.arrow import readable
 from privsyn.table.io.persons import KeptRows
-from privsyn.table.io.source import FAILED, Question, RawTable, slices, with_head
+from privsyn.table.io.source import (
+    FAILED,
+    Question,
+    RawTable,
+    add_counts,
+    ask_and_keep,
+    ask_codes,
+    ask_kept,
+    slices,
+    with_head,
+)
 
 A = TypeVar("A")
 
@@ -56,20 +71,19 @@ class DaskParts(RawTable):
         from dask.base import compute
 
         with _quiet(), replace_errors(FAILED):
-            return list(compute(*self._delayed(question)))  # type: ignore[no-untyped-call]
+            return list(compute(*self.delayed(question)))  # type: ignore[no-untyped-call]
 
     def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
         """Return the sum of the results, added in pairs on the workers."""
-        from dask.delayed import delayed
-
-        results = self._delayed(question)
-        while len(results) > 1:
-            pairs = zip(results[::2], results[1::2], strict=False)
-            results = [delayed(add)(*pair) for pair in pairs] + results[len(results) // 2 * 2 :]
         with _quiet(), replace_errors(FAILED):
-            return results[0].compute()
+            return sum_of(self.delayed(question), add).compute()
 
-    def _delayed(self, question: Question[A]) -> list[Any]:
+    def walk(self, codec: Codec, memory: float = 0) -> Walk:
+        """Return a function that applies another to the codes of all rows; the workers keep codes."""
+        return _KeptWalk(self, codec, memory / len(self.parts))
+
+    def delayed(self, question: Question[A]) -> list[Any]:
+        """Return the result for each part, not computed yet."""
         from dask.delayed import delayed
 
         bounds = self.bounds or [None] * len(self.parts)
@@ -77,6 +91,64 @@ class DaskParts(RawTable):
             delayed(_result)(question, self.head, self.announced, bound, part)
             for bound, part in zip(bounds, self.parts, strict=True)
         ]
+
+
+class _KeptWalk:
+    """A walk over the codes of all rows that leaves the codes of small parts with the workers.
+
+    The walk is over the same rows if these are read again, as `docs/performance.md` demands of a frame.
+
+    Parameters
+    ----------
+    table : DaskParts
+    codec : Codec
+    most : float
+        Bytes that the packed codes of one part may take. Those of a larger part are made again in each walk.
+    """
+
+    def __init__(self, table: DaskParts, codec: Codec, most: float) -> None:
+        self._table, self._codec, self._most = table, codec, most
+        self._kept: list[Any] = []
+
+    def __call__(self, ask: Ask) -> list[Ints]:
+        """Return the sum of the answers for all parts."""
+        with _quiet(), replace_errors(FAILED):
+            return self._again(ask) if self._kept else self._first(ask)
+
+    def _first(self, ask: Ask) -> list[Ints]:
+        from dask.base import compute, persist
+        from dask.delayed import delayed
+
+        both = self._table.delayed(partial(ask_and_keep, self._codec, self._most, ask))
+        kept = [delayed(itemgetter(1))(one) for one in both]
+        wanted = (
+            sum_of([delayed(itemgetter(0))(one) for one in both], add_counts),
+            list(map(delayed(bool), kept)),
+        )
+        wanted, kept = persist(wanted, kept)  # type: ignore[no-untyped-call]
+        answer, are_kept = compute(*wanted)  # type: ignore[no-untyped-call]
+        self._kept = [codes if is_kept else None for codes, is_kept in zip(kept, are_kept, strict=True)]
+        return answer
+
+    def _again(self, ask: Ask) -> list[Ints]:
+        from dask.delayed import delayed
+
+        read = self._table.delayed(partial(ask_codes, self._codec, map, ask))
+        results = [
+            one if codes is None else delayed(ask_kept)(self._codec, ask, codes)
+            for one, codes in zip(read, self._kept, strict=True)
+        ]
+        return sum_of(results, add_counts).compute()
+
+
+def sum_of(results: list[Any], add: Callable[[A, A], A]) -> Any:
+    """Return the sum of results that are not computed yet, added in pairs."""
+    from dask.delayed import delayed
+
+    while len(results) > 1:
+        pairs = zip(results[::2], results[1::2], strict=False)
+        results = [delayed(add)(*pair) for pair in pairs] + results[len(results) // 2 * 2 :]
+    return results[0]
 
 
 def _result(

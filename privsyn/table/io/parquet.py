@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -92,14 +92,17 @@ def _read(path: Path) -> pa.Table:
         return public_columns(file.read())
 
 
-def walk_parquet(files: Sequence[Path], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of Parquet files in batches of at most `rows`."""
+def walk_parquet(files: Sequence[Path], rows: int, texts: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of Parquet files in batches of at most `rows`, the columns `texts` as dictionaries."""
     for path in files:
-        with replace_errors(_damaged(path)), _open(path, buffer_size=2**20) as file:
+        with (
+            replace_errors(_damaged(path)),
+            _open(path, buffer_size=2**20, read_dictionary=list(texts)) as file,
+        ):
             yield from file.iter_batches(rows)
 
 
-def _open(path: Path, **options: int) -> ParquetFile:
+def _open(path: Path, **options: Any) -> ParquetFile:
     from pyarrow.parquet import ParquetFile  # not needed for a table in CSV
 
     return ParquetFile(path, **options)

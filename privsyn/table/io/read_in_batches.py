@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
+from privsyn.marginals.counting import Walk
+from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.arrow import frame_of, public_schema
 from privsyn.table.io.csv_table import CsvTable
 from privsyn.table.io.csv_text import walk_text
@@ -41,9 +43,19 @@ class Stream(RawTable):
     ----------
     batches : callable
         Returns an iterator over all rows: frames with the columns of the source, in the same order each time.
+    with_categories : callable, optional
+        Returns the same rows with some columns of text as categories, which a Parquet file stores.
     """
 
     batches: Callable[[], Iterator[pd.DataFrame]]
+    with_categories: Callable[[Sequence[str]], Iterator[pd.DataFrame]] | None = None
+
+    def walk(self, codec: Codec, memory: float = 0) -> Walk:
+        """Return a function that applies another to the codes of all rows. Categories are coded faster."""
+        if self.with_categories is None:
+            return super().walk(codec, memory)
+        batches = partial(self.with_categories, codec.listed_texts)
+        return replace(self, batches=batches, with_categories=None).walk(codec, memory)
 
     def frames(self) -> Iterator[pd.DataFrame]:
         """Yield the rows that are kept, at least one frame."""
@@ -120,8 +132,14 @@ def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
 
 def _parquet(files: tuple[Path, ...]) -> Stream:
     stamps, schema = stamps_of(files), parquet_schema(files)
-    walk = partial(unchanged, stamps, partial(walk_parquet, files, batch_rows(len(schema.names))))
-    return replace(_arrow(schema, walk, str(files[0])), stamps=stamps)
+    walk = partial(walk_parquet, files, batch_rows(len(schema.names)))
+
+    def frames(texts: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
+        batches = partial(unchanged, stamps, partial(walk, texts))
+        return _arrow_frames(batches, schema, str(files[0]))
+
+    stream = _arrow(schema, walk, str(files[0]))
+    return replace(stream, batches=frames, with_categories=frames, stamps=stamps)
 
 
 def _scan(source: Any) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Block, Walk, block_of
+from privsyn.marginals.packing import Packing
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType
@@ -100,10 +101,14 @@ class RawTable(ABC):
         is therefore that of a table in one place. If a part fails, the whole fails.
         """
 
-    def walk(self, codec: Codec) -> Walk:
-        """Return a function that applies another to the codes of all rows."""
+    def walk(self, codec: Codec, memory: float = 0) -> Walk:
+        """Return a function that applies another to the codes of all rows.
+
+        A cluster may keep packed codes of `memory` bytes. Codes that pass through this process are the
+        caller's to keep.
+        """
         compute: Compute[pd.DataFrame, Block] = _ahead if self.lasting else map
-        return lambda ask: self.ask(partial(_coded, codec, compute, ask), _add)
+        return lambda ask: self.ask(partial(ask_codes, codec, compute, ask), add_counts)
 
     def bounded(self, unit: str, choose: Callable[[Ints], Mask]) -> RawTable:
         """Return the table of the rows that are kept, without the identifiers.
@@ -145,11 +150,36 @@ def _fingerprints(unit: str, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints
     return np.concatenate([fingerprints(frame, unit, key) for frame in frames])
 
 
-def _coded(
+def ask_codes(
     codec: Codec, compute: Compute[pd.DataFrame, Block], ask: Ask, frames: Iterator[pd.DataFrame]
 ) -> list[Ints]:
     """Apply a function to the codes of all rows: each is encoded once, before its batch can change."""
     return ask(compute(lambda frame: block_of(codec.encode(frame)), frames))
+
+
+def ask_and_keep(
+    codec: Codec, most: float, ask: Ask, frames: Iterator[pd.DataFrame]
+) -> tuple[list[Ints], list[Block]]:
+    """Return the answer for a part, and its packed codes; no codes if they take more than `most` bytes."""
+    kept: list[Block] = []
+    size, pack = 0, Packing(codec.domain.sizes).pack
+
+    def keep(frame: pd.DataFrame) -> Block:
+        nonlocal size
+        block = block_of(codec.encode(frame))
+        packed = pack(block)
+        size += sum(column.nbytes for column in packed)
+        kept.append(packed)
+        if size > most:
+            kept.clear()
+        return block
+
+    return ask(map(keep, frames)), kept
+
+
+def ask_kept(codec: Codec, ask: Ask, kept: list[Block]) -> list[Ints]:
+    """Apply a function to codes that were kept."""
+    return ask(map(Packing(codec.domain.sizes).unpack, kept))
 
 
 def _ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
@@ -167,7 +197,8 @@ def _ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
             yield begun.popleft().result()
 
 
-def _add(some: list[Ints], others: list[Ints]) -> list[Ints]:
+def add_counts(some: list[Ints], others: list[Ints]) -> list[Ints]:
+    """Return the sum of two answers."""
     return list(map(operator.add, some, others))
 
 

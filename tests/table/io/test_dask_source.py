@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -14,7 +15,10 @@ from command import forkserver
 from table.io.test_read_in_batches import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, PrivSyn, Schema
+from privsyn.methods.reading import coded
+from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.dask_source import PARTS
+from privsyn.table.io.read_in_batches import read_in_batches
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -39,11 +43,36 @@ def in_parts(table, parts):
     return dd.from_pandas(table, npartitions=parts, sort=False)
 
 
+@pytest.mark.parametrize(("memory", "times"), [("2GB", [1, 1, 1]), ("20 kB", [1, 2, 1]), (0, [4, 4, 4])])
+def test_a_part_whose_codes_fit_in_its_share_of_half_the_memory_is_made_once(memory, times):
+    """Of 20 kB each of three parts may keep 3,333 bytes; a row takes 6. With 0, each table is a walk."""
+    made = []
+
+    def part(place, rows):
+        made.append(place)
+        return rows
+
+    table = pd.DataFrame({f"c{j}": [0, 199] * 450 for j in range(6)})
+    ends = [0, 100, 800, 900]
+    parts = [dask.delayed(part)(k, table[a:b]) for k, (a, b) in enumerate(itertools.pairwise(ends))]
+    frame = dd.from_delayed(parts, meta=table[:0], verify_meta=False)
+    schema = Schema({name: Categorical(list(range(200)), nullable=False) for name in table})
+    codec = Codec.for_table(schema, table, fine=True)
+    found = coded(read_in_batches(frame), codec, memory)
+    sets = [("c0",), ("c1",)], [("c2",), ("c3",)]
+    counts = [[count.tolist() for count in found.count(of)] for of in sets]
+    whole = coded(read_in_batches(table), codec, "2GB")
+    assert counts == [[count.tolist() for count in whole.count(of)] for of in sets]
+    assert [made.count(k) for k in range(3)] == times
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("schema", "parts"), [(KNOWN, 1), (OPEN, 5)])
 def test_parts_on_a_cluster_give_the_same_release(schema, parts, cluster, tmp_path):
     table = in_parts(rows().drop(columns="person"), parts)
-    assert saved(table, tmp_path, schema, memory=0) == saved(table.compute(), tmp_path, schema)
+    expected = saved(table.compute(), tmp_path, schema)
+    assert saved(table, tmp_path, schema, memory=0) == expected
+    assert saved(table, tmp_path, schema) == expected
 
 
 def test_the_rows_of_a_person_are_bounded_over_all_parts(cluster, tmp_path):

@@ -1,0 +1,60 @@
+"""Texts of a Parquet file are read as categories, and have the codes of the same texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privsyn import Categorical, Datetime, Schema
+from privsyn.table.encoding.codec import Codec
+from privsyn.table.io.read_in_batches import read_in_batches
+from privsyn.table.io.source import slices
+
+SCHEMA = Schema(
+    {
+        "job": Categorical(["b", "a", "", "\N{REPLACEMENT CHARACTER}"]),
+        "town": Categorical(["x", "other"], other="other", nullable=False),
+        "day": Datetime("2020-01-01", "2020-12-31", format="%d.%m.%Y"),
+    }
+)
+
+
+def texts(rows=700):
+    rng = np.random.default_rng(0)
+    jobs = np.array([b"a", b"b", b"", b"\xff", b"not listed", None], object)
+    towns = np.array([b"x", b"y", b"other", None, *(b"%d" % i for i in range(90))], object)
+    days = np.array([b"03.02.2020", b"31.12.2019", b"no day", None], object)
+    drawn = {name: rng.choice(of, rows) for name, of in (("job", jobs), ("town", towns), ("day", days))}
+    return {name: pa.array(cells.tolist(), pa.binary()) for name, cells in drawn.items()}
+
+
+def codes(table, codec):
+    """The codes of all rows of a table, as a run counts them."""
+    blocks = []
+    table.walk(codec)(lambda walked: [blocks.append(np.stack(block)) for block in walked] and [])
+    return np.concatenate(blocks, axis=1).tolist()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("with_dictionary", [True, False])
+def test_categories_of_a_file_have_the_codes_of_its_texts(kind, with_dictionary, tmp_path):
+    """Also texts that are missing, not listed or not UTF-8, and where row groups have other dictionaries."""
+    arrow = pa.table(
+        {name: cells.view(pa.string()).cast(kind, safe=False) for name, cells in texts().items()}
+    )
+    path = tmp_path / "table.parquet"
+    pq.write_table(arrow, path, row_group_size=80, use_dictionary=with_dictionary)
+    stream = read_in_batches(path)
+    codec = Codec.for_table(SCHEMA, stream.head, fine=True)
+    frames = pd.concat(list(stream.frames()))
+    plain = np.concatenate([codec.encode(frame).codes for frame in slices(frames)])
+    assert codec.listed_texts == ("job", "town")
+    assert next(stream.with_categories(codec.listed_texts)).dtypes.astype(str).tolist() == [
+        *["category"] * 2,
+        "str",
+    ]
+    assert codes(stream, codec) == plain.T.tolist()
+    assert len(np.unique(plain[:, 0])) == 5  # each listed value, and missing
