@@ -227,7 +227,7 @@ LEGAL = (
     *ODD,
     Case("no rows asked for", synth() + " --rows 0"),
     Case("an output that is there", synth(), make=csv("old", name="out.csv")),
-    Case("epsilon of a million", synth() + " --epsilon 1e6 --force"),
+    Case("epsilon of a million", synth() + " --epsilon 1e6 --allow-weak-privacy"),
     Case("epsilon of next to nothing", synth() + " --epsilon 1e-3"),
 )
 

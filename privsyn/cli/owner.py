@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, Epsilon, Insist, RowsPerUnit, Unit
+from privsyn.cli.common.options import Data, Delta, Epsilon, Force, RowsPerUnit, Unit, Weak
 
 
 def owner(
@@ -38,7 +38,8 @@ def owner(
     ] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for another owner.")] = 3600.0,
     ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
-    force: Insist = False,
+    force: Force = False,
+    allow_weak_privacy: Weak = False,
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
     import privsyn
@@ -52,7 +53,7 @@ def owner(
     check_table(data)
     check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, schema))
     check_new("--model", model, force=force)
-    check_promise(epsilon, delta, force=force)
+    check_promise(epsilon, delta, weak=allow_weak_privacy)
     public = read_schema(schema)
     check_unit_options(data, public, unit, rows_per_unit)
     private = model.with_name(f"{model.name}.run") if folder is None else folder

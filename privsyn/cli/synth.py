@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, ExcelSafe, Insist, Out, Rows, RowsPerUnit, Unit
+from privsyn.cli.common.options import Data, Delta, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit, Weak
 
 if TYPE_CHECKING:
     from privsyn.cli.common.outputs import Outputs
@@ -70,7 +70,8 @@ def synth(
         bool, typer.Option("--paper", help="Use the published algorithm, step by step.")
     ] = False,
     excel_safe: ExcelSafe = False,
-    force: Insist = False,
+    force: Force = False,
+    allow_weak_privacy: Weak = False,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
@@ -87,7 +88,7 @@ def synth(
     outputs["--sheet"] = sheet
     check_excel_safe(out, excel_safe=excel_safe)
     _check_files(outputs | {"--report": report}, (data, schema, accept), force=force)
-    check_promise(epsilon, delta, force=force)
+    check_promise(epsilon, delta, weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     public = None if schema is None else read_schema(schema)

@@ -329,7 +329,7 @@ def test_a_promise_of_next_to_nothing_is_called_so(folder, capsys, settings, not
     done = run(capsys, *synth)
     assert (done.code, "promises next to nothing" in done.err) == ((2, True) if nothing else (0, False))
     assert Path("out.csv").exists() != nothing  # refused before epsilon is spent
-    forced = run(capsys, *synth, "--force")
+    forced = run(capsys, *synth, "--allow-weak-privacy")
     assert (forced.code, "PROMISES NEXT TO NOTHING" in forced.out) == (0, nothing)
 
 

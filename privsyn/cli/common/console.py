@@ -128,11 +128,11 @@ def show_identifiers(names: Sequence[str]) -> None:
         )
 
 
-def check_promise(epsilon: float | None, delta: float, *, force: bool) -> None:
+def check_promise(epsilon: float | None, delta: float, *, weak: bool) -> None:
     """Refuse a promise of next to nothing before anything is spent, unless the caller insists."""
-    if not force and ((epsilon or 0.0) > MUCH_EPSILON or MUCH_DELTA < delta < 1):
+    if not weak and ((epsilon or 0.0) > MUCH_EPSILON or MUCH_DELTA < delta < 1):
         name, value = ("epsilon", epsilon) if (epsilon or 0.0) > MUCH_EPSILON else ("delta", delta)
-        raise InputError(f"{name} {value:g} promises next to nothing: {BETTER}, or give --force")
+        raise InputError(f"{name} {value:g} promises next to nothing: {BETTER}, or give --allow-weak-privacy")
 
 
 def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:

@@ -60,11 +60,8 @@ ExcelSafe = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing models and schemas.")]
 
-Insist = Annotated[
-    bool,
-    typer.Option(
-        "--force", help="Overwrite an existing model; accept an epsilon above 100 or a delta above 0.001."
-    ),
+Weak = Annotated[
+    bool, typer.Option("--allow-weak-privacy", help="Accept an epsilon above 100 or a delta above 0.001.")
 ]
 
 
