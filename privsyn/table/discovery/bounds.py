@@ -47,10 +47,10 @@ CLEAR = 4.0
 GOES_ON = 1.5
 """Standard deviations at which a cell next to a significant one is included."""
 
-HALF = 0.5
+DOUBTED = 1.0
 """Standard deviations that are taken off two cells beyond the last significant one."""
 
-FEW = 2.0
+FEW = 10.0
 """Rows in two cells: a tail ends where fewer are expected. Wide bounds cost little, as tails are fitted."""
 
 SLOWEST, FARTHEST = 0.9, 6
@@ -225,11 +225,11 @@ def _thinned(noisy: Ints, end: int, sigma: float) -> int:
     """Return how many cells after `end` a tail takes whose cells hold fewer and fewer rows.
 
     Two cells and the next two say by how much they thin out. Each cell is twice as wide as the one before
-    the last, so this is the tail of a power law. `HALF` a standard deviation is taken off, so that bounds
-    after which nothing is seen mostly stay.
+    the last, so this is the tail of a power law. A standard deviation is taken off, so that bounds after
+    which nothing is seen mostly stay.
     """
     inner, outer = float(noisy[max(end - 2, 0) : end].sum()), float(noisy[end : end + 2].sum())
-    fall = (outer - HALF * sqrt(2) * sigma) / inner if inner > FEW else 0.0
+    fall = (outer - DOUBTED * sqrt(2) * sigma) / inner if inner > FEW else 0.0
     if fall <= 0:
         return 0
     cells = 2 * log(inner / FEW) / -log(min(fall, SLOWEST))
