@@ -53,8 +53,11 @@ DOUBTED = 1.0
 FEW = 10.0
 """Rows in two cells: a tail ends where fewer are expected. Wide bounds cost little, as tails are fitted."""
 
-SLOWEST, FARTHEST = 0.9, 6
-"""Largest share of two cells that the next two are expected to hold, and most cells of a tail."""
+STEEPEST, SLOWEST = 0.1, 0.9
+"""Shares of the rows of two cells that the next two hold. With a smaller share there is no tail."""
+
+FARTHEST = 6
+"""Most cells of a tail: a factor of 8. With 12, rare wild bounds cost more than tails gained."""
 
 LEFT_OUT = 1.5
 """Standard deviations. If more rows lie outside the cells found, the bounds stay unchanged. By noise alone
@@ -230,7 +233,7 @@ def _thinned(noisy: Ints, end: int, sigma: float) -> int:
     """
     inner, outer = float(noisy[max(end - 2, 0) : end].sum()), float(noisy[end : end + 2].sum())
     fall = (outer - DOUBTED * sqrt(2) * sigma) / inner if inner > FEW else 0.0
-    if fall <= 0:
+    if fall <= STEEPEST:
         return 0
     cells = 2 * log(inner / FEW) / -log(min(fall, SLOWEST))
     return min(ceil(cells), FARTHEST, len(noisy) - end)
