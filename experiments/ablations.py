@@ -65,7 +65,7 @@ def projected(counts, variance, total):
 ABLATIONS = (
     Variant("the default"),
     Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": 0.02 / 16}),
-    Variant("all groups, whatever the noise", {"privsyn.inference.resolution.LEVELS": ()}),
+    Variant("all groups, whatever the noise", {"privsyn.inference.ordered.resolution.LEVELS": ()}),
     Variant("norm-sub, no denoising", {"privsyn.inference.pairs.denoise_all": only_norm_sub}),
     Variant("no latent classes", {"privsyn.inference.pairs.latent_class_pairs": no_classes}),
     Variant("dispersions not pooled", {"privsyn.inference.prior.dispersion.USUAL_SCATTER": 10.0}),
@@ -77,7 +77,7 @@ ABLATIONS = (
         "one-ways always a tenth",
         {"privsyn.methods.budget.GROWTH": 0.0, "privsyn.methods.budget.HOPELESS": 1e9},
     ),
-    Variant("columns by norm-sub", {"privsyn.inference.tails.posterior_counts": projected}),
+    Variant("columns by norm-sub", {"privsyn.inference.ordered.tails.posterior_counts": projected}),
     Variant("rare values merged everywhere", {"privsyn.methods.columns.MANY_VALUES": 0}),
     Variant("tree only", {"privsyn.synthesis.synthesise.finish": start_alone}),
     Variant("tree and GUM, no annealing", {"privsyn.synthesis.synthesise.finish": gum}),

@@ -20,7 +20,7 @@ from scipy.stats import norm, wasserstein_distance
 from tables import Table, read
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.inference.tails import Tails
+from privsyn.inference.ordered.tails import Tails
 from privsyn.marginals.coarse import groups_at
 
 HERE = Path(__file__).parent
@@ -94,7 +94,7 @@ def no_tails(merging, axes):
 
 STEPS = (
     Variant("the default"),
-    Variant("32 groups, whatever the noise", {"privsyn.inference.resolution._levels": thirty_two}),
+    Variant("32 groups, whatever the noise", {"privsyn.inference.ordered.resolution._levels": thirty_two}),
     Variant("32 groups a column, whatever the noise", {"privsyn.methods.columns.FEWEST": 32}),
     Variant("no concordances", {"privsyn.methods.budget.UNCERTAIN": 0.0}),
     Variant("no shrinkage by frequency", {"privsyn.inference.prior.smoothing.covariance": each_code_alone}),
@@ -103,8 +103,8 @@ STEPS = (
     Variant("coarse sums not kept", {"privsyn.inference.denoising.LEVELS": ()}),
     Variant("no tables of three columns", {"privsyn.methods.default.candidates": lambda domain, target: ()}),
     Variant("no posterior of the tails", {"privsyn.methods.default.Tails": no_tails}),
-    Variant("tails by the posterior median", {"privsyn.inference.tails.LONG": 0.0}),
-    Variant("wide last groups drawn evenly", {"privsyn.inference.tails.WIDER": float("inf")}),
+    Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": 0.0}),
+    Variant("wide last groups drawn evenly", {"privsyn.inference.ordered.tails.WIDER": float("inf")}),
     Variant(
         "records not held to columns",
         {"privsyn.synthesis.annealing.COLUMNS": 0.0, "privsyn.synthesis.annealing.SUMS": 0.0},

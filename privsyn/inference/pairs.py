@@ -15,7 +15,8 @@ import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, estimate_total
 from privsyn.inference.denoising import denoise_all
-from privsyn.inference.posterior.concordance import Concordance, with_concordances
+from privsyn.inference.ordered.concordance import Concordance, with_concordances
+from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     TOGETHER,
@@ -25,7 +26,6 @@ from privsyn.inference.prior.dispersion import (
 )
 from privsyn.inference.prior.mixture import latent_class_pairs, parameters
 from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
-from privsyn.inference.tails import Tails
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_all, fit_margins

@@ -9,9 +9,9 @@ from math import sqrt
 
 import numpy as np
 
-from privsyn.inference.binning import Axis
 from privsyn.inference.consistency import combine_measurements, estimate_total, norm_sub
-from privsyn.inference.hierarchy import LEVELS, expected_cells, in_runs
+from privsyn.inference.ordered.binning import Axis
+from privsyn.inference.ordered.hierarchy import LEVELS, expected_cells, in_runs
 from privsyn.inference.rare_values import THRESHOLD, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.marginal import Measurement

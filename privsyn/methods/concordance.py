@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from privsyn.inference.posterior.concordance import Concordance, signs_of
+from privsyn.inference.ordered.concordance import Concordance, signs_of
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros

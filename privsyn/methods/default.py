@@ -20,13 +20,13 @@ from privsyn.inference.higher_order import (
     candidates,
     score_bigger,
 )
+from privsyn.inference.ordered.concordance import with_likelihoods
+from privsyn.inference.ordered.resolution import Resolutions
+from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
-from privsyn.inference.posterior.concordance import with_likelihoods
 from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother, is_smooth
-from privsyn.inference.resolution import Resolutions
 from privsyn.inference.selection import STEPS, allocate, slopes_along, slopes_of
-from privsyn.inference.tails import Tails
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement

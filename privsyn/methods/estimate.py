@@ -10,9 +10,9 @@ from privsyn.inference.consistency import average_one_ways, combine_one_ways, es
 from privsyn.inference.error_bars import one_way_certainty, table_certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import Unexplained, denoise_bigger, expected_by
+from privsyn.inference.ordered.concordance import Concordance
+from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import Pairs, estimate_pairs
-from privsyn.inference.posterior.concordance import Concordance
-from privsyn.inference.tails import Tails
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal, Measurement

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from privsyn.inference.binning import Axis
+from privsyn.inference.ordered.binning import Axis
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.number_intervals import (
+from privsyn.inference.ordered.number_intervals import (
     Interval,
     NumberedCells,
     Ranks,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privsyn.evaluation.report.levels import Levels
-from privsyn.inference.binning import Axis
 from privsyn.inference.higher_order import Unexplained
+from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.smoothing import Smoother
 from privsyn.marginals.domain import Domain

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn.inference.binning import Axis
+from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.rare_values import THRESHOLD
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement

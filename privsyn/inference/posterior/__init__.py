@@ -1,1 +1,1 @@
-"""Draw tables that the private one could have, given the noisy answers; tilt tables to a concordance."""
+"""Draw tables that the private one could have, given the noisy answers."""

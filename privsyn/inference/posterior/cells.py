@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from privsyn.inference.ordered.tilt import Trend
 from privsyn.inference.posterior.inside import draw_inside
-from privsyn.inference.posterior.tilt import Trend
 from privsyn.inference.prior.smoothing import groups_of
 from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join
 from privsyn.marginals.ipf import fit_margins

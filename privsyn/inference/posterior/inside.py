@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.inference.posterior.tilt import ranks_of
+from privsyn.inference.ordered.tilt import ranks_of
 from privsyn.marginals.coarse import join
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats

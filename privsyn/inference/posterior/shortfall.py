@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.posterior.tilt import Trend, ranks_of
+from privsyn.inference.ordered.tilt import Trend, ranks_of
 from privsyn.marginals.counting import count
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal

@@ -18,9 +18,9 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.inference.consistency import combine_measurements, combine_one_ways, estimate_total
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import unscored
+from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import estimate_pairs
 from privsyn.inference.prior.dispersion import DISPERSIONS
-from privsyn.inference.tails import Tails
 from privsyn.marginals.coarse import joined_domain
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, about
-from privsyn.inference.binning import Axis
+from privsyn.inference.ordered.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats, Integers, Mask

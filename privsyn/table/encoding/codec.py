@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, about, replace_errors
-from privsyn.inference.binning import Axis
+from privsyn.inference.ordered.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros

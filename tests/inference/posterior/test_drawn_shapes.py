@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from privsyn.inference.ordered.tilt import Trend
 from privsyn.inference.posterior.inside import WITH_COLUMN, draw_inside
 from privsyn.inference.posterior.margins import draw_margins
 from privsyn.inference.posterior.places import DrawnPlaces
-from privsyn.inference.posterior.tilt import Trend
 from privsyn.marginals.coarse import join
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement

@@ -10,9 +10,9 @@ import pytest
 import reference
 
 from privsyn import Numerical, PrivSyn, Schema
+from privsyn.inference.ordered.tilt import ranks_of
 from privsyn.inference.posterior.shortfall import FARTHEST, _functions, made_up
 from privsyn.inference.posterior.tables import Posterior
-from privsyn.inference.posterior.tilt import ranks_of
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 

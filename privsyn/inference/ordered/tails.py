@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privsyn.inference.binning import Axis, fit_steps
 from privsyn.inference.consistency import norm_sub
+from privsyn.inference.ordered.binning import Axis, fit_steps
 from privsyn.inference.prior.counts import posterior_counts
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging

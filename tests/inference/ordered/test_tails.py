@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn.inference.binning import Axis
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.tails import EMPTY, USUAL_SHARE, VARYING, Tails, expected_tail
+from privsyn.inference.ordered.binning import Axis
+from privsyn.inference.ordered.tails import EMPTY, USUAL_SHARE, VARYING, Tails, expected_tail
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging

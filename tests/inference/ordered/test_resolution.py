@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privsyn.inference.consistency import combine_one_ways
+from privsyn.inference.ordered.resolution import Resolutions
 from privsyn.inference.prior.smoothing import Smoother
-from privsyn.inference.resolution import Resolutions
 from privsyn.inference.selection import STEPS, allocate, slopes_along
 from privsyn.marginals.coarse import coarsen
 from privsyn.marginals.domain import Domain

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn.inference.posterior.concordance import LEAST, SURE, USUAL, Concordance, with_concordances
+from privsyn.inference.ordered.concordance import LEAST, SURE, USUAL, Concordance, with_concordances
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother
 from privsyn.marginals.coarse import groups_at

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsyn import Numerical, PrivSyn, Schema
-from privsyn.inference.binning import STEP, Axis, fit_steps, join_cells
+from privsyn.inference.ordered.binning import STEP, Axis, fit_steps, join_cells
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement

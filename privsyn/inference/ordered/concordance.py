@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.inference.posterior.tilt import STRONGEST, ranks_of
+from privsyn.inference.ordered.tilt import STRONGEST, ranks_of
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother
 from privsyn.marginals.domain import Attributes

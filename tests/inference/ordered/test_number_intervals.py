@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privsyn.inference.number_intervals import (
+from privsyn.inference.ordered.number_intervals import (
     NumberedCells,
     Ranks,
     correlation_interval,
