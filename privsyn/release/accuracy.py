@@ -17,6 +17,7 @@ from privsyn.marginals.types import Codes
 from privsyn.notebook import html, html_table
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.draws.conditions import Conditions
+from privsyn.release.draws.shortfall import Shortfall
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels, labels_of
 
@@ -177,6 +178,7 @@ class Accuracy:
     def mean(self, column: str, where: str | None = None) -> pd.Series:
         """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.
 
+        Draws are shrunk, so the interval includes the bias that the noisy counts of the columns show.
         Without a condition it is that of `means`, if the column has one.
         """
         if where is None and column in self._ordered.names:
@@ -192,7 +194,8 @@ class Accuracy:
         known = [c for c in self.fitted.certainties if len(c.attributes) < 3 or c.measured.groups is None]
         known = [certainty for certainty in known if not self._lost(certainty)]
         tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
-        return Conditions(self.draw, [frozenset(table) for table in tables])
+        shortfall = Shortfall(self.codec, self.fitted, known)
+        return Conditions(self.draw, [frozenset(table) for table in tables], shortfall)
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.release.draws.pooling import pool
+from privsyn.release.draws.shortfall import Shortfall
 
 DRAWS = 20
 MOST_ROWS = 200_000  # of a draw; all draws are kept in memory
@@ -35,12 +36,17 @@ class Conditions:
         Called once, when the first estimate is asked for.
     measured : collection of sets of columns
         The tables of counts that were measured.
+    shortfall : Shortfall
+        What the noisy counts say about the bias of a mean.
     """
 
     def __init__(
-        self, make: Callable[[], Iterable[pd.DataFrame]], measured: Collection[frozenset[str]]
+        self,
+        make: Callable[[], Iterable[pd.DataFrame]],
+        measured: Collection[frozenset[str]],
+        shortfall: Shortfall,
     ) -> None:
-        self._make, self._measured = make, measured
+        self._make, self._measured, self._shortfall = make, measured, shortfall
         self._frames: list[pd.DataFrame] | None = None
 
     @property
@@ -60,17 +66,24 @@ class Conditions:
         if column not in self.frames[0].columns:
             meant = did_you_mean(column, self.frames[0].columns)
             raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant}")
-        found = []
+        numbers, met = [], []
         for frame in self.frames:
-            kept = frame if where is None else frame[self._rows(frame, where)]
-            cells = pd.to_numeric(kept[column], errors="coerce").dropna().to_numpy(np.float64)
-            if not len(cells):
+            cells = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
+            kept = ~np.isnan(cells)
+            if where is not None:
+                kept &= self._rows(frame, where)
+            if not kept.any():
                 raise InputError(
                     "some draw has no number there: choose a column of numbers, and a condition of more rows"
                 )
-            found.append(float(cells.mean()))
-        quoted = f"`{column}`"
-        return self._pooled(found, [quoted] if where is None else [quoted, where])
+            numbers.append(cells)
+            met.append(kept)
+        found = [float(cells[kept].mean()) for cells, kept in zip(numbers, met, strict=True)]
+        texts = [f"`{column}`", *([] if where is None else [where])]
+        bias = self._shortfall.variance(
+            self.frames, self._columns(*texts), np.concatenate(numbers), np.concatenate(met)
+        )
+        return self._pooled(found, texts, variance=bias)
 
     def _rows(self, frame: pd.DataFrame, where: str) -> Any:
         """Return which rows of a draw meet the condition."""
@@ -89,11 +102,16 @@ class Conditions:
         return np.array([row is True for row in rows.tolist()])
 
     def _pooled(
-        self, found: list[float], texts: list[str], lowest: float = -np.inf, highest: float = np.inf
+        self,
+        found: list[float],
+        texts: list[str],
+        lowest: float = -np.inf,
+        highest: float = np.inf,
+        variance: float = 0.0,
     ) -> pd.Series:
         """Return the estimate, its interval for the private table, and whether it is covered."""
-        pooled = pool(found, [0.0] * len(found)).iloc[0]
-        columns = frozenset().union(*(self._columns(text) for text in texts))
+        pooled = pool(found, [variance] * len(found)).iloc[0]
+        columns = self._columns(*texts)
         covered = any(columns <= table for table in self._measured)
         low, high = (
             (max(pooled["low"], lowest), min(pooled["high"], highest)) if covered else (np.nan, np.nan)
@@ -101,8 +119,8 @@ class Conditions:
         cells = {"estimate": pooled["estimate"], "low": low, "high": high, "covered": covered}
         return pd.Series(cells, dtype=object)
 
-    def _columns(self, text: str) -> frozenset[str]:
-        names = (quoted or plain for quoted, plain in NAMES.findall(QUOTED.sub("''", text)))
+    def _columns(self, *texts: str) -> frozenset[str]:
+        names = (quoted or plain for text in texts for quoted, plain in NAMES.findall(QUOTED.sub("''", text)))
         return frozenset(name for name in names if name in self.frames[0].columns)
 
 
