@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
 from privsyn.inference.posterior.concordance import Concordance
 from privsyn.marginals.channel import Channels
+from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import joined
 from privsyn.marginals.structural_zeros import StructuralZeros
@@ -20,11 +19,12 @@ FAR = 2.0**40
 def measure_concordances(
     private: PrivateTable,
     margins: tuple[Marginal, ...],
+    candidates: tuple[Attributes, ...],
     rho: float,
     possible: StructuralZeros,
     channels: Channels,
 ) -> tuple[Concordance, ...]:
-    """Return the noisy concordance of each pair of ordered columns; see `Concordance`.
+    """Return the noisy concordance of each candidate pair of ordered columns; see `Concordance`.
 
     It is the distance from a table that expects nothing where codes are concordant, and `FAR` where they are
     discordant, less a constant: there, the distance of M records is FAR - M. One more record changes one cell
@@ -39,6 +39,8 @@ def measure_concordances(
     private : PrivateTable
     margins : tuple of Marginal, one per column
         Released counts, which define the halves.
+    candidates : tuple of pairs of columns
+        From public facts alone.
     rho : float
         Budget of all concordances together, in zCDP.
     possible : StructuralZeros
@@ -54,7 +56,11 @@ def measure_concordances(
     ):
         if codes > 2 and ordered == 2 and not channels.random((name,)):
             signs[name] = np.append(-1.0, np.ones(size - 1))  # codes without an order: 1
-    pairs = [pair for pair in combinations(signs, 2) if possible.of(private.domain.project(pair)).all()]
+    pairs = [
+        pair
+        for pair in candidates
+        if signs.keys() >= set(pair) and possible.of(private.domain.project(pair)).all()
+    ]
     if not pairs:
         return ()
     expected = tuple(
