@@ -197,7 +197,7 @@ def test_of_a_person_in_many_parts_no_more_rows_are_kept():
 def test_adding_two_parts_changes_neither():
     """A cluster that loses a machine adds the same part again: a row would count twice."""
     some, others = ([np.array([1, 2])], [np.array([3, 4])])
-    assert [counts.tolist() for counts in source._add(some, others)] == [[4, 6]]
+    assert [counts.tolist() for counts in source.add_counts(some, others)] == [[4, 6]]
     look, more = (({("a", "str"): {"x": n}}, {"b": np.array([n])}, {"c": np.array([n + 4])}) for n in (1, 2))
     assert discovering._add(look, more) == ({("a", "str"): {"x": 3}}, {"b": [3]}, {"c": [11]})
     assert (some[0].tolist(), others[0].tolist()) == ([1, 2], [3, 4])

@@ -118,7 +118,10 @@ def _triples(sizes: Floats, wanted: Mask, free: Mask) -> list[tuple[int, ...]]:
     one_wanted, both_free = wanted[second] | wanted[third], free[second] & free[third]
     begin = np.searchsorted(second, np.arange(len(sizes)), side="right")  # first pair after each attribute
     best, fewest = np.zeros((0, 3), np.int64), np.zeros(0)
+    least = np.minimum.accumulate(cells[::-1])[::-1]  # of each pair and all after it
     for first, start in enumerate(begin[:-2].tolist()):
+        if len(fewest) == MOST_SETS and sizes[first] * least[start] >= fewest[-1]:
+            continue  # no set is better: 5,000 attributes have 21 billion
         all_three = sizes[first] * cells[start:]
         few = all_three < fewest[-1] if len(fewest) == MOST_SETS else all_three <= MOST_CELLS
         few &= wanted[first] | one_wanted[start:] | (free[first] & both_free[start:])

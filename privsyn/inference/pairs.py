@@ -27,7 +27,7 @@ from privsyn.inference.prior.dispersion import (
 from privsyn.inference.prior.mixture import latent_class_pairs, parameters
 from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
 from privsyn.marginals.channel import NO_CHANNELS, Channels
-from privsyn.marginals.domain import Domain
+from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.ipf import fit_all, fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, for_alike
 from privsyn.marginals.recoding import Merging
@@ -87,16 +87,20 @@ def variances_in(blocks: Merging, measured: Sequence[Measurement], pairs: Pairs)
 
 
 def independent_pairs(
-    domain: Domain, one_ways: tuple[Marginal, ...], possible: StructuralZeros = NO_ZEROS
+    domain: Domain,
+    one_ways: tuple[Marginal, ...],
+    possible: StructuralZeros = NO_ZEROS,
+    pairs: Sequence[Attributes] | None = None,
 ) -> tuple[Marginal, ...]:
-    """Return for every pair the counts of independent attributes, fitted to the structural zeros."""
-    shares = [(one_way, one_way.total, one_way.counts / one_way.total) for one_way in one_ways]
+    """Return for `pairs`, or all, the counts of independent attributes, fitted to the structural zeros."""
+    margins = dict(zip(domain.names, one_ways, strict=True))
+    shares = {name: one_way.counts / one_way.total for name, one_way in margins.items()}
     return tuple(
         possible.fit(
-            Marginal(domain.project(a.attributes + b.attributes), total * np.multiply.outer(of_a, of_b)),
-            (a, b),
+            Marginal(domain.project((a, b)), margins[a].total * np.multiply.outer(shares[a], shares[b])),
+            (margins[a], margins[b]),
         )
-        for (a, total, of_a), (b, _, of_b) in combinations(shares, 2)
+        for a, b in pairs or combinations(domain.names, 2)
     )
 
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from privsyn.inference import _kernels
+from privsyn.marginals.domain import Attributes
 from privsyn.marginals.types import Floats
 
 RhoOf = Callable[[Floats], Floats]
@@ -28,6 +29,27 @@ STEPS: Floats = np.concatenate(
 )  # shares of the budget at which slopes are tabulated
 _STEPS: list[float] = STEPS.tolist()
 HALVINGS = 100  # bisection steps for the common slope
+
+
+def near_pairs(names: Attributes, most: int, target: str | None = None) -> tuple[Attributes, ...]:
+    """Return all pairs, in order, or at most `most` pairs of near columns, and those with the target.
+
+    The order of the columns is public. Related columns often stand together.
+
+    >>> near_pairs(("a", "b", "c", "d"), 5)
+    (('a', 'b'), ('a', 'c'), ('b', 'c'), ('b', 'd'), ('c', 'd'))
+    >>> len(near_pairs(("a", "b", "c", "d"), 6))
+    6
+    """
+    width, found = 0, 0
+    while width < len(names) and found + len(names) - width - 1 <= most:
+        width, found = width + 1, found + len(names) - width - 1
+    return tuple(
+        (a, b)
+        for place, a in enumerate(names)
+        for distance, b in enumerate(names[place + 1 :] if target else names[place + 1 : place + 1 + width])
+        if distance < width or target in (a, b)
+    )
 
 
 def slopes_of(variances: list[Floats], rho: float, rho_of: RhoOf | None = None) -> Floats:

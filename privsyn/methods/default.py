@@ -26,7 +26,7 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
 from privsyn.inference.prior.smoothing import Smoother, is_smooth
-from privsyn.inference.selection import STEPS, allocate, slopes_along, slopes_of
+from privsyn.inference.selection import STEPS, allocate, near_pairs, slopes_along, slopes_of
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -41,6 +41,7 @@ from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 
 MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
+MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
@@ -86,10 +87,13 @@ def learn(
     report("counting", 1, 4)
 
     margins = settled_one_ways(merging, one_ways, possible, tails, channels)
-    expected = independent_pairs(private.domain, margins, possible)
+    candidate_pairs = near_pairs(private.domain.names, MOST_CANDIDATES, facts.target)
+    expected = independent_pairs(private.domain, margins, possible, candidate_pairs)
     smoother = Smoother(margins)
     scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
-    concordances = measure_concordances(private, margins, split.concordances, possible, channels)
+    concordances = measure_concordances(
+        private, margins, candidate_pairs, split.concordances, possible, channels
+    )
     split = split if concordances else split.without_concordances()
     scores = with_likelihoods(scores, concordances, expected, smoother)
     report("counting", 2, 4)

@@ -86,9 +86,16 @@ def in_blocks(
 def _rounds(places: Sequence[int]) -> Iterator[Sequence[int]]:
     """Yield the ends of each round's blocks; rounds shrink, so that the last corrects all earlier errors.
 
+    Two blocks are one round, or one core would do nothing: wide tables take minutes.
+
     >>> [len(bounds) - 1 for bounds in _rounds(range(26))]
     [8, 8, 5, 2, 1, 1]
+    >>> [len(bounds) - 1 for bounds in _rounds(range(3))]
+    [2]
     """
+    if len(places) == 3:
+        yield places
+        return
     while len(places) > 1:
         blocks = min(ROUND, len(places) // 2)
         yield places[: blocks + 1]

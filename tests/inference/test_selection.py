@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import reference
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from privsyn.inference import _kernels
-from privsyn.inference.selection import STEPS, allocate, slopes_of
+from privsyn.inference.selection import STEPS, allocate, near_pairs, slopes_of
 
 SLACK = 3e-5  # of the least error: slopes are tabled; over 300 random problems it was 9e-6 at most
 rhos = st.sampled_from([1e-9, 1e-4, 0.01, 1.0, 1e3])
@@ -193,3 +195,17 @@ def test_thousands_of_tables_are_split():
     assert split.sum() == pytest.approx(0.5, rel=1e-12)
     slopes = np.array([reference.slope(v, r) for v, r in zip(variances, split, strict=True)])
     assert (slopes <= 1.03 * slopes[split > 0].min()).all()
+
+
+@pytest.mark.parametrize("most", [0, 1, 11, 12, 21, 65, 66, 1000])
+def test_near_pairs_are_all_pairs_or_those_of_least_distance(most):
+    """Twelve columns have 66 pairs: eleven at distance 1, ten at distance 2, and so on."""
+    names = tuple("abcdefghijkl")
+    every = list(combinations(names, 2))
+    found = near_pairs(names, most)
+    distances = {pair: names.index(pair[1]) - names.index(pair[0]) for pair in every}
+    width = max((distances[pair] for pair in found), default=0)
+    assert list(found) == [pair for pair in every if distances[pair] <= width]
+    assert len(found) <= most
+    assert len(found) == 66 or len(found) + 11 - width > most
+    assert set(near_pairs(names, most, "d")) == {*found, *(pair for pair in every if "d" in pair)}

@@ -12,6 +12,7 @@ from hypothesis import given
 from strategies import StubNoise, coded_tables
 
 from privsyn import Increasing, Numerical, PrivSyn, Schema
+from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channel, Channels
 from privsyn.marginals.coarse import groups_at
 from privsyn.marginals.domain import Domain, Records
@@ -29,7 +30,8 @@ NO_CHANNELS = Channels({})
 
 def asked(records, rho=1.0, possible=NO_ZEROS, channels=NO_CHANNELS, margins=MARGINS):
     private = PrivateTable(records, StubNoise())
-    return measure_concordances(private, margins, rho, possible, channels), private.spends
+    pairs = near_pairs(private.domain.names, 10**6)
+    return measure_concordances(private, margins, pairs, rho, possible, channels), private.spends
 
 
 def signs(records, name):

@@ -17,7 +17,7 @@ from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import _kernels
 from privsyn.synthesis import annealing as finishing
 from privsyn.synthesis._kernels import RUN
-from privsyn.synthesis.annealing import finish, tightly_coupled
+from privsyn.synthesis.annealing import LEAST, _affordable, finish, tightly_coupled
 from privsyn.synthesis.layout import lay_out
 
 DOMAIN = Domain(tuple("abcd"), (3, 2, 4, 1))
@@ -307,3 +307,11 @@ def test_cells_of_rows_that_are_not_kept_are_found_again(monkeypatch):
         monkeypatch.setattr(_kernels, "MOST_KEPT", 0)
     assert not np.array_equal(found[0], codes)
     assert np.array_equal(*found)
+
+
+def test_wide_tables_get_fewer_sweeps_and_never_fewer_than_three():
+    domain = Domain(("a", "b"), (2, 2))
+    table = Marginal(domain, np.ones((2, 2)))
+    found = [_affordable((table,) * tables) for tables in (1, 50, 100, 10_000, 20_000, 50_000, 10**6)]
+    assert found == [20, 20, 10, 10, 5, 3, 3]
+    assert found[-1] == LEAST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from itertools import combinations
 
@@ -203,3 +204,17 @@ def test_what_is_broken_off_leaves_nothing(model, small_blocks, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             write_blocks(broken(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_blocks_are_made_at_once(monkeypatch):
+    """Threads that wait for each other never end if one begins after the other."""
+    monkeypatch.setattr(blocks, "cpu_count", lambda: 2)
+    domain, both = Domain(("a",), (2,)), threading.Barrier(2, timeout=20)
+
+    def make(tables, n, rng):
+        both.wait()
+        return Records(domain, np.arange(n).reshape(-1, 1) % 2)
+
+    tables = (Marginal(domain, np.array([3.0, 3.0])),)
+    made = in_blocks(tables, [3, 6], make, np.random.SeedSequence(0))
+    assert [len(block) for block in made] == [3, 3]
