@@ -45,7 +45,7 @@ def no_classes(domain, one_ways, pairs, rng):
 
 
 def gum(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):
-    """Gradual updates, in place of annealed moves."""
+    """Gradual updates, in place of annealing."""
     del sweeps, possible, still
     return gradually_update(start, tables, rng, rounds=100)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
-from math import ceil, exp, floor, fsum, log, pi, sqrt
+from math import ceil, floor, fsum, log, pi, sqrt
 
 import networkx as nx
 import numpy as np
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
-from privsyn.synthesis._kernels import HOPELESS, RUN
+from privsyn.synthesis.annealing import VARIATES
 
 
 def cells_of(shape):
@@ -187,38 +187,46 @@ def round_with_offset(values, offset):
 
 
 def anneal(codes, sets, shape, targets, sweeps, temperature, rng, together=()):
-    """Every proposal tried out: all tables counted afresh, and their misfit compared with what it was."""
-
-    def misfit(rows):
-        return sum(
-            ((cell_counts(rows, columns, shape) - target) ** 2 / (target + 1)).sum()
-            for columns, target in zip(sets, targets, strict=True)
-        )
-
-    rows = codes.copy()
-    n, d = rows.shape
-    moves = [[j] for j in range(d)] + [list(pair) for pair in together]
-    for turn in range(sweeps * n):
-        row = turn % n
-        if row % RUN == 0:
-            donors = [int(rng.random() * n) for _ in moves]
-        for move, first in zip(moves, donors, strict=True):
-            donor = (first + row % RUN) % n
-            changed = rows.copy()
-            changed[row, move] = rows[donor, move]
-            if (changed[row] == rows[row]).all() or not any(set(move) & set(columns) for columns in sets):
-                continue
-            change = misfit(changed) - misfit(rows)
-            heat = temperature * (1 - turn / (sweeps * n))
-            if change <= 0 or (change < HOPELESS * heat and rng.random() < exp(-change / heat)):
-                rows = changed
+    """Every value of every record tried out, one attribute or pair after the other, while the heat falls."""
+    rows, own = codes.copy(), [tuple(np.arange(shape[column]) for column in columns) for columns in sets]
+    alone = {column for columns in sets for column in columns} - {axis for pair in together for axis in pair}
+    moves = [(axis,) for axis in sorted(alone)] + list(together)
+    noise = rng.gumbel(size=VARIATES + max(len(values_of(codes, move)) for move in moves)).astype(np.float32)
+    for sweep in range(sweeps):
+        heat = temperature * (1 - (sweep + 1) / sweeps)
+        for move in moves:
+            values = values_of(codes, move)
+            rows = resample(rows, move, values, sets, own, targets, heat, noise, rng)
     return rows
 
 
-def cell_counts(rows, columns, shape):
-    counts = np.zeros([shape[column] for column in columns])
-    np.add.at(counts, tuple(rows[:, column] for column in columns), 1)
-    return counts
+def values_of(codes, move):
+    """What the rows have of the attributes, in order."""
+    return sorted(set(map(tuple, codes[:, list(move)].tolist())))
+
+
+def resample(codes, move, values, sets, groups, targets, heat, noise, rng):
+    """Some attributes drawn again: all tables counted afresh for each value, their misfit compared."""
+
+    def misfit(rows):
+        total = 0.0
+        for columns, of_columns, target in zip(sets, groups, targets, strict=True):
+            counts = np.zeros(target.shape)
+            np.add.at(counts, tuple(g[rows[:, j]] for j, g in zip(columns, of_columns, strict=True)), 1)
+            total += ((counts - target) ** 2 / (target + 1)).sum()
+        return total
+
+    rows = codes.copy()
+    for row in range(len(rows)):
+        if tuple(rows[row, list(move)].tolist()) not in values:
+            continue
+        place = int(rng.random() * (len(noise) - len(values))) if heat > 0 else 0
+        without, costs = misfit(np.delete(rows, row, axis=0)), []
+        for k, value in enumerate(values):
+            rows[row, list(move)] = value
+            costs.append(np.float32(misfit(rows) - without) - np.float32(heat) * noise[place + k])
+        rows[row, list(move)] = values[int(np.argmin(costs))]
+    return rows
 
 
 def distance(records: Records, table: Marginal) -> float:

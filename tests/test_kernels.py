@@ -292,28 +292,43 @@ def test_an_empty_table_of_rows_is_left_alone():
 
 @compiled
 @given(
-    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True), min_size=1, max_size=3),
-    st.lists(st.sampled_from([(0, 1), (1, 3), (2, 0)]), max_size=2, unique=True),
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True), min_size=1, max_size=4),
+    st.sampled_from([0.0, 0.5]),
     seeds,
 )
-def test_annealing_is_as_if_every_proposal_were_tried_out(sets, together, seed):
-    """The targets are such that no weight is rounded, so that not one decision may differ."""
+def test_values_are_drawn_as_if_each_were_tried_out(sets, heat, seed):
+    """Some tables join codes. The targets are such that no weight is rounded, so no decision may differ."""
     rng = np.random.default_rng(seed)
-    codes = np.stack([rng.integers(0, size, 6) for size in SHAPE], axis=1).astype(np.int32)
-    sets = [tuple(columns) for columns in sets]
-    domains = [Domain(tuple(map(str, columns)), tuple(SHAPE[j] for j in columns)) for columns in sets]
-    targets = [rng.choice([0.0, 1.0, 3.0, 7.0], domain.shape) for domain in domains]
-    layout = lay_out(
-        Domain(tuple("0123"), SHAPE),
-        tuple(Marginal(domain, target) for domain, target in zip(domains, targets, strict=True)),
-        together=tuple((str(a), str(b)) for a, b in together),
+    start = Records(
+        Domain(tuple("0123"), SHAPE), np.stack([rng.integers(0, size, 6) for size in SHAPE], axis=1)
     )
-    flat = np.concatenate([target.ravel() for target in targets])
-    annealed, gaps = codes.copy(), layout.count_rows(codes, len(flat)) - flat
-    synthesis_kernels.anneal(annealed, layout, gaps, 1 / (flat + 1), 3, 0.5, np.random.default_rng(seed))
-    slow = reference.anneal(codes, sets, SHAPE, targets, 3, 0.5, np.random.default_rng(seed), together)
-    assert np.array_equal(annealed, slow)
-    assert np.array_equal(gaps, layout.count_rows(annealed, len(flat)) - flat)
+    joins = [0 if heat else rng.integers(2) for _ in sets]  # with heat, the order of additions matters
+    groups = [
+        tuple(np.arange(SHAPE[j], dtype=np.int32) // (1 + join) for j in columns)
+        for columns, join in zip(sets, joins, strict=True)
+    ]
+    shapes = [tuple(group.max() + 1 for group in of_table) for of_table in groups]
+    domains = [Domain(tuple(map(str, s)), shape) for s, shape in zip(sets, shapes, strict=True)]
+    targets = [rng.choice([0.0, 1.0, 3.0, 7.0], shape) for shape in shapes]
+    tables = tuple(Marginal(d, target) for d, target in zip(domains, targets, strict=True))
+    together = tuple((str(s[0]), str(s[1])) for s in sets if len(s) > 1)
+    codes = np.stack([rng.permutation(column) for column in start.codes.T], axis=1).astype(np.uint16)
+    wanted, noise = np.concatenate([target.ravel() for target in targets]), rng.gumbel(size=50)
+    noise = noise.astype(np.float32)
+    for move in lay_out(start, tables, groups=dict(enumerate(groups)), together=together):
+        axes = tuple(dict.fromkeys(move.moved.tolist()))
+        counts = [np.zeros(shape, np.int64) for shape in shapes]
+        for count, columns, of_table in zip(counts, sets, groups, strict=True):
+            np.add.at(count, tuple(g[codes[:, j]] for j, g in zip(columns, of_table, strict=True)), 1)
+        own, target = np.concatenate([c.ravel() for c in counts])[move.cells], wanted[move.cells]
+        steps = (2 / (target + 1)).astype(np.float32)
+        costs, drawn = steps / 2 * (1 + 2 * (own - target)).astype(np.float32), codes.copy()
+        synthesis_kernels.resample(drawn, move, costs, steps, own, heat, noise, np.random.default_rng(seed))
+        values = reference.values_of(start.codes, axes)
+        slow = np.random.default_rng(seed)
+        slow = reference.resample(codes, axes, values, sets, groups, targets, heat, noise, slow)
+        assert np.array_equal(drawn, slow)
+        np.testing.assert_allclose(costs, steps / 2 * (1 + 2 * (own - target)))
 
 
 @compiled

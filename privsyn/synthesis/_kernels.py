@@ -1,7 +1,6 @@
 """Compiled loops over rows and cells; their callers explain the algorithms.
 
-Each has a slow twin in tests/reference.py. Codes have shape (n, d), and are row by row for `anneal`. `Layout`
-gives the cell of a row in each table.
+Each has a slow twin in tests/reference.py.
 """
 
 from __future__ import annotations
@@ -12,19 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from privsyn.marginals.types import Floats, Integers, Ints
+from privsyn.marginals.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from privsyn.synthesis.layout import Layout
-
-RUN = 64
-"""Consecutive rows that are offered the values of as many consecutive donors, so that these are cached."""
-
-MOST_KEPT = 2**24
-"""Most cells of rows that are kept from sweep to sweep, 64 MB; in wide tables they are found each time."""
-
-HOPELESS = 16
-"""A worse fit by this multiple of the heat is accepted with probability 1e-7: no random number is drawn."""
+    from privsyn.synthesis.layout import Move
 
 
 @njit(cache=True)
@@ -42,92 +32,65 @@ def round_with_offset(values: Floats, offset: float) -> Ints:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def anneal(
+def resample(
     codes: npt.NDArray[np.unsignedinteger],
-    layout: Layout,
-    gaps: Floats,
-    weights: Floats,
-    sweeps: int,
-    temperature: float,
+    move: Move,
+    costs: npt.NDArray[np.float32],
+    steps: npt.NDArray[np.float32],
+    counts: Ints,
+    heat: float,
+    noise: npt.NDArray[np.float32],
     rng: np.random.Generator,
 ) -> None:
-    """Move one or two values of a row at a time to reduce the weighted squared gaps of all tables, in place.
+    """Draw the move's attributes of each row again, each value in proportion to exp(-cost / heat).
 
     Parameters
     ----------
     codes : of shape (n, d), row by row, of an unsigned type: an index that cannot be negative is faster
-    layout : `privsyn.synthesis.layout.Layout`, of the tables and of the moves
-    gaps, weights : of shape (cells of all tables,); count minus target, and 1 / (target + 1)
-    sweeps : number of times that every move is proposed to every row
-    temperature : of the first proposals; falls linearly to 0
+    move : `privsyn.synthesis.layout.Move`
+    costs, steps : of shape (cells,), in the order of `move.cells`
+        By how much one row more raises the misfit, and by how much this grows with each row.
+    counts : of shape (cells,)
+    heat : if 0, the value of the least cost is taken
+    noise : Gumbel variates, more than values; each draw starts at a random place
     """
-    n, (_, moved, offered, firsts, held, offsets, blocks) = codes.shape[0], layout
-    kept = n * len(layout.starts) <= MOST_KEPT
-    of_rows = np.empty((n if kept else 1, len(layout.starts)), np.uint32)
-    there = np.empty(len(layout.starts), np.uint32)
-    costs, steps = weights * (1 + 2 * gaps), 2 * weights  # cost of one row more; by how much the next adds
-    saved, donors = np.empty(len(there)), np.empty(len(moved), np.int64)
-    for turn in range(sweeps * n):
-        row = turn % n
-        heat = temperature * (1 - turn / (sweeps * n))
-        if row % RUN == 0:
-            for m in offered:
-                donors[m] = int(rng.random() * n)
-        cells = of_rows[row if kept else 0]
-        if turn < n or not kept:
-            find_cells(codes, row, layout, cells)
-        for t in range(len(cells)):
-            saved[t] = costs[cells[t]] - steps[cells[t]]  # if the row left the cell
-        for m in offered:
-            donor = donors[m]
-            donors[m] = donor + 1 if donor + 1 < n else 0
-            a, b = moved[m]
-            new_a, new_b, old_a, old_b = codes[donor, a], codes[donor, b], codes[row, a], codes[row, b]
-            first, width = firsts[m], firsts[m + 1] - firsts[m]
-            if (new_a == old_a and new_b == old_b) or width == 0:
-                continue
-            into_a = blocks[m, 0] + np.uint32(new_a) * width
-            from_a = blocks[m, 0] + np.uint32(old_a) * width
-            into_b = blocks[m, 1] + np.uint32(new_b) * width
-            from_b = blocks[m, 1] + np.uint32(old_b) * width
-            change = 0.0
-            for k in range(width):
-                t = held[first + k]
-                cell = cells[t] + (offsets[into_a + k] - offsets[from_a + k])
-                if a != b:
-                    cell += offsets[into_b + k] - offsets[from_b + k]
-                cost = costs[cell] - saved[t]  # read in any case: a branch here is mispredicted often
-                change += cost if cell != cells[t] else 0.0
-                there[k] = cell
-            if change > 0 and (change >= HOPELESS * heat or rng.random() >= np.exp(-change / heat)):
-                continue
-            for k in range(width):
-                t = held[first + k]
-                costs[cells[t]] -= steps[cells[t]]
-                cells[t] = there[k]
-                saved[t] = costs[cells[t]]
-                costs[cells[t]] += steps[cells[t]]
-            codes[row, a], codes[row, b] = new_a, new_b
-    gaps[:] = (costs / weights - 1) / 2
-
-
-@njit(cache=True, nogil=True)
-def find_cells(codes: Integers, row: int, layout: Layout, cells: npt.NDArray[np.uint32]) -> None:
-    """Write the row's cell in each table to `cells`."""
-    for t in range(len(cells)):  # several times as fast as cells[:] = layout.starts
-        cells[t] = layout.starts[t]
-    for axis in range(codes.shape[1]):
-        first, width = layout.firsts[axis], layout.firsts[axis + 1] - layout.firsts[axis]
-        block = layout.blocks[axis, 0] + np.uint32(codes[row, axis]) * width
-        for k in range(width):
-            cells[layout.held[first + k]] += layout.offsets[block + k]
-
-
-@njit(cache=True, nogil=True)
-def count_layout(codes: Integers, layout: Layout, counts: Ints) -> None:
-    """Count every row of `codes`, of shape (n, d), in every table of the layout; add to `counts`."""
-    cells = np.empty(len(layout.starts), np.uint32)
+    a, b, size = move.moved[0], move.moved[1], np.uint32(len(move.values))
+    found, part = np.empty(size, np.float32), np.empty(move.widths.max(), np.float32)
+    rows_of_cells = np.empty(len(move.starts), np.uint32)
+    warmth = np.float32(heat)
     for row in range(codes.shape[0]):
-        find_cells(codes, row, layout, cells)
-        for cell in cells:
-            counts[cell] += 1
+        old = move.places[codes[row, a] * move.strides[0] + codes[row, b] * move.strides[1]]
+        if old == size:
+            continue
+        # The least cost - heat * noise is a draw from the distribution (Gumbel's method).
+        drawn = np.uint32(rng.random() * (len(noise) - size)) if heat > 0 else np.uint32(0)
+        for v in range(size):
+            found[v] = -warmth * noise[drawn + np.uint32(v)]
+        for g in range(len(move.widths)):
+            width, leaves = move.widths[g], np.float32(0)
+            part[:width] = 0
+            for t in range(move.tables[g], move.tables[g + 1]):
+                first = move.starts[t]
+                for k in range(move.others[t], move.others[t + 1]):
+                    first += move.offsets[move.blocks[k] + codes[row, move.axes[k]]]
+                rows_of_cells[t] = first
+                for c in range(width):
+                    part[c] += costs[first + np.uint32(c)]
+                leaves += steps[first + move.groups[g, old]]
+            part[move.groups[g, old]] -= leaves  # the row leaves its cells first
+            for v in range(size):
+                found[v] += part[move.groups[g, v]]
+        new, least = np.uint32(0), found[0]
+        for v in range(1, size):
+            if found[v] < least:
+                new, least = np.uint32(v), found[v]
+        if new == old:
+            continue
+        codes[row, a], codes[row, b] = move.values[new, 0], move.values[new, 1]
+        for g in range(len(move.widths)):
+            for t in range(move.tables[g], move.tables[g + 1]):
+                left, entered = rows_of_cells[t] + move.groups[g, old], rows_of_cells[t] + move.groups[g, new]
+                costs[left] -= steps[left]
+                costs[entered] += steps[entered]
+                counts[left] -= 1
+                counts[entered] += 1

@@ -1,35 +1,37 @@
-"""Stage 4, the end: move single values until the records fit all tables at once.
+"""Stage 4, the end: draw single values again until the records fit all tables at once.
 
-Starting along a tree fits only the pairs on the tree, and GUM leaves duplicates and rounding errors. Here
-each row is offered, for one attribute, the value of a random other row. A move is accepted if the tables fit
-better. A worse fit is accepted with a probability that falls to 0 (simulated annealing: Kirkpatrick et al.,
-Science 1983). Such offers keep rare values rare, and need only two cells per table. If one attribute all but
-determines another, neither can move alone. Such pairs also move together.
+Starting along a tree fits only the pairs on the tree. Here one attribute after the other is drawn again, row
+by row. Each value has a cost: how much worse the tables would fit. It is drawn with probability proportional
+to exp(-cost / heat), and the heat falls to 0 (simulated annealing: Kirkpatrick et al., Science 1983; this
+draw among all values is known as Gibbs sampling). The costs of all values take little longer than that of
+one: the cells that a row could move to lie next to each other in memory. If one attribute all but determines
+another, neither can move alone. Such pairs also move together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, joined_domain
+from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join, joined_domain
+from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import coupling, pairs_within
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Codes
+from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.synthesis import _kernels
-from privsyn.synthesis.layout import lay_out
+from privsyn.synthesis.layout import Move, lay_out
 
-LOOKUPS = 2000  # cell lookups per row; determines the number of sweeps
-FEWEST, MOST = 10, 20  # bounds on the sweeps
-WIDE = 200_000  # cell lookups per row beyond which wide tables get fewer sweeps than FEWEST
-LEAST = 3  # of 100 columns the misfit after 10, 3, 2 and 1 sweeps was .0004, .0005, .0007, .0058; error .077
-TEMPERATURE = 0.1  # in units of the objective; from 0.3 the misfit of Adult is 3 % larger
+SWEEPS = 5  # with fewer, wide tables are poorly fitted; with more, models of small tables are no better
+TEMPERATURE = 0.2  # in units of the objective; if 0, triples of nltcs are 15 % farther off
+VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
 DENSE = 5.0  # records a cell: bigger tables with fewer are fitted in groups of codes
 COARSE = 4  # groups of an attribute in a coarse sum
-TOGETHER = 0.5  # least coupling of two attributes that are also moved together
+TOGETHER = 0.8  # least coupling of two attributes that are also moved together
 
 
 def finish(
@@ -59,9 +61,9 @@ def finish(
         pairs. A cell with a target under one half is fitted best by a count of 0. So sparse tables alone
         would move records from thin regions into dense ones.
     sweeps : int, optional
-        Number of times that every row is offered a value for each attribute. Default: fewer, the more tables.
+        Number of times that every attribute of every row is drawn again. Default: `SWEEPS`.
     possible : StructuralZeros
-        No row is moved into a structural zero, and rows leave them at any price.
+        No row enters a structural zero if any other value is left, and rows leave them at any price.
     still : tuple of str
         Attributes that do not change.
 
@@ -83,17 +85,12 @@ def finish(
     one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
     pairs, groups = _coarse_pairs(tables, one_ways)
     sums = tuple(map(coarsen, pairs, groups))
-    together = tightly_coupled(tables)
     joined = _sparse(tables, len(start), possible)
     tables = tuple(coarsen(t, joined[i]) if i in joined else t for i, t in enumerate(tables))
     fitted = (*tables, *sums, *one_ways)
     joined |= enumerate(groups, start=len(tables))
-    layout = lay_out(start.domain, fitted, groups=joined, together=together, still=still)
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
     cells = [sum(table.domain.cells for table in kind) for kind in (tables, sums, one_ways)]
-    small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
-    codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
-    gaps = layout.count_rows(codes, len(targets)) - targets
     weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
     if possible.masks:
         masks = [
@@ -101,9 +98,46 @@ def finish(
             for place, table in enumerate(tables)
         ]
         weights[: cells[0]][~np.concatenate(masks)] = NEVER
-    misfit = float(weights @ gaps**2)
-    _kernels.anneal(codes, layout, gaps, weights, sweeps or _affordable(tables), TEMPERATURE, rng)
-    return Records(start.domain, codes.astype(np.int32)) if weights @ gaps**2 < misfit else start
+    counts = _counted(start, fitted, joined)
+    misfit = float(weights @ (counts - targets) ** 2)
+    together = tightly_coupled(tables)
+    moves = lay_out(start, fitted, groups=joined, together=together, still=still)
+    codes = _anneal(start, moves, counts, targets, weights, sweeps or SWEEPS, rng)
+    return Records(start.domain, codes) if weights @ (counts - targets) ** 2 < misfit else start
+
+
+def _anneal(
+    start: Records,
+    moves: list[Move],
+    counts: Ints,
+    targets: Floats,
+    weights: Floats,
+    sweeps: int,
+    rng: np.random.Generator,
+) -> Codes:
+    """Return annealed codes; `counts` become theirs."""
+    small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
+    codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
+    most = max((len(move.values) for move in moves), default=0)
+    noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
+    for sweep in range(sweeps):
+        heat = TEMPERATURE * (1 - (sweep + 1) / sweeps)
+        for move in moves:
+            own, weight = counts[move.cells], weights[move.cells]
+            costs = (weight * (1 + 2 * (own - targets[move.cells]))).astype(np.float32)
+            _kernels.resample(codes, move, costs, (2 * weight).astype(np.float32), own, heat, noise, rng)
+            counts[move.cells] = own
+    return codes.astype(np.int32)
+
+
+def _counted(records: Records, tables: tuple[Marginal, ...], groups: Mapping[int, tuple[Codes, ...]]) -> Ints:
+    """Return the counts of all tables, one behind the other; those with groups are over joined codes."""
+    sets = list(dict.fromkeys(table.attributes for table in tables))
+    found = dict(zip(sets, Tables(records.domain, sets).count([block_of(records)]), strict=True))
+    counts = [found[table.attributes] for table in tables]
+    return np.concatenate(
+        [join(c, groups[i]).ravel() if i in groups else c.ravel() for i, c in enumerate(counts)]
+    )
 
 
 def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, tuple[Codes, ...]]:
@@ -133,12 +167,6 @@ def _coarse_pairs(
         and set(table.attributes) <= set(group)
     ]
     return pairs, [tuple(group[name] for name in table.attributes) for table in pairs]
-
-
-def _affordable(tables: tuple[Marginal, ...]) -> int:
-    """Return the number of sweeps for which run time hardly depends on the number of tables."""
-    looks = sum(len(table.attributes) for table in tables)
-    return int(np.clip(round(LOOKUPS / looks), max(LEAST, min(FEWEST, WIDE // looks)), MOST))
 
 
 def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:

@@ -1,18 +1,18 @@
-"""Layout: the cells of all tables in one array, and the tables that each move changes."""
+"""Layout: the cells of all tables in one array, and for each move the tables that it changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Codes, Floats, Integers
-from privsyn.synthesis import _kernels
+from privsyn.marginals.types import Codes
 
 Indices = npt.NDArray[np.uint32]
 """Unsigned: compiled code need not look whether an index is negative."""
@@ -20,88 +20,136 @@ Indices = npt.NDArray[np.uint32]
 NO_GROUPS: Mapping[int, tuple[Codes, ...]] = MappingProxyType({})
 
 
-class Layout(NamedTuple):
-    """Tables and moves as arrays for `_kernels.anneal`; a move changes one or two attributes of a row.
+class Move(NamedTuple):
+    """One or two attributes that are drawn again, and the tables that hold them, for `_kernels.resample`.
 
-    There is a move for each attribute, in their order, then one for each pair. Move m changes the cell in the
-    tables ``held[firsts[m]:firsts[m + 1]]``. Code c of its attribute adds to their cells
-    ``offsets[blocks[m, 0] + c * width]`` and those behind it, where `width` is the number of these tables. So
-    one proposal reads two short stretches of memory.
+    Here a table's cells lie in rows: one for each combination of its other attributes, with a cell for each
+    group of the moved attributes' codes. So the cells that a record could move to lie next to each other.
+    Tables with the same groups follow each other.
 
     Parameters
     ----------
+    moved : of shape (2,)
+        The attributes; equal if it is one.
+    values : of shape (values, 2)
+        Their codes in the start. No others are drawn: they are too rare for a record.
+    strides : of shape (2,)
+    places : flat array
+        Place in `values` of codes c and d, at ``c * strides[0] + d * strides[1]``; their number if not there.
+    groups : of shape (groupings, values)
+        Group of each value.
+    widths : of shape (groupings,)
+        Number of groups.
+    tables : of shape (groupings + 1,)
+        First table of each grouping.
     starts : of shape (tables,)
         First cell of each table.
-    moved : of shape (moves, 2)
-        The attributes that a move changes; equal if it is one.
-    offered : of shape (moves that are proposed,)
-    firsts : of shape (moves + 1,)
-    held : of shape (all tables of all moves,)
+    others : of shape (tables + 1,)
+        First of the other attributes of each table, in `axes` and `blocks`.
+    axes, blocks : of shape (other attributes of all tables,)
+        The attribute. Its code c moves the row of cells by ``offsets[block + c]``.
     offsets : flat array
-        One block for each attribute of each move, of shape (codes, tables of the move). It has equal rows for
-        codes that a table joins, and zeros for tables that do not have the attribute.
-    blocks : of shape (moves, 2)
-        Start in `offsets` of the blocks of the moved attributes.
+    cells : of shape (cells,)
+        Place of each cell among those of all tables.
     """
 
-    starts: Indices
     moved: Indices
-    offered: Indices
-    firsts: Indices
-    held: Indices
-    offsets: Indices
+    values: Indices
+    strides: Indices
+    places: Indices
+    groups: Indices
+    widths: Indices
+    tables: Indices
+    starts: Indices
+    others: Indices
+    axes: Indices
     blocks: Indices
+    offsets: Indices
+    cells: Indices
 
-    def count_rows(self, codes: Codes, cells: int) -> Floats:
-        """Count the rows in each of the `cells` of all tables."""
-        counts = np.zeros(cells, np.int64)
-        _kernels.count_layout(codes, self, counts)
-        return counts.astype(np.float64)
+
+class _Table(NamedTuple):
+    """The place of each cell of a table among those of all tables; the groups of its attributes' codes."""
+
+    cells: Indices
+    groups: dict[int, Codes]
 
 
 def lay_out(
-    domain: Domain,
+    start: Records,
     tables: tuple[Marginal, ...],
     *,
     groups: Mapping[int, tuple[Codes, ...]] = NO_GROUPS,
     together: tuple[Attributes, ...] = (),
     still: Attributes = (),
-) -> Layout:
-    """Return the layout of `tables`: a move per attribute and per pair `together`, none of `still`.
+) -> list[Move]:
+    """Return a move of each pair `together` and of each other attribute in a table, but none of `still`.
 
     `groups` has the group of each code for the tables (by place) that join codes.
     """
-    moves = [(axis, axis) for axis in range(len(domain))] + [domain.axes(pair) for pair in together]
-    parts = [_parts(domain, table, groups.get(place)) for place, table in enumerate(tables)]
-    holding: list[list[int]] = [[] for _ in range(len(domain))]
-    for place, part in enumerate(parts):
-        for axis in part:
-            holding[axis].append(place)
-    held = [sorted({*holding[a], *holding[b]}) for a, b in moves]
-    blocks: list[Indices] = []
-    for (a, b), of_move in zip(moves, held, strict=True):
-        for axis, wanted in ((a, True), (b, a != b)):
-            block = np.zeros((domain.sizes[axis] * wanted, len(of_move)), np.uint32)
-            for column, place in enumerate(of_move if wanted else ()):
-                block[:, column] = parts[place].get(axis, 0)
-            blocks.append(block.ravel())
-    layout = Layout(
-        starts=np.cumsum([0, *(table.domain.cells for table in tables[:-1])]),
-        moved=np.array(moves).reshape(-1, 2),
-        offered=np.array([m for m, move in enumerate(moves) if not set(move) & set(domain.axes(still))]),
-        firsts=np.cumsum([0, *map(len, held)]),
-        held=np.array([place for of_move in held for place in of_move]),
-        offsets=np.concatenate(blocks),
-        blocks=np.cumsum([0, *map(len, blocks)])[:-1].reshape(-1, 2),
+    domain = start.domain
+    own = [np.arange(size, dtype=np.int32) for size in domain.sizes]
+    begin, holding = 0, dict[int, dict[int, _Table]]()
+    for place, table in enumerate(tables):
+        axes = domain.axes(table.attributes)
+        of_axes = groups.get(place) or tuple(own[axis] for axis in axes)
+        cells = np.arange(begin, begin + table.domain.cells, dtype=np.uint32).reshape(table.domain.shape)
+        begin += table.domain.cells
+        for axis in axes:
+            holding.setdefault(axis, {})[place] = _Table(cells, dict(zip(axes, of_axes, strict=True)))
+    fixed = set(domain.axes(still))
+    pairs = [axes for axes in map(domain.axes, together) if not fixed & set(axes)]
+    alone = set(holding) - fixed - {axis for axes in pairs for axis in axes}
+    moves: list[tuple[int, ...]] = [*((axis,) for axis in sorted(alone)), *pairs]
+    return [
+        _move(start, moved, {place: t for axis in moved for place, t in holding[axis].items()}.values())
+        for moved in moves
+    ]
+
+
+def _move(start: Records, moved: tuple[int, ...], tables: Iterable[_Table]) -> Move:
+    sizes = [start.domain.sizes[axis] for axis in moved]
+    found = np.unique(np.ravel_multi_index([start.codes[:, axis] for axis in moved], sizes))
+    values = dict(zip(moved, np.unravel_index(found, sizes), strict=True))
+    places = np.full(prod(sizes), len(found))
+    places[found] = np.arange(len(found))
+    alike: dict[tuple[int, bytes], list[_Table]] = {}
+    for table in tables:
+        grouping, moved_last = _rows_of_cells(table, values)
+        alike.setdefault(grouping, []).append(moved_last)
+    held = [table for group in alike.values() for table in group]
+    offsets = [
+        group * prod(cells.shape[k + 1 :])
+        for cells, groups in held
+        for k, group in enumerate(groups.values())
+    ]
+    move = Move(
+        moved=np.array([moved[0], moved[-1]]),
+        values=np.stack([values[moved[0]], values[moved[-1]]], axis=1),
+        strides=np.array([sizes[1], 1] if len(moved) > 1 else [1, 0]),
+        places=places,
+        groups=np.array([np.frombuffer(group, np.int64) for _, group in alike]),
+        widths=np.array([width for width, _ in alike]),
+        tables=np.cumsum([0, *map(len, alike.values())]),
+        starts=np.cumsum([0, *(cells.size for cells, _ in held[:-1])]),
+        others=np.cumsum([0, *(len(groups) for _, groups in held)]),
+        axes=np.array([axis for _, groups in held for axis in groups]),
+        blocks=np.cumsum([0, *map(len, offsets)])[:-1],
+        offsets=np.concatenate([[], *offsets]),
+        cells=np.concatenate([cells.ravel() for cells, _ in held]),
     )
-    return Layout(*(array.astype(np.uint32, copy=False) for array in layout))
+    return Move(*(array.astype(np.uint32, copy=False) for array in move))
 
 
-def _parts(domain: Domain, table: Marginal, groups: tuple[Codes, ...] | None) -> dict[int, Integers]:
-    """Return what each code of each of the table's attributes adds to the cell."""
-    axes = domain.axes(table.attributes)
-    groups = groups or tuple(np.arange(domain.sizes[axis], dtype=np.int32) for axis in axes)
-    return {
-        axis: stride * group.astype(np.int64)
-        for axis, group, stride in zip(axes, groups, table.domain.strides, strict=True)
-    }
+def _rows_of_cells(
+    table: _Table, values: Mapping[int, npt.NDArray[np.int64]]
+) -> tuple[tuple[int, bytes], _Table]:
+    """Return the number of groups and the group of each value; the table with the moved attributes last."""
+    axes = list(table.groups)
+    inner = [axis for axis in values if axis in table.groups]
+    cells = np.moveaxis(table.cells, [axes.index(axis) for axis in inner], range(-len(inner), 0))
+    shape = cells.shape[-len(inner) :]
+    group = np.ravel_multi_index([table.groups[axis][values[axis]] for axis in inner], shape)
+    others = {axis: group for axis, group in table.groups.items() if axis not in inner}
+    rows = cells.reshape(*cells.shape[: -len(inner)], prod(shape))
+    return (prod(shape), group.astype(np.int64).tobytes()), _Table(rows, others)

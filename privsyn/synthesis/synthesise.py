@@ -37,7 +37,7 @@ def synthesise(
     n : int
     rng : numpy.random.Generator
     sweeps : int, optional
-        Number of annealing sweeps. Default: as many as fit the usual run time.
+        Number of annealing sweeps. Default: those of `finish`.
     progress : callable, optional
     zeros : StructuralZeros
     """
