@@ -104,7 +104,7 @@ STEPS = (
     Variant("no tables of three columns", {"privsyn.methods.default.candidates": lambda domain, target: ()}),
     Variant("no posterior of the tails", {"privsyn.methods.default.Tails": no_tails}),
     Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": 0.0}),
-    Variant("wide last groups drawn evenly", {"privsyn.inference.ordered.tails.WIDER": float("inf")}),
+    Variant("wide last groups drawn evenly", {"privsyn.inference.ordered.tails.APART": float("-inf")}),
     Variant(
         "records not held to columns",
         {"privsyn.synthesis.annealing.COLUMNS": 0.0, "privsyn.synthesis.annealing.SUMS": 0.0},

@@ -1,17 +1,21 @@
-"""Tails of ordered columns: beyond the last group that stands out of the noise, a fitted tail.
+"""Tails of ordered columns: beyond the bulk, noisy counts and a fitted tail decide together.
 
 The noise of many empty cells adds up. Without correction it puts records far from all others, more of them
 the wider the bounds are. An empty tail is far likelier than scattered single records. So the counts beyond
-the outermost group that stands out are modelled as a generalised Pareto tail (Pickands, Annals of Statistics
-1975). Its mass, scale and shape are unknown; at its start it is no denser than the group before. The tail
-gets the posterior mean of the mass. If it takes most of the range, the bounds are careless, and it is often
-empty: then it gets the median. Cells share the mass by the posterior geometric mean of their shares, weighted
-by mass. Arithmetic means would follow the heaviest tails that are still possible.
+Tukey's whisker are modelled as a generalised Pareto tail (Pickands, Annals of Statistics 1975). Its mass,
+scale and shape are unknown; it may end with the last group that stands out of the noise; at its start it is
+no denser than the group before. Real tails have this shape only roughly, and a few groups do not belong to
+the tail at all. So each count gets a posterior mean between what the tail predicts and what was counted.
+
+Beyond the last group that stands out, the tail gets the posterior mean of its mass. If that takes most of the
+range, the bounds are careless, and it is often empty: then it gets the median. Cells share the mass by the
+posterior geometric mean of their shares, weighted by mass. Arithmetic means would follow the heaviest tails
+that are still possible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,28 +25,27 @@ from privsyn.inference.ordered.binning import Axis, fit_steps
 from privsyn.inference.prior.counts import posterior_counts
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Floats, Integers, Mask
+from privsyn.marginals.types import Floats, Integers, Ints
 
 STANDS_OUT = 4.0
 """Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""
 
-BEYOND = 5.0  # standard deviations of the noise's energy, beyond which counts do not fit any tail
-AT_BOUND = 3.0  # as STANDS_OUT, for the outermost group: clipping at the bounds often makes it a spike
-CARELESS = 0.5  # share of the range: the bounds of a wider outermost group are careless, and clip nothing
-TOGETHER = 4.0  # as STANDS_OUT, for the sum of a group and all beyond
-CLEARLY = 5.0  # as STANDS_OUT, for a group that is WIDER times as wide as the one before
-WIDER = 1.5
+BEYOND = 5.0  # standard deviations of the noise's energy, beyond which counts do not fit any steps
+WIDER = 1.5  # a group that many times as wide as the one before is no longer part of the bulk
 LONG = 2 / 3  # share of the range: the bounds of a longer tail are careless
-MOSTLY = 0.5  # share of a group's records
-SHAPES = (0.0, 0.5, 1.0, 2.0)  # of the tail: exponential, then heavier
+APART = 8.0  # as STANDS_OUT, for records that earlier, noisier counts put elsewhere in a group than evenly
+MISFIT = 0.5  # standard deviation of a group's true count about that of the tail, over the latter
+STRANGE = 1e-3  # prior odds that a group is not part of the tail, per standard deviation of its count
+SHAPES = (0.0, 1 / 3, 2 / 3, 1.0)  # of the tail: exponential, then heavier
 SCALES, MASSES = 24, 32  # grid sizes
 LEAST_MASS = 0.05  # times the smaller of one record and a group's noise standard deviation
 MOST_MASS = 8.0  # standard deviations of the tail's count, or the count of the group before if larger
 SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before; largest over the tail's
 WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
 # Prior of the share of records beyond a whisker. In 73 ends of columns of real tables, its logarithm had this
-# mean and standard deviation. With careless bounds an end may be empty.
+# mean and standard deviation. A tail may end with the last group that stands out.
 USUAL_SHARE, VARYING, EMPTY = 0.013, 1.6, 0.3
+TINY = 1e-200
 UNUSUAL = 1.0  # prior standard deviation of ln(scale) about that of the interquartile range
 
 
@@ -65,8 +68,8 @@ class Tails:
             settled = posterior_counts(measured.marginal.counts, measured.variance, total)
             return Marginal(measured.marginal.domain, settled)
         found, tail = np.array(measured.marginal.counts), np.zeros(len(measured.marginal.counts), np.bool_)
-        for groups, cells in self._of(measured):
-            merged = self._groups(measured)[groups]
+        for codes, cells in self._of(measured):
+            merged = self._groups(measured)[codes]
             found[np.unique(merged)] = np.bincount(merged, cells)[np.unique(merged)]
             tail[merged] = True
         axis, ordered = self.axes.get(measured.attributes[0]), measured.marginal.domain.ordered[0]
@@ -93,85 +96,79 @@ class Tails:
     def _groups(self, measured: Measurement) -> Integers:
         return self.merging.groups_of(measured.attributes)[0]
 
-    def _of(self, measured: Measurement) -> list[tuple[Mask, Floats]]:
-        """Return for each tail its original codes, and the expected number of records of each."""
+    def _of(self, measured: Measurement) -> list[tuple[Ints, Floats]]:
+        """Return for each tail its original codes, going outwards, and the expected records of each."""
         axis = self.axes.get(measured.attributes[0])
         ordered = measured.marginal.domain.ordered[0]
         if axis is None or ordered < 2:
             return []
         group = self._groups(measured)[: len(axis.widths)]
         counts, variances = measured.marginal.counts[:ordered], measured.variance[:ordered]
-        widths, codes = (
-            np.bincount(group, axis.widths).astype(np.float64),
-            np.arange(len(self._groups(measured))),
-        )
+        widths = np.bincount(group, axis.widths).astype(np.float64)
         (place,) = self.merging.original.axes(measured.attributes)
-        shares = self.merging.shares[place][: len(group)]
+        shares = self.merging.shares[place]
         found = []
         for step in (1, -1):
-            outermost = group == (ordered - 1 if step == 1 else 0)
-            far = _outer_half(shares[outermost][::step], axis.widths[outermost][::step])
-            last, before = _edge(counts[::step], variances[::step], widths[::step], far)
-            last = last if step == 1 else ordered - 1 - last
-            beyond = group > last if step == 1 else group < last
-            if before is not None and beyond.any():
-                tail = np.flatnonzero(beyond)[::step]
-                first = np.flatnonzero(np.diff(group[tail], prepend=-1))
-                places = group[tail][first]
-                cells = expected_tail(
-                    counts[places],
-                    variances[places],
-                    axis.widths[tail],
-                    first,
-                    before=before,
-                    usual=float(np.diff(_quartiles(counts, widths))[0]),
-                    careless=bool(axis.widths[tail].sum() > LONG * axis.widths.sum()),
-                    records=max(float(counts.sum()), 1.0),
-                )
-                found.append((np.isin(codes, tail), cells[::step]))
+            start, clear, before = _edge(counts[::step], variances[::step], widths[::step])
+            tail = np.flatnonzero(group >= start if step == 1 else group < ordered - start)[::step]
+            if before is None or not len(tail):
+                continue
+            first = np.flatnonzero(np.diff(group[tail], prepend=-1))
+            places = group[tail][first]
+            cells, strange = expected_tail(
+                counts[places],
+                variances[places],
+                axis.widths[tail],
+                first,
+                before=before,
+                usual=float(np.diff(_quartiles(counts, widths))[0]),
+                records=max(float(counts.sum()), 1.0),
+                clear=clear,
+                careless=bool(widths[places[clear:]].sum() > LONG * widths.sum()),
+            )
+            known = _known(shares[tail], axis.widths[tail], first) * counts[places]
+            strange[known > APART * np.sqrt(variances[places])] = 1.0
+            sizes = np.diff([*first, len(tail)])
+            apart, totals = np.repeat(strange, sizes), np.repeat(np.add.reduceat(cells, first), sizes)
+            found.append((tail, apart * totals * shares[tail] + (1 - apart) * cells))
         return found
 
 
-def _outer_half(shares: Floats, widths: Floats) -> float:
-    """Return the share of a group's records that earlier counts put beyond the middle of its width."""
-    ends = np.cumsum(widths)
-    return float(shares[2 * ends - widths > ends[-1]].sum())
+def _known(shares: Floats, widths: Floats, first: Ints) -> Floats:
+    """Return the share of each group's records that earlier counts put elsewhere than evenly.
 
-
-def _edge(
-    counts: Floats, variances: Floats, widths: Floats, far: float
-) -> tuple[int, tuple[float, float] | None]:
-    """Return the last group before the tail, and a (count, width) next to it.
-
-    The last group stands out alone or together with all beyond, or lies within Tukey's whiskers. If it is
-    wide and the outermost, or hardly stands out, most of its records may lie at its start: then the tail
-    begins with it. It does not if most of them are known to be `far`, and stand out: they are a group apart,
-    such as years beside a 0. Count and width are those of the fewest groups, going inwards, that stand out
-    together.
-
-    Parameters
-    ----------
-    counts, variances, widths : float arrays of shape (groups,)
-    far : float
-        Share of the records of the outermost group in the outer half of its width.
+    The outermost group may be very wide, and noise in its cells reaches far. Of it counts by how much its
+    outer half exceeds the inner one: such are years beside a 0.
     """
-    at_bound = STANDS_OUT if widths[-1] > CARELESS * widths.sum() else AT_BOUND
-    needed = np.append(np.full(len(counts) - 1, STANDS_OUT), at_bound)
-    alone = np.flatnonzero(counts > needed * np.sqrt(variances))
-    beyond = np.cumsum(counts[::-1])[::-1] > TOGETHER * np.sqrt(np.cumsum(variances[::-1])[::-1])
+    even = widths / np.repeat(np.add.reduceat(widths, first), np.diff([*first, len(widths)]))
+    found = np.add.reduceat(np.abs(shares - even), first) / 2
+    last = slice(first[-1], None)
+    outer = np.sign(np.cumsum(even[last]) - even[last] / 2 - 0.5)
+    return np.append(found[:-1], shares[last] @ outer)
+
+
+def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, int, tuple[float, float] | None]:
+    """Return the first group of the tail, how many of its groups are clear, and a (count, width) before it.
+
+    The tail begins beyond Tukey's whisker, and with the group of the whisker if it is much wider than the one
+    before. Up to the last group that stands out, the tail is clear; there, no group is denser than the one
+    before: the tail begins after the last that is. Count and width are those of the fewest groups, going
+    inwards, that stand out together.
+    """
     first, third = _quartiles(counts, widths)
-    whisker = np.flatnonzero(np.cumsum(widths) - widths < third + WHISKER * (third - first))
-    last = max(part.max(initial=-1) for part in (alone, np.flatnonzero(beyond), whisker))
-    if last > 0 and widths[last] > WIDER * widths[last - 1]:
-        clear = CLEARLY * np.sqrt(variances[last])
-        apart = far > MOSTLY and far * counts[last] >= clear
-        last -= counts[last] < clear or (last == len(counts) - 1 and not apart)
+    last = int(np.count_nonzero(np.cumsum(widths) - widths < third + WHISKER * (third - first))) - 1
+    last -= last > 0 and widths[last] > WIDER * widths[last - 1]
+    density, clear = counts / widths, np.flatnonzero(counts > STANDS_OUT * np.sqrt(variances))
+    farthest = max(last, int(clear.max(initial=-1)))
+    denser = np.flatnonzero(density[last + 1 : farthest + 1] > density[last:farthest])
+    last += int(denser.max(initial=-1)) + 1
     inwards = slice(last, None, -1)
     sums = np.cumsum(counts[inwards])
     enough = np.flatnonzero(sums > STANDS_OUT * np.sqrt(np.cumsum(variances[inwards])))
-    if last < 0 or not enough.size:
-        return 0, None
-    return int(last), (float(sums[enough[0]]), float(np.cumsum(widths[inwards])[enough[0]]))
+    if not enough.size:
+        return last + 1, farthest - last, None
+    near = float(sums[enough[0]]), float(np.cumsum(widths[inwards])[enough[0]])
+    return last + 1, farthest - last, near
 
 
 def _quartiles(counts: Floats, widths: Floats) -> tuple[float, float]:
@@ -185,14 +182,15 @@ def expected_tail(
     counts: Floats,
     variances: Floats,
     widths: Floats,
-    first: Integers,
+    first: Ints,
     *,
     before: tuple[float, float],
     usual: float,
-    careless: bool = False,
     records: float,
-) -> Floats:
-    """Return the expected number of records in each cell of a tail.
+    clear: int = 0,
+    careless: bool = False,
+) -> tuple[Floats, Floats]:
+    """Return the expected records in each cell of a tail, and how likely each group is not part of it.
 
     Parameters
     ----------
@@ -205,63 +203,90 @@ def expected_tail(
         Count and width of the groups before the tail; see `_edge`.
     usual : float
         Prior scale of a tail, in units of `widths`.
-    careless : bool, optional
-        Whether the bounds are.
     records : float
         In the whole column.
+    clear : int, optional
+        Number of groups up to the last that stands out.
+    careless : bool, optional
+        Whether the bounds are.
 
     Examples
     --------
     Empty groups next to one of 1,000 records, and thinning ones:
 
     >>> noise, near = np.full(4, 100.0), {"before": (1e3, 1.0), "usual": 1.0, "records": 4e3}
-    >>> for counts in ([3.0, -9, 12, 1], [53.0, 11, 12, 1]):
+    >>> for counts, clear in (([3.0, -9, 12, 1], 0), ([53.0, 11, 12, 1], 1)):
     ...     for careless in (False, True):
-    ...         tail = expected_tail(
-    ...             np.array(counts), noise, np.ones(4), np.arange(4), careless=careless, **near
+    ...         tail, _ = expected_tail(
+    ...             np.array(counts), noise, np.ones(4), np.arange(4), clear=clear, careless=careless, **near
     ...         )
     ...         print(careless, tail.round(1).tolist())
-    False [2.9, 1.0, 0.5, 0.3]
+    False [3.9, 1.2, 0.5, 0.2]
     True [0.0, 0.0, 0.0, 0.0]
-    False [51.6, 13.1, 5.4, 2.6]
-    True [44.3, 11.2, 4.6, 2.3]
+    False [52.6, 10.1, 4.9, 2.4]
+    True [52.6, 8.7, 4.1, 2.0]
     """
-    ends = np.concatenate([[0.0], np.cumsum(widths)])
-    usual = max(usual, before[1])
-    scales = np.geomspace(SHORTEST * min(before[1], ends[-1]), LONGEST * ends[-1], SCALES)
-    most = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 1.0)
     least = LEAST_MASS * min(float(np.sqrt(variances.min())), 1.0)
+    most = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 2 * counts.clip(0).sum(), 1.0)
     masses = np.geomspace(least, most, MASSES)
     prior = np.exp(-0.5 * (np.log(masses / (USUAL_SHARE * records)) / VARYING) ** 2)
-    prior *= (1 - EMPTY) / prior.sum()
-    prior[0] += EMPTY
+    cut = int(np.append(first, len(widths))[clear])
     logs, tails = [], []
+    for tail, starts, log_scale in _tails(widths, before, max(usual, before[1])):
+        denser = masses[:, np.newaxis] * starts > before[0] / before[1]
+        for end, likely in ((cut, EMPTY), (len(widths), 1 - EMPTY)):
+            some = tail * (np.arange(len(widths)) < end)
+            groups = masses[:, np.newaxis, np.newaxis] * np.add.reduceat(some, first, axis=1)
+            spread = variances + (MISFIT * groups) ** 2
+            fit = np.exp(-0.5 * (counts - groups) ** 2 / spread) + STRANGE
+            log = np.log(fit / np.sqrt(spread)).sum(axis=2) + log_scale
+            log += np.log(np.maximum(likely * prior / prior.sum(), TINY))[:, np.newaxis]
+            logs.append(np.where(denser & (end > 0), -np.inf, log))
+            tails.append(some)
+    log = np.array(logs)
+    if np.isneginf(log).all():
+        return np.zeros(len(widths)), np.zeros(len(counts))
+    weights = np.exp(log - log.max())
+    weights /= weights.sum()
+    inner, outer = (
+        _mean_cells(weights, masses, np.array([tail[:, part] for tail in tails]), median=median)
+        for part, median in ((slice(cut), False), (slice(cut, None), careless))
+    )
+    cells = np.concatenate([inner, outer])
+    groups = np.add.reduceat(cells, first)
+    rough, residuals = (MISFIT * groups) ** 2, counts - groups
+    strange = STRANGE / (STRANGE + np.exp(-0.5 * residuals**2 / (rough + variances)))
+    strange = np.round(strange) if careless else strange
+    trusted = strange + (1 - strange) * rough / (rough + variances)
+    ratio = np.maximum(groups + trusted * residuals, 0.0) / groups
+    return np.asarray(cells * np.repeat(ratio, np.diff([*first, len(cells)]))), strange
+
+
+def _tails(
+    widths: Floats, before: tuple[float, float], usual: float
+) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """Yield for each shape the share of each cell, the density at the start and the log prior, by scale."""
+    ends = np.concatenate([[0.0], np.cumsum(widths)])
+    scales = np.geomspace(SHORTEST * min(before[1], ends[-1]), LONGEST * ends[-1], SCALES)
     for shape in SHAPES:
         x = ends / scales[:, np.newaxis]
         beyond = np.exp(-x) if shape == 0 else (1 + shape * x) ** (-1 / shape)
-        inside = 1 - beyond[:, -1:]
-        tail = -np.diff(beyond, axis=1) / inside  # of shape (scales, cells)
-        grouped = np.add.reduceat(tail, first, axis=1)
-        residuals = counts - masses[:, np.newaxis, np.newaxis] * grouped
-        log = -0.5 * (residuals**2 / variances).sum(axis=2) - 0.5 * (np.log(scales / usual) / UNUSUAL) ** 2
-        log += np.log(np.maximum(prior, np.finfo(float).tiny))[:, np.newaxis]
-        denser = masses[:, np.newaxis] / (scales * inside[:, 0]) > before[0] / before[1]
-        logs.append(np.where(denser, -np.inf, log))
-        tails.append(tail)
-    log = np.array(logs)
-    if np.isneginf(log).all():
-        return np.zeros(len(widths))
-    weights = np.exp(log - log.max())
-    weights /= weights.sum()
+        inside = 1 - beyond[:, -1]
+        log = -0.5 * (np.log(scales / usual) / UNUSUAL) ** 2
+        yield -np.diff(beyond, axis=1) / inside[:, np.newaxis], 1 / (scales * inside), log
 
-    tail = np.log(np.maximum(tails, np.finfo(float).tiny))
-    likely = weights.sum(axis=(0, 2))
-    mean = float(likely @ masses)
-    cells = np.exp(np.einsum("smh,shc->c", weights * masses[:, np.newaxis] / mean, tail))
-    cells *= (float(np.interp(0.5, np.cumsum(likely), masses)) if careless else mean) / cells.sum()
-    groups = np.add.reduceat(cells, first)
-    kept = np.maximum(groups + _kept(counts - groups, variances), 0.0)
-    return np.asarray(cells * np.repeat(kept / groups, np.diff([*first, len(cells)])))
+
+def _mean_cells(weights: Floats, masses: Floats, tails: Floats, *, median: bool) -> Floats:
+    """Return the mean cells of a part of the tail: posterior weights are of shape (tails, masses, scales)."""
+    sums = masses[:, np.newaxis] * tails.sum(axis=2)[:, np.newaxis]
+    mean = float((weights * sums).sum())
+    shares = np.einsum("tms,tsc->c", weights * sums / max(mean, TINY), np.log(np.maximum(tails, TINY)))
+    cells = np.exp(shares - shares.max(initial=-np.inf))
+    if median:
+        order = np.argsort(sums, axis=None)
+        likely = weights.ravel()[order]
+        mean = float(np.interp(0.5, np.cumsum(likely) - likely / 2, sums.ravel()[order]))
+    return np.asarray(np.maximum(cells * (mean / max(cells.sum(), TINY)), TINY))
 
 
 def _kept(residuals: Floats, variances: Floats) -> Floats:
