@@ -81,7 +81,7 @@ ABLATIONS = (
     Variant("rare values merged everywhere", {"privsyn.methods.columns.MANY_VALUES": 0}),
     Variant("tree only", {"privsyn.synthesis.synthesise.finish": start_alone}),
     Variant("tree and GUM, no annealing", {"privsyn.synthesis.synthesise.finish": gum}),
-    Variant("nothing moved together", {"privsyn.synthesis.annealing.TOGETHER": 2.0}),
+    Variant("nothing moved together", {"privsyn.synthesis.annealing.TIGHT": 2.0}),
     Variant("as published", preset="paper"),
 )
 

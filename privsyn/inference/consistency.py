@@ -13,7 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.ipf import TOGETHER
+from privsyn.marginals.ipf import CELLS_AT_ONCE
 from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.types import Codes, Counts, Floats
 
@@ -73,9 +73,9 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     -------
     tuple of Measurement, one per attribute, in the domain's order.
     """
-    about: dict[str, dict[int, Sums]] = {name: {} for name in domain.names}
+    about: dict[str, dict[int, OneWaySums]] = {name: {} for name in domain.names}
     domains = [m.marginal.domain for m in measurements]
-    for places in alike([d.shape for d in domains], [d.cells for d in domains], TOGETHER):
+    for places in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
         some = [measurements[place] for place in places]
         counts, variances = np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
         for axis in range(counts.ndim - 1):
@@ -90,11 +90,11 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     )
 
 
-Sums = tuple[Counts, Floats, Codes | None]
+OneWaySums = tuple[Counts, Floats, Codes | None]
 """Counts and variances of one attribute, of its codes or of their groups, and the group of each code."""
 
 
-def _together(domain: Domain, tables: list[Sums]) -> Measurement:
+def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     """Return the weighted least-squares estimate of one attribute's counts.
 
     Weights differ by cell: a pool of many values is far less certain than single values. Tables measured in

@@ -16,7 +16,7 @@ import numpy as np
 from privsyn.inference import _kernels
 from privsyn.marginals.coarse import LEVELS, firsts, groups_at, join
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.ipf import TOGETHER, fit_alike, kind_of, lift_all
+from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_alike, kind_of, lift_all
 from privsyn.marginals.marginal import Marginal, Measurement, for_alike
 from privsyn.marginals.types import Codes, Floats, Ints
 
@@ -87,7 +87,7 @@ def denoise_all(
         settled = settle(of, mean + gain * (seen - mean), gain * noise, floor, [margins[i] for i in places])
         found.update(zip(places, settled, strict=True))
 
-    for_alike(settle_alike, kinds, [domain.cells for domain in domains], TOGETHER)
+    for_alike(settle_alike, kinds, [domain.cells for domain in domains], CELLS_AT_ONCE)
     return [found[i] for i in range(len(measured))]
 
 
@@ -131,7 +131,7 @@ def settle(
     return [Marginal(domain, table) for domain, table in zip(domains, fitted, strict=True)]
 
 
-Sums = tuple[tuple[Codes, ...], Floats]
+RequiredSums = tuple[tuple[Codes, ...], Floats]
 """The group of each code of each axis, and the required sums over the cells of these groups, per table."""
 
 
@@ -156,13 +156,13 @@ def _coarser_group(group: Codes, coarser: Codes) -> Codes:
     return coarser[firsts(group)]
 
 
-def _as_sums(lifted: Floats, shape: tuple[int, ...]) -> Sums:
+def _as_sums(lifted: Floats, shape: tuple[int, ...]) -> RequiredSums:
     """Return margins that were lifted to a table's shape: an axis of length 1 is one group."""
     groups = zip(shape, lifted.shape[1:], strict=True)
     return tuple(np.arange(size, dtype=np.int32) % groups for size, groups in groups), lifted
 
 
-def _without_negatives(counts: Floats, freedom: Floats, limits: list[Sums]) -> Floats:
+def _without_negatives(counts: Floats, freedom: Floats, limits: list[RequiredSums]) -> Floats:
     """Return counts of at least 0 that have the required sums, up to `REMOVED`."""
     tables, shape = len(counts), counts.shape[1:]
     starts = np.cumsum([0, *(sums[0].size for _, sums in limits)])

@@ -19,7 +19,7 @@ from privsyn.inference.ordered.concordance import Concordance, with_concordances
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
-    TOGETHER,
+    SCORED_AT_ONCE,
     departure_likelihoods,
     pooled_dispersions,
     residual_likelihoods,
@@ -141,7 +141,7 @@ def score_pairs(
         )
 
     domains = [pair.domain for pair in expected]
-    for_alike(score, [d.shape for d in domains], [d.cells for d in domains], TOGETHER)
+    for_alike(score, [d.shape for d in domains], [d.cells for d in domains], SCORED_AT_ONCE)
     return list(found)
 
 

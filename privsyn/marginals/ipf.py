@@ -14,7 +14,7 @@ FITTINGS = 30  # most rounds over the margins
 FITTED = 1e-12  # share of the total: a margin counts as met if its largest gap is below
 SAME = 1e-9  # relative difference that is only rounding
 STALLED = 1e-5  # stop when a round reduces the largest gap by less than this share
-TOGETHER = 2**15  # cells of tables that are fitted together: they stay in the second-level cache
+CELLS_AT_ONCE = 2**15  # cells of tables that are fitted together: they stay in the second-level cache
 
 
 def fit_margins(
@@ -55,7 +55,7 @@ def fit_all(
         for i, found in zip(places, fit_alike(counts, sides, totals, rounds, enough), strict=True):
             fitted[i] = Marginal(domains[i], found)
 
-    for_alike(fit, list(map(kind_of, domains, margins)), [d.cells for d in domains], TOGETHER)
+    for_alike(fit, list(map(kind_of, domains, margins)), [d.cells for d in domains], CELLS_AT_ONCE)
     return [fitted[i] for i in range(len(tables))]
 
 

@@ -26,7 +26,7 @@ from privsyn.progress import Progress
 from privsyn.table.schema.yaml_file import to_plain
 
 if TYPE_CHECKING:
-    from privsyn.owners.sums import Sums
+    from privsyn.owners.sums import SecureSums
     from privsyn.table.discovery.open_schema import OpenSchema
     from privsyn.table.io.source import RawTable
 
@@ -122,7 +122,7 @@ class Run:
 
     def __init__(self, owners: Owners, journal: Journal) -> None:
         self._owners, self._journal = owners, journal
-        self._sums: Sums | None = None
+        self._sums: SecureSums | None = None
         self._name = b""
 
     def __enter__(self) -> Self:
@@ -167,7 +167,7 @@ class Run:
         self._meet(public, [stamp for _, stamp in source.stamps], report)
 
     def _meet(self, public: Sequence[object], stamps: Sequence[object], report: Progress) -> None:
-        from privsyn.owners.sums import Sums, digest
+        from privsyn.owners.sums import SecureSums, digest
 
         owners = self._owners
         packages = [(name, version(name)) for name in PACKAGES]
@@ -180,7 +180,7 @@ class Run:
                 f"{self._journal.folder}: was begun with another table, schema, setting or version of a"
                 " package: resume with the same, or give a new folder, which spends epsilon again"
             )
-        self._sums = Sums(
+        self._sums = SecureSums(
             self._journal,
             owners.party,
             owners.addresses,
@@ -221,7 +221,7 @@ class Run:
         self._met.end(digest(model))
 
     @property
-    def _met(self) -> Sums:
+    def _met(self) -> SecureSums:
         if self._sums is None:
             raise ValueError("the owners have not met")
         return self._sums

@@ -20,7 +20,7 @@ FAREWELL = 20.0  # seconds in which an owner who needs nobody looks for others w
 WORD = 6  # bytes of a digest that a number of the field holds
 
 
-class Sums:
+class SecureSums:
     """Sums over all owners, in the order of the questions.
 
     Each round has a number. Whoever is connected again begins at the first round that some owner does not

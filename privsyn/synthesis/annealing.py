@@ -31,7 +31,7 @@ NEVER = 1e6  # weight of a record in a structural zero: no table gains as much b
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
 DENSE = 5.0  # records a cell: bigger tables with fewer are fitted in groups of codes
 COARSE = 4  # groups of an attribute in a coarse sum
-TOGETHER = 0.8  # least coupling of two attributes that are also moved together
+TIGHT = 0.8  # least coupling of two attributes that are also moved together
 
 
 def finish(
@@ -170,9 +170,9 @@ def _coarse_pairs(
 
 
 def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:
-    """Return each attribute's most tightly coupled pair, if above `TOGETHER`; no pair twice."""
+    """Return each attribute's most tightly coupled pair, if above `TIGHT`; no pair twice."""
     strongest: dict[str, tuple[float, Attributes]] = {}
     for pair, table in pairs_within(tables).items():
         for name in pair:
-            strongest[name] = max(strongest.get(name, (TOGETHER, ())), (coupling(table), pair))
+            strongest[name] = max(strongest.get(name, (TIGHT, ())), (coupling(table), pair))
     return tuple(sorted({pair for _, pair in strongest.values() if pair}))

@@ -14,7 +14,7 @@ from owners.meeting import Meeting, Wire, met, together
 
 from privsyn import Categorical, InputError, Numerical, Owners, PrivSyn, Schema
 from privsyn.owners.journal import Journal
-from privsyn.owners.sums import Sums, digest
+from privsyn.owners.sums import SecureSums, digest
 from privsyn.private import noise
 
 PEERS = [f"localhost:{port}" for port in (7000, 7001, 7002)]
@@ -25,7 +25,7 @@ SHIFTED = 4  # the first sum of answers: after settings, the name of the run, an
 def answers(drawn, folder, party, settings=b"same"):
     """One owner's run of a few questions, each of which follows from the answer before."""
     journal = Journal.open(folder / str(party))
-    steps = Sums(
+    steps = SecureSums(
         journal,
         party,
         [("localhost", 7000 + place) for place in range(3)],

@@ -52,9 +52,9 @@ def tables_of(records, sets):
     return tuple(reference.count(records, tuple(attributes)) for attributes in sets)
 
 
-def run(start, tables, seed, *, sweeps=10, temperature=finishing.TEMPERATURE, together=finishing.TOGETHER):
+def run(start, tables, seed, *, sweeps=10, temperature=finishing.TEMPERATURE, together=finishing.TIGHT):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finishing, "TOGETHER", together)
+        patch.setattr(finishing, "TIGHT", together)
         patch.setattr(finishing, "TEMPERATURE", temperature)
         return finish(start, tables, np.random.default_rng(seed), sweeps=sweeps)
 
@@ -138,7 +138,7 @@ def test_what_determines_another_moves_with_it():
     start = Records(domain, np.hstack([exact.codes[:, :2], rng.permutation(exact.codes[:, 2:])]))
     tables = tables_of(exact, combinations("abcd", 2))
     assert tightly_coupled(tables) == (("a", "b"), ("c", "d"))
-    alone, together = (run(start, tables, 0, together=least) for least in (2.0, finishing.TOGETHER))
+    alone, together = (run(start, tables, 0, together=least) for least in (2.0, finishing.TIGHT))
     assert misfit(together, tables) < 0.01 * misfit(alone, tables)
 
 

@@ -32,7 +32,7 @@ PREDICATE_COLUMNS = 4
 TRIES = 50_000
 """Candidate predicates of several columns: most do not single out in the synthetic table."""
 
-TOGETHER = 16
+ROWS_AT_ONCE = 16
 """Rows attacked at a time: their distances to the synthetic rows fit in the processor's cache."""
 
 TOLERANCE = 0.1
@@ -151,7 +151,7 @@ def _linking(train: Points, control: Points, synthetic: Points, rng: np.random.G
     random.
     """
     d = len(synthetic.numbers)
-    cuts = [rng.permutation(d) for _ in range(0, len(train), TOGETHER)]
+    cuts = [rng.permutation(d) for _ in range(0, len(train), ROWS_AT_ONCE)]
 
     def linked(side: Points) -> Rate:
         linked_rows: list[bool] = []
@@ -165,8 +165,8 @@ def _linking(train: Points, control: Points, synthetic: Points, rng: np.random.G
 
 
 def _batches(cells: Floats) -> Iterator[Floats]:
-    """Yield `TOGETHER` rows at a time."""
-    return (cells[start : start + TOGETHER] for start in range(0, len(cells), TOGETHER))
+    """Yield `ROWS_AT_ONCE` rows at a time."""
+    return (cells[start : start + ROWS_AT_ONCE] for start in range(0, len(cells), ROWS_AT_ONCE))
 
 
 def _nearest(rows: Floats, synthetic: Floats, axes: Integers) -> npt.NDArray[np.bool_]:

@@ -26,7 +26,7 @@ MODEL_ERROR = 0.15  # relative error of an expected departure, because cells var
 USUAL_SCATTER = 0.3  # least standard deviation of ln(dispersion) among the tables of a run
 USUAL = 0.01  # typical dispersion of a table over its number of records, in tables of real columns
 UNSURE = 1.5  # standard deviation of its logarithm
-TOGETHER = 3000  # cells of tables that are computed together: their variances at all dispersions take 1 MB
+SCORED_AT_ONCE = 3000  # cells of tables: their variances at all dispersions take 1 MB
 POOLING_ROUNDS = 30  # most rounds of expectation-maximisation; it converges in fewer
 
 
@@ -99,7 +99,7 @@ def residual_likelihoods(measured: Sequence[Measurement], expected: Sequence[Flo
         variances = np.array([measured[i].variance for i in places])
         found[places] = _residual_likelihoods(residuals, counts, variances)
 
-    for_alike(compute, [e.shape for e in expected], [e.size for e in expected], TOGETHER)
+    for_alike(compute, [e.shape for e in expected], [e.size for e in expected], SCORED_AT_ONCE)
     return list(found)
 
 
