@@ -23,7 +23,7 @@ from privsyn.synthesis.synthesise import synthesise
 
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
 MOST_LOOKS = 2 * 10**9  # cell lookups to synthesise them: with very many tables, fewer records are made
-ROUGH = 4  # sweeps over them: unexplained departures show long before the fit is exact
+ROUGH = 2  # sweeps over them: unexplained departures show long before the fit is exact
 
 BiggerTables = Sequence[tuple[Unexplained, Measurement]]
 

@@ -24,7 +24,7 @@ from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.synthesis import _kernels
 from privsyn.synthesis.layout import Move, lay_out
 
-SWEEPS = 5  # with fewer, wide tables are poorly fitted; with more, models of small tables are no better
+SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the rows are no better
 TEMPERATURE = 0.2  # in units of the objective; if 0, triples of nltcs are 15 % farther off
 VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move

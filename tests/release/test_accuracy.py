@@ -263,7 +263,7 @@ def test_nothing_covers_a_column_whose_values_or_bounds_were_not_found():
 
 def test_columns_of_a_single_group_have_correlations_without_information():
     """Their slope of zero once ended in a division by zero."""
-    rows = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (150, 5)), columns=[*"abcde"])
+    rows = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (40, 5)), columns=[*"abcde"])
     with pytest.warns(NotFoundWarning):
         release = PrivSyn(1.0, 1e-9, seed=1).fit(rows).release_
     found = OrderedColumns(release.codec, release.fitted).correlations()  # as if they had been found
