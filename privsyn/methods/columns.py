@@ -22,7 +22,7 @@ from privsyn.methods.facts import PublicFacts
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 
-FEWEST = 6  # groups of a column in fine cells, whatever the noise
+FEWEST = 6  # groups of a column in fine cells, whatever the noise; not tuned
 ANY = 2**31  # values: no attribute has more
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 

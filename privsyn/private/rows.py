@@ -1,7 +1,8 @@
 """The encoded private rows, wherever they are: exact counts of them, to which `measure` adds noise.
 
-Rows arrive in blocks, and only counts stay. Each round of questions reads all rows once, at most four times
-in a run of the default method. Blocks that fit in the memory limit are kept, so that no source is read twice.
+Rows arrive in blocks, and only counts stay. Each round of questions reads all rows once if its counts fit in
+memory. The default method has three rounds: columns, pairs, and sets of three to five columns. Each criterion
+of acceptance takes one more. Blocks that fit in the memory limit are kept, so that no source is read twice.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from privsyn.marginals.coarse import join
 from privsyn.marginals.types import Codes
 from privsyn.notebook import html, html_table
 from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.conditions import Conditions
-from privsyn.release.draws.shortfall import Shortfall
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels, labels_of
 
@@ -194,8 +194,8 @@ class Accuracy:
         known = [c for c in self.fitted.certainties if len(c.attributes) < 3 or c.measured.groups is None]
         known = [certainty for certainty in known if not self._lost(certainty)]
         tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
-        shortfall = Shortfall(self.codec, self.fitted, known)
-        return Conditions(self.draw, [frozenset(table) for table in tables], shortfall)
+        bias = Bias(self.codec, self.fitted, known)
+        return Conditions(self.draw, [frozenset(table) for table in tables], bias)
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:

@@ -28,6 +28,7 @@ from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Floats, Ints
 
+# The first three and STEEP are plausible values that were not tuned.
 USUAL = 0.5  # error variance of the concordance of an estimated table, over the noise variance of the table
 LEAST = 0.1  # the same: the least share
 SURE = 3.0  # pairs: weight of the usual share

@@ -290,7 +290,7 @@ def _mean_cells(weights: Floats, masses: Floats, tails: Floats, *, median: bool)
 
 
 def _kept(residuals: Floats, variances: Floats) -> Floats:
-    """Return the part to keep of counts that no tail explains: 0, unless their energy exceeds the noise's."""
+    """Return the part to keep of counts that no steps explain: 0, unless their energy exceeds the noise's."""
     freedom = len(residuals)
     energy = float(np.mean(residuals**2 / variances))
     excess = max(energy - 1 - BEYOND * np.sqrt(2 / freedom), 0.0)

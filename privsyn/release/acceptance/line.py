@@ -1,14 +1,8 @@
-r"""The released straight line of a slope, and what a private row adds to the sums that test it.
+"""The released straight line of a slope, and what a private row adds to the sums that test it.
 
-Let u and v be x and y less their means over the released rows, b the released slope, w the error allowed, and
-:math:`\beta = \sum u v / \sum u^2` the slope of the private rows through the same point. Then
-
-.. math:: \sum u v - (b + w) u^2 = (\beta - b - w) \sum u^2
-
-is above 0 exactly if :math:`\beta` exceeds b by more than w, and :math:`\sum (b - w) u^2 - u v` exactly if it
-falls short of b by more than w. So neither test divides, and none needs :math:`\sum u^2`. If all private rows
-have u = 0, there is no slope. Each row then adds the one unit to which it is rounded up: the criterion is
-not met.
+Let u and v be x and y less their means over the released rows, b the released slope and w the error allowed.
+The private slope exceeds b + w exactly if the sum of u v - (b + w) u^2 over the private rows is above 0, and
+falls short of b - w exactly if the sum of (b - w) u^2 - u v is: see "Acceptance, slopes" in docs/proofs.md.
 """
 
 from __future__ import annotations

@@ -43,6 +43,9 @@ class Test:
 def test_of(layout: Layout, table: Ints, products: Floats, domain: Domain) -> Test | str:
     """Return the test of a criterion, or why there is none.
 
+    A cell that a condition cuts counts as the worst case on both sides: a criterion that is not met has an
+    excess above 0, whichever private rows of the cell meet the condition.
+
     Parameters
     ----------
     layout : Layout
@@ -51,9 +54,6 @@ def test_of(layout: Layout, table: Ints, products: Floats, domain: Domain) -> Te
     products : float array
         Of its rows; see `Layout.products`.
     domain : Domain
-
-    A cell that a condition cuts counts as the worst case on both sides: a criterion that is not met has an
-    excess above 0, whichever private rows of the cell meet the condition.
     """
     criterion, rows = layout.criterion, int(table.sum())
     common = (f"{QUESTION}{criterion}", layout.merging(domain), criterion.columns)

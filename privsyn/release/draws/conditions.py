@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.pooling import pool
-from privsyn.release.draws.shortfall import Shortfall
 
 DRAWS = 20
 MOST_ROWS = 200_000  # of a draw; all draws are kept in memory
@@ -36,7 +36,7 @@ class Conditions:
         Called once, when the first estimate is asked for.
     measured : collection of sets of columns
         The tables of counts that were measured.
-    shortfall : Shortfall
+    bias : Bias
         What the noisy counts say about the bias of a mean.
     """
 
@@ -44,9 +44,9 @@ class Conditions:
         self,
         make: Callable[[], Iterable[pd.DataFrame]],
         measured: Collection[frozenset[str]],
-        shortfall: Shortfall,
+        bias: Bias,
     ) -> None:
-        self._make, self._measured, self._shortfall = make, measured, shortfall
+        self._make, self._measured, self._bias = make, measured, bias
         self._frames: list[pd.DataFrame] | None = None
 
     @property
@@ -80,10 +80,10 @@ class Conditions:
             met.append(kept)
         found = [float(cells[kept].mean()) for cells, kept in zip(numbers, met, strict=True)]
         texts = [f"`{column}`", *([] if where is None else [where])]
-        bias = self._shortfall.variance(
+        variance = self._bias.variance(
             self.frames, self._columns(*texts), np.concatenate(numbers), np.concatenate(met)
         )
-        return self._pooled(found, texts, variance=bias)
+        return self._pooled(found, texts, variance=variance)
 
     def _rows(self, frame: pd.DataFrame, where: str) -> Any:
         """Return which rows of a draw meet the condition."""

@@ -11,8 +11,8 @@ from scipy.stats import binom
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.release.draws.bias import PRIOR, Bias
 from privsyn.release.draws.conditions import Conditions
-from privsyn.release.draws.shortfall import PRIOR, Shortfall
 
 SCHEMA = Schema(
     {
@@ -62,7 +62,7 @@ def test_without_noise_the_variance_grows_by_the_squared_bias(release):
     rows = pd.concat(frames)
     numbers = rows["pay"].to_numpy(float, na_value=np.nan)
     met = (rows["group"] == "a").to_numpy() & ~np.isnan(numbers)
-    added = Shortfall(release.codec, release.fitted, release.fitted.certainties).variance(
+    added = Bias(release.codec, release.fitted, release.fitted.certainties).variance(
         frames, COLUMNS, numbers, met
     )
     assert added**0.5 == pytest.approx(truth() - numbers[met].mean(), rel=0.1)
@@ -74,11 +74,11 @@ def test_intervals_hold_although_no_draw_has_the_dependence(release):
     held = 0
     for _ in range(RUNS):
         known = [with_noise(release, 5.0, rng)]
-        shortfall = Shortfall(release.codec, release.fitted, known)
-        found = Conditions(lambda: frames, [COLUMNS], shortfall).mean("pay", "group == 'a'")
+        bias = Bias(release.codec, release.fitted, known)
+        found = Conditions(lambda: frames, [COLUMNS], bias).mean("pay", "group == 'a'")
         held += found["low"] <= truth() <= found["high"]
     assert held >= binom.ppf(1e-7, RUNS, 0.95)
-    alone = Conditions(lambda: frames, [COLUMNS], Shortfall(release.codec, release.fitted, []))
+    alone = Conditions(lambda: frames, [COLUMNS], Bias(release.codec, release.fitted, []))
     assert alone.mean("pay", "group == 'a'")["high"] < truth()
 
 
@@ -92,10 +92,10 @@ def test_draws_without_a_bias_get_hardly_wider_and_at_most_by_the_prior(release,
     added = []
     for _ in range(RUNS):
         known = with_noise(release, sigma, rng)
-        shortfall = Shortfall(release.codec, release.fitted, [known])
-        added.append(shortfall.variance(frames, COLUMNS, every, where))
-    places = shortfall._places(known.measured, frames)
-    _, noise = Shortfall._moved(known.measured, places, every, where, DRAWS)
+        bias = Bias(release.codec, release.fitted, [known])
+        added.append(bias.variance(frames, COLUMNS, every, where))
+    places = bias._places(known.measured, frames)
+    _, noise = Bias._moved(known.measured, places, every, where, DRAWS)
     prior = PRIOR**2 * np.nanvar(numbers)
     expected = noise * (prior / (prior + noise)) ** 2
     # A squared normal variable has a relative standard deviation of sqrt(2): within 6 standard errors.
@@ -105,7 +105,7 @@ def test_draws_without_a_bias_get_hardly_wider_and_at_most_by_the_prior(release,
 
 def test_a_condition_beyond_all_measured_tables_adds_nothing(release):
     frames = [dependent()] * 2
-    shortfall = Shortfall(release.codec, release.fitted, release.fitted.certainties)
+    bias = Bias(release.codec, release.fitted, release.fitted.certainties)
     numbers, met = np.ones(2 * ROWS), np.ones(2 * ROWS, bool)
-    assert shortfall.variance(frames, COLUMNS | {"town"}, numbers, met) == 0
-    assert shortfall.variance(frames, COLUMNS, numbers, met) == 0  # numbers that are all the same
+    assert bias.variance(frames, COLUMNS | {"town"}, numbers, met) == 0
+    assert bias.variance(frames, COLUMNS, numbers, met) == 0  # numbers that are all the same

@@ -39,7 +39,7 @@ Chosen on three tables of docs/inference.md. With 0.5 and 1, the share of interv
 than a percentage point."""
 
 
-class Shortfall:
+class Bias:
     """The bias of means from draws, by the measured tables.
 
     Parameters
