@@ -56,6 +56,14 @@ def check_finite(name: str, value: object) -> float:
     return double
 
 
+def check_between(name: str, value: object, high: float = inf) -> float:
+    """Return a number above 0 and below `high`."""
+    number = check_finite(name, value)
+    if not 0 < number < high:
+        raise InputError(f"{name} must be above 0 and below {high:g}; got {safe_repr(value)}")
+    return number
+
+
 def check_column(
     what: str, name: object, names: Collection[str], *, public: bool = False, read: bool = False
 ) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.arguments import check_finite
-from privsyn.errors import InputError, about, safe_repr
+from privsyn.errors import InputError, about
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema
@@ -61,11 +60,3 @@ def check_where(where: object) -> None:
     """Refuse conditions that are no mapping."""
     if not isinstance(where, Mapping):
         raise InputError("conditions are a mapping such as {sex: Female, age: {low: 30, high: 40}}")
-
-
-def between(name: str, value: object, high: float = float("inf")) -> float:
-    """Return a number above 0 and below `high`."""
-    number = check_finite(name, value)
-    if not 0 < number < high:
-        raise InputError(f"{name} must be above 0 and below {high:g}; got {safe_repr(value)}")
-    return number

@@ -8,10 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from privsyn.arguments import check_column
+from privsyn.arguments import check_between, check_column
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.files import check_file
-from privsyn.release.acceptance.conditions import between
 from privsyn.release.acceptance.criterion import Criterion, Margin, Mean, Proportion
 from privsyn.release.acceptance.slope import Slope
 from privsyn.table.schema.schema import Schema
@@ -47,8 +46,8 @@ class Criteria:
     risk: float = RISK
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", between("share", self.share, 1.0))
-        object.__setattr__(self, "risk", between("risk", self.risk, 0.5))
+        object.__setattr__(self, "share", check_between("share", self.share, 1.0))
+        object.__setattr__(self, "risk", check_between("risk", self.risk, 0.5))
 
     def check(self, schema: Schema) -> None:
         """Refuse criteria that do not fit the schema. No row is read."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeAlias
 
-from privsyn.arguments import check_whole
+from privsyn.arguments import check_between, check_whole
 from privsyn.errors import InputError
-from privsyn.release.acceptance.conditions import among, between, check_where, spans
+from privsyn.release.acceptance.conditions import among, check_where, spans
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 
@@ -86,7 +86,7 @@ class Margin(Criterion):
         if not isinstance(names, list | tuple) or not names or len(set(map(repr, names))) < len(names):
             raise InputError("margin is a list of different columns")
         object.__setattr__(self, "margin", tuple(names))
-        object.__setattr__(self, "error", between("error", self.error, 1.0))
+        object.__setattr__(self, "error", check_between("error", self.error, 1.0))
         check_whole("groups", self.groups, least=2)
 
     @property
@@ -119,7 +119,7 @@ class Mean(Criterion):
     def __post_init__(self) -> None:
         if not isinstance(self.mean, str):
             raise InputError("mean is the name of one column")
-        object.__setattr__(self, "within", between("within", self.within))
+        object.__setattr__(self, "within", check_between("within", self.within))
         check_where(self.where)
 
     @property
@@ -164,7 +164,7 @@ class Proportion(Criterion):
     within: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "within", between("within", self.within, 1.0))
+        object.__setattr__(self, "within", check_between("within", self.within, 1.0))
         check_where(self.proportion)
         if not self.proportion:
             raise InputError("proportion needs at least one condition")

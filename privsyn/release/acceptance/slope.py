@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from privsyn.arguments import check_between
 from privsyn.errors import InputError, safe_repr
-from privsyn.release.acceptance.conditions import among, between, check_where, in_words, spans
+from privsyn.release.acceptance.conditions import among, check_where, in_words, spans
 from privsyn.release.acceptance.criterion import Criterion, Variable, names_of
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
@@ -63,10 +64,10 @@ class Slope(Criterion):
     def bound(self) -> float:
         """The largest error allowed, as a share if `relative`."""
         if not isinstance(self.within, str):
-            return between("within", self.within)
+            return check_between("within", self.within)
         if (found := PERCENT.fullmatch(self.within.strip())) is None:
             raise InputError(f'within is a number or a share such as "10%"; got {safe_repr(self.within)}')
-        return between("within", float(found[1]) / 100, 1.0)
+        return check_between("within", float(found[1]) / 100, 1.0)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
