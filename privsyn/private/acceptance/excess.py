@@ -20,6 +20,9 @@ from privsyn.marginals.types import Ints, keep
 UNIT = 2**16
 """Units of a whole row, because noise is added to integers only."""
 
+MOST_UNITS = 2 * UNIT
+"""Units that a row may add to a sum. Larger sums would wrap around, far beyond any sensitivity."""
+
 
 class Excess(Protocol):
     """A statistic of one table of counts."""
@@ -112,6 +115,11 @@ class Sums:
     attributes : tuple of str
     above, below : integer arrays
         What a row in each cell adds to the two sums.
+
+    Raises
+    ------
+    ValueError
+        If it adds more than `MOST_UNITS` units, such as the smallest integer, which has no absolute value.
     """
 
     what: str
@@ -122,6 +130,8 @@ class Sums:
 
     def __post_init__(self) -> None:
         keep(self, "above", "below")
+        if any(side.min() < -MOST_UNITS or side.max() > MOST_UNITS for side in (self.above, self.below)):
+            raise ValueError("a row adds more units to a sum than it may")
 
     @property
     def sensitivity(self) -> int:
@@ -129,5 +139,5 @@ class Sums:
         return int(max(np.abs(self.above).max(), np.abs(self.below).max(), 1))
 
     def of(self, counts: Ints) -> int:
-        """Return the excess. The units are at most 2^17, so sums of up to 2^46 rows fit in 64 bits."""
+        """Return the excess. A row adds at most `MOST_UNITS`, so sums of 2^45 rows fit in 64 bits."""
         return max(int((self.above * counts).sum()), int((self.below * counts).sum()))

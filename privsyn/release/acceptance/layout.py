@@ -188,11 +188,12 @@ class Layout:
         places = np.ravel_multi_index(self._codes(numbers), self.shape)
         return np.bincount(places, minlength=prod(self.shape)).reshape(self.shape).astype(np.int64)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def products(self, numbers: Mapping[str, Floats]) -> Floats:
         """Return the sums of products of 1 and all variables less their origins, over some synthetic rows.
 
         The rows are those that meet the conditions and have no missing variable. So the first number is how
-        many there are.
+        many there are. Sums that exceed doubles are infinite or NaN.
         """
         met = np.ones(len(next(iter(numbers.values()))), bool)
         for name, span in self.where.items():

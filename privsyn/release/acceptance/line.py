@@ -18,6 +18,9 @@ from privsyn.release.acceptance.layout import Summed
 EQUAL = 1e-12
 """Share of the sum of squares below which all numbers count as equal."""
 
+TINY = float(np.finfo(float).tiny)
+"""Smallest double of full precision."""
+
 ROUNDING = 1e-6
 """Units that are added before rounding up. Errors of doubles are below 1e-10 units."""
 
@@ -42,19 +45,23 @@ class Line:
 
     @classmethod
     def of(cls, summed: tuple[Summed, ...], products: Floats) -> Line | None:
-        """Return the line by least squares, given the sums of `Layout.products`; None if all x are equal."""
+        """Return the line by least squares, given the sums of `Layout.products`; None if all x are equal.
+
+        If the sums exceed doubles, the slope is not finite.
+        """
         rows, sums = products[0, 0], products[0, 1:]
         (_, both), (_, square) = products[1:, 1:] - np.outer(sums, sums) / rows
-        if not square > EQUAL * products[2, 2]:
+        if square <= EQUAL * products[2, 2]:
             return None
         y, x = (of.origin + float(total / rows) for of, total in zip(summed, sums, strict=True))
         return cls(y, x, float(both / square), float(square))
 
-    def units(self, summed: tuple[Summed, ...], within: float) -> tuple[Ints, Ints, float]:
+    def units(self, summed: tuple[Summed, ...], within: float) -> tuple[Ints, Ints, float] | None:
         """Return what a row in each cell of the table of y and x adds to both sums, and the value of a unit.
 
         Each is the largest value in the cell, rounded up. Rows that do not count add 0. A unit is chosen such
-        that none adds more than `UNIT` + 1.
+        that none adds more than `UNIT` + 1. Return None if products of the numbers exceed doubles, or if a
+        unit is below the smallest of full precision: cast to integers, such values could be anything.
         """
         y, x = summed
         (low, high), (first, last) = (
@@ -66,6 +73,8 @@ class Line:
             _largest(-high, -low, first, last, within - self.slope),
         )
         counted = ~np.isnan(np.add.outer(low, first))
+        if not (TINY <= step < np.inf and np.isfinite(np.array(sides)[:, counted]).all()):
+            return None
         above, below = (np.ceil(np.where(counted, side / step + ROUNDING, 0.0)) for side in sides)
         return above.astype(np.int64), below.astype(np.int64), step
 

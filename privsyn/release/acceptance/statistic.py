@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from math import ceil
+from math import ceil, isfinite
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from privsyn.release.acceptance.criterion import Margin, Proportion
 from privsyn.release.acceptance.layout import Layout
 from privsyn.release.acceptance.line import Line
 from privsyn.release.acceptance.slope import Slope
+
+TOO_FAR = "sums or products of its numbers are not doubles: narrow the bounds, or take another unit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,8 @@ def test_of(layout: Layout, table: Ints, products: Floats, domain: Domain) -> Te
         return Test(sums, float(step) / rows, sums.of(table))
     if not among:
         return "no synthetic row meets its conditions"
+    if not np.isfinite(products[0]).all():
+        return TOO_FAR
     if isinstance(criterion, Slope):
         return _slope_test(criterion, layout, table, products, common)
     (of,) = layout.summed
@@ -84,6 +88,7 @@ def test_of(layout: Layout, table: Ints, products: Floats, domain: Domain) -> Te
     return Test(sums, float(step) / among, sums.of(table))
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _slope_test(
     criterion: Slope, layout: Layout, table: Ints, products: Floats, common: tuple[str, Merging, Attributes]
 ) -> Test | str:
@@ -93,11 +98,14 @@ def _slope_test(
         return "all synthetic rows have the same regressor"
     if not (share := abs(line.slope) if criterion.relative else 1.0):
         return "the released slope is 0: give an error that is no percentage"
-    above, below, step = line.units(layout.summed, criterion.bound * share)
+    units = line.units(layout.summed, criterion.bound * share)
+    if units is None or not isfinite(unit := units[2] / line.square / share):
+        return TOO_FAR
+    above, below, _ = units
     sums = Sums(*common, *_sides(layout, above, below))
     if (least := sums.of(table)) >= 0:
         return "its numbers are counted in cells too wide for this error: allow more or give a step"
-    return Test(sums, step / line.square / share, least)
+    return Test(sums, unit, least)
 
 
 def _sides(layout: Layout, above: Ints, below: Ints) -> list[Ints]:

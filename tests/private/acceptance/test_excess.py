@@ -14,7 +14,7 @@ from strategies import StubNoise
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
-from privsyn.private.acceptance.excess import UNIT, Distance, Sums
+from privsyn.private.acceptance.excess import MOST_UNITS, UNIT, Distance, Sums
 from privsyn.private.acceptance.verdict import Acceptance, Verdict, margins
 from privsyn.private.laws import GAUSSIAN, LAPLACE, shared_gaussian
 from privsyn.private.measure import PrivateTable
@@ -71,6 +71,15 @@ def test_a_row_where_none_is_expected_moves_a_distance_by_all_of_it():
 def test_no_row_moves_a_larger_sum_further_than_its_sensitivity(above, below):
     excess = Sums("s", UNMERGED, ("a", "b"), *(np.array(side).reshape(2, 3) for side in (above, below)))
     assert furthest(excess) <= excess.sensitivity
+
+
+@pytest.mark.parametrize("units", [np.iinfo(np.int64).min, -MOST_UNITS - 1, MOST_UNITS + 1])
+def test_a_row_that_adds_more_units_than_allowed_is_refused(units):
+    """The smallest integer has no absolute value: its sensitivity was stated as 1."""
+    few, many = np.zeros((2, 3), int), np.full((2, 3), units)
+    for sides in ((few, many), (many, few)):
+        with pytest.raises(ValueError, match="more units"):
+            Sums("s", UNMERGED, ("a", "b"), *sides)
 
 
 @given(expected_counts, expected_counts, st.integers(0, UNIT - 1))

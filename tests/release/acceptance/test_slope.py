@@ -259,6 +259,27 @@ def test_numbers_in_cells_too_wide_for_the_error_are_named():
     assert not [spend for spend in model.ledger_.spends if spend.what.startswith("acceptance")]
 
 
+@pytest.mark.parametrize(
+    ("y", "x", "criterion"),
+    [
+        (1e300, 1e10, {"slope": "y", "against": "x", "within": 1}),
+        (1e300, 1e10, {"slope": "y", "against": "x", "within": "10%"}),
+        (1e160, 1e160, {"slope": "y", "against": "x", "within": 1e-3}),
+        (1e-180, 1e-140, {"slope": "y", "against": "x", "within": 1e-60}),
+        (8e307, 1.0, {"mean": "y", "within": 1e307}),
+    ],
+)
+def test_numbers_whose_sums_are_no_doubles_are_not_asked_about(y, x, criterion):
+    """Such sums, cast to integers, were -2^63 units for each row, with a stated sensitivity of 1."""
+    schema = Schema({"y": Numerical(-y, y, nullable=False), "x": Numerical(0, x, nullable=False)})
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"y": y * rng.uniform(-1, 1, 301), "x": x * rng.random(301)})
+    model = PrivSyn(5.0, 1e-6, schema, seed=1, accept=[criterion]).fit(table)
+    (verdict,) = model.ledger_.acceptance.criteria
+    assert (verdict.met, "are not doubles" in verdict.problem) == (False, True)
+    assert not [spend for spend in model.ledger_.spends if spend.what.startswith("acceptance")]
+
+
 def test_a_yaml_file_has_a_percentage_without_quotes(tmp_path):
     path = tmp_path / "criteria.yaml"
     path.write_text("criteria:\n  - {slope: pay, against: age, within: 10%, where: {sex: F}}\n")
