@@ -33,7 +33,7 @@ from privsyn.methods import discovery as discovering
 from privsyn.methods.discovery import discover
 from privsyn.methods.reading import bounded, coded
 from privsyn.private import discovery, measure
-from privsyn.private.discovery import count_cells
+from privsyn.private.discovery import count_cells, count_numbers
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
@@ -166,11 +166,11 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         discovery.find_values(columns, lambda _: next(votes), **settings | {"noise": Silence()})
         return found
 
-    def cells_both(exact: Any, **settings: Any) -> Any:
-        answer = count_cells(exact, **settings)
+    def both(count: Callable[..., Any], exact: Any, **settings: Any) -> Any:
+        answer = count(exact, **settings)
         part = 2 if settings.get("what") == discovery.GRIDS else 1
         last = next((look[part] for look in reversed(looks) if look[part]), {}) if exact else {}
-        count_cells(last, **settings | {"noise": Silence()})
+        count(last, **settings | {"noise": Silence()})
         return answer
 
     def opened(open_schema: Any, table: Any, **settings: Any) -> Any:
@@ -204,7 +204,8 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(measure, "release", spy),
         patch.object(discovery, "release", spy),
         patch.object(discovering, "find_values", values_both),
-        patch.object(discovering, "count_cells", cells_both),
+        patch.object(discovering, "count_numbers", partial(both, count_numbers)),
+        patch.object(discovering, "count_cells", partial(both, count_cells)),
         patch.object(synthesizer, "discover", opened),
     ):
         yield

@@ -22,7 +22,7 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.ranges import Span
 
-MOST_CELLS = 2**20
+MOST_CELLS = 2**22
 """Largest table that is compared."""
 
 MOST_CONDITIONS = 20
@@ -46,8 +46,10 @@ def problem(codec: Codec, criterion: Criterion) -> str:
     known, where = codec.cells(), spans(criterion.conditions, codec.schema)
     summed = Summed.of(criterion, codec)
     states = [len(np.unique(_states(span, known[name]))) for name, span in where.items()]
-    if len(states) > MOST_CONDITIONS or prod(states) * prod(len(of.lows) for of in summed) > MOST_CELLS:
+    if len(states) > MOST_CONDITIONS:
         return "it has too many conditions"
+    if prod(states) * prod(len(of.lows) for of in summed) > MOST_CELLS:
+        return "its table has too many cells: narrow the bounds, give a step or leave out a condition"
     if isinstance(criterion, Mean):
         (of,) = summed
         widest = float(np.nanmax(of.highs - of.lows)) if (~np.isnan(of.lows)).any() else 0.0
