@@ -57,7 +57,7 @@ VALUES, BOUNDS, CLOSER_BOUNDS = 0.15, 0.1, 0.02
 SIZE = 0.005  # how many numbers there are, which decides the share of their bounds
 MOST_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
 STEPS = 16  # shares that are tried
-CLEAR, LOST = 16.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
+CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
 LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 THRESHOLDS = 0.3  # share of delta, if values are to be found
 
@@ -134,7 +134,7 @@ def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit:
 
     Examples
     --------
-    >>> [round(bounds_share(size, 10, 0.0166, GAUSSIAN, 1), 2) for size in (9000, 500, 300, 50)]
+    >>> [round(bounds_share(size, 10, 0.0166, GAUSSIAN, 1), 2) for size in (9000, 1000, 500, 50)]
     [0.1, 0.32, 0.4, 0.1]
     """
     if not columns:

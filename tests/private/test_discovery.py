@@ -101,7 +101,7 @@ def test_a_row_more_moves_the_number_of_numbers_by_no_more_than_the_sensitivity(
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("columns", [1, 4])
 def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
-    table = pd.DataFrame({f"c{j}": ["a"] * 100 for j in range(columns)})
+    table = pd.DataFrame({f"c{j}": ["a"] * 300 for j in range(columns)})
     for j in range(3):
         table[f"n{j}"] = 1900 + j
     open_schema = OpenSchema.of(None, table)
