@@ -197,6 +197,7 @@ def _show(
 ) -> None:
     """Print the files written, by the name of their option, and the privacy cost."""
     from privsyn.cli.common.console import (
+        show_bounds,
         show_columns,
         show_files,
         show_identifiers,
@@ -204,12 +205,15 @@ def _show(
         show_public_inputs,
         show_table,
     )
+    from privsyn.release.remarks import found_bounds
     from privsyn.table.encoding.identifiers import called_identifiers
 
     schema = fitted.release_.codec.schema
     show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)
     show_files(written)
     show_columns(fitted.release_, public)
+    bounds = found_bounds(fitted.release_.codec, public)
+    show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_public_inputs(fitted.ledger_)
     show_privacy(fitted.ledger_)  # last: it says what noise hid

@@ -8,7 +8,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.release.computed import released_weights
 from privsyn.table.discovery.open_schema import OTHER
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
 
 EMPTY = 0.95
@@ -44,3 +44,16 @@ def codes_with_other(codec: Codec, fitted: Fitted, public: Schema | None) -> tup
         if is_drawn and values and all(value.isdecimal() for value in values):
             found.append(name)
     return tuple(found)
+
+
+def found_bounds(codec: Codec, public: Schema | None) -> dict[str, tuple[float, float]]:
+    """Return the bounds of each column of numbers that the `public` schema does not give."""
+    given = {} if public is None else public.columns
+    return {
+        name: (column.low, column.high)
+        for name, column in codec.schema.columns.items()
+        if isinstance(column, Numerical)
+        and column.low is not None
+        and column.high is not None
+        and not (name in given and given[name].is_public)
+    }

@@ -27,6 +27,17 @@ def test_a_column_of_a_wrong_kind_is_reported_after_the_run_and_by_sample(tmp_pa
         )
 
 
+def test_bounds_that_were_found_are_printed_and_those_of_the_schema_are_not(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(4000)
+    pd.DataFrame({"age": rows % 60, "pay": rows % 1000 + 0.5}).to_csv("t.csv", index=False)
+    columns = {"age": {"kind": "numerical"}, "pay": {"kind": "numerical", "low": 0, "high": 2000}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
+    (line,) = [line for line in done.out.splitlines() if "bounds found" in line]
+    assert line == "numbers are clipped to the bounds found: age 2 to 64"
+
+
 def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = np.arange(3000)

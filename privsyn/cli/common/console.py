@@ -26,6 +26,9 @@ MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
 
 BETTER = "take an epsilon of 10 at most, and a delta far below one in the number of people"
 
+SHOWN = 8
+"""Most columns whose bounds are printed."""
+
 WRITTEN = {
     "--model": "the model; `privsyn sample` draws from it at no further cost in privacy",
     "--ledger": "all queries of the table, with their noise and cost",
@@ -117,6 +120,14 @@ def show_columns(release: Release, public: Schema | None = None) -> None:
     for remark, names in remarks.items():
         if names:
             say(remark.format(", ".join(names)))
+
+
+def show_bounds(bounds: Mapping[str, tuple[float, float]]) -> None:
+    """Print the bounds that were found; of many columns those of the first `SHOWN`."""
+    if bounds:
+        texts = [f"{name} {low:,.10g} to {high:,.10g}" for name, (low, high) in bounds.items()]
+        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+        say(f"numbers are clipped to the bounds found: {', '.join(texts[:SHOWN])}{more}")
 
 
 def show_identifiers(names: Sequence[str]) -> None:
