@@ -153,7 +153,7 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
     discovering.discover(
         OpenSchema.of(None, FEW[["year"]]),
         read_in_batches(FEW[["year"]]),
-        rho=0.01,
+        rho=0.001,
         delta=0.0,
         noise=StubNoise(repeat(7)),
         rows_per_unit=1,
