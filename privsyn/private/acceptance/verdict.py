@@ -42,7 +42,9 @@ class Verdict:
         result = "met" if self.met else "NOT MET"
         if self.estimate is None or self.safe is None:
             return f"{self.what}: {result}: {self.problem}"
-        sure = f"an error up to {self.safe:.3g} is safe" if self.safe > 0 else "noise may refuse any table"
+        sure = "too much noise to tell: raise share or epsilon, or allow a larger error"
+        if self.safe > 0:
+            sure = f"an error up to {self.safe:.3g} is safe"
         return f"{self.what}: {result} (noisy estimate {self.estimate:.3g}; {sure})"
 
 

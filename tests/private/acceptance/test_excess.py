@@ -163,7 +163,8 @@ def test_a_verdict_comes_back_from_plain_data_and_says_what_it_is_about():
     assert Acceptance(0.1, 0.05, verdicts[:1]).met
     assert [str(verdict) for verdict in verdicts] == [
         "one: met (noisy estimate 0.05; an error up to 0.02 is safe)",
-        "two: NOT MET (noisy estimate 0.05; noise may refuse any table)",
+        "two: NOT MET (noisy estimate 0.05; too much noise to tell: raise share or epsilon, or allow a"
+        " larger error)",
         "three: NOT MET: no row",
     ]
     assert str(acceptance).startswith("NOT ACCEPTED: ")
