@@ -268,11 +268,11 @@ def test_a_tail_that_thins_out_goes_on():
 
 
 def test_few_rows_get_bounds_for_a_larger_share_of_the_budget():
-    """600 rows in 12 columns at epsilon 1: without that, no bounds are found for most columns."""
+    """400 rows in 20 columns at epsilon 1: with the least share, no bounds are found for most columns."""
     some = np.random.default_rng(0)
-    table = pd.DataFrame({f"x{j}": some.normal(50, 10, 600) for j in range(12)})
+    table = pd.DataFrame({f"x{j}": some.normal(50, 10, 400) for j in range(20)})
     model = PrivSyn(1.0, 1e-9, seed=0).fit(table)
-    assert len(model.not_found_) <= 1
+    assert len(model.not_found_) <= 2
     assert sum(spend.rho for spend in model.ledger_.spends) == pytest.approx(model.ledger_.budget, rel=1e-6)
 
 
