@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
@@ -177,7 +177,7 @@ def ask_and_keep(
     return ask(map(keep, frames)), kept
 
 
-def ask_kept(codec: Codec, ask: Ask, kept: list[Block]) -> list[Ints]:
+def ask_kept(codec: Codec, ask: Ask, kept: Iterable[Block]) -> list[Ints]:
     """Apply a function to codes that were kept."""
     return ask(map(Packing(codec.domain.sizes).unpack, kept))
 

@@ -10,19 +10,34 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, TypeVar
+from weakref import finalize
 
 import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import replace_errors
+from privsyn.marginals.counting import Ask, Walk, block_of
+from privsyn.marginals.packing import Packing
+from privsyn.marginals.types import Ints
+from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.arrow import frame_of
 from privsyn.table.io.output_type import OutputType
-from privsyn.table.io.source import FAILED, Question, RawTable, batch_rows, slices, with_head
+from privsyn.table.io.source import (
+    FAILED,
+    Question,
+    RawTable,
+    add_counts,
+    ask_codes,
+    ask_kept,
+    batch_rows,
+    slices,
+    with_head,
+)
 
 A = TypeVar("A")
 
@@ -32,7 +47,7 @@ MADE = "that all parts can be made"
 """Public input for a data frame in parts: what produces them may fail at a cell."""
 
 ANSWER = "place int, answer binary"
-"""Schema of the result of a part: its number, and its pickled answer."""
+"""Schema of the results of a part: its number, and a pickled answer or the packed codes of a batch."""
 
 FEW = 16
 """Parts. Up to this number, answers are added in this process; a tree in Spark would take longer."""
@@ -77,53 +92,108 @@ class SparkParts(RawTable):
         """Return the result for each part, in their order."""
         with _on_spark():
             rows = self._results(question).collect()
-        return self._in_order(question, rows)
+        return _in_order(rows) or [self._of_no_rows(question)]
 
     def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
         """Return the sum of the results; Spark adds those of many parts in a tree."""
-        if self._is_remote:  # Spark Connect has no trees
-            return reduce(add, self.each(question))
         with _on_spark():
-            results = self._results(question).rdd
-        if results.getNumPartitions() > FEW:
+            found = self._sum(self._results(question), add)
+        return self._of_no_rows(question) if found is None else found
+
+    def walk(self, codec: Codec, memory: float = 0) -> Walk:
+        """Return a function that applies another to the codes of all rows; Spark keeps packed codes.
+
+        It keeps them in the memory that it has for this, and makes those of a part again if they do not fit.
+        They are not limited by `memory`. They are dropped with the function.
+        """
+        from pyspark import StorageLevel
+
+        with _on_spark():
+            packed = self._apply(partial(_packed, codec)).persist(StorageLevel.MEMORY_ONLY)
+
+        def walk(ask: Ask) -> list[Ints]:
             with _on_spark():
-                return results.treeAggregate(None, partial(_add_row, add), partial(_add_some, add))
-        with _on_spark():
-            rows = results.collect()
-        return reduce(add, self._in_order(question, rows))
+                found = self._sum(_mapped(packed, partial(_counted, codec, ask)), add_counts)
+            return self._of_no_rows(partial(ask_codes, codec, map, ask)) if found is None else found
+
+        finalize(walk, _drop, packed).atexit = False
+        return walk
 
     @property
     def _is_remote(self) -> bool:
         return type(self.frame).__module__.startswith("pyspark.sql.connect.")
 
-    def _in_order(self, question: Question[A], rows: Sequence[Any]) -> list[A]:
-        answers = [_answer_of(row) for row in sorted(rows, key=lambda row: row.place)]
-        return answers or [question(iter([self.head]))]
+    def _of_no_rows(self, question: Question[A]) -> A:
+        return question(iter([self.head]))
 
     def _results(self, question: Question[A]) -> Any:
+        return self._apply(partial(_result, question))
+
+    def _apply(self, function: Callable[[Iterator[pd.DataFrame]], Iterator[bytes]]) -> Any:
+        """Return the frame of what a function yields for each part."""
         bounds: Any = self.bounds
         if sum(bound.kept.nbytes for bound in bounds) > LARGE and not self._is_remote:
             bounds = self.frame.sparkSession.sparkContext.broadcast(bounds)
-        ask = partial(_result, question, self.head, self.types, bounds)
-        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # about pandas 3
-            return self.frame.mapInArrow(ask, ANSWER)
+        return _mapped(self.frame, partial(_applied, function, self.head, self.types, bounds))
+
+    def _sum(self, results: Any, add: Callable[[A, A], A]) -> A | None:
+        """Return the sum of the results of all parts, None if there are none."""
+        if not self._is_remote and results.rdd.getNumPartitions() > FEW:  # Spark Connect has no trees
+            return results.rdd.treeAggregate(None, partial(_add_row, add), partial(_add_some, add))
+        return reduce(partial(_add_some, add), _in_order(results.collect()), None)
 
 
-def _result(
-    question: Question[A],
+def _mapped(frame: Any, function: Callable[[int, Iterator[pa.RecordBatch]], Iterator[bytes]]) -> Any:
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # about pandas 3
+        return frame.mapInArrow(partial(_on_worker, function), ANSWER)
+
+
+def _on_worker(
+    function: Callable[[int, Iterator[pa.RecordBatch]], Iterator[bytes]], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Apply a function to a part on a worker, which writes errors to its log: none may quote a row."""
+    from pyspark import TaskContext
+
+    place = TaskContext.get().partitionId()
+    with replace_errors(FAILED):
+        for answer in function(place, batches):
+            cells = pa.array([place], pa.int32()), pa.array([answer], pa.binary())
+            yield pa.RecordBatch.from_arrays(list(cells), ["place", "answer"])
+
+
+def _applied(
+    function: Callable[[Iterator[pd.DataFrame]], Iterator[bytes]],
     head: pd.DataFrame,
     types: pa.Schema,
     bounds: Any,
+    place: int,
     batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Apply a question to a part on a worker, which writes errors to its log: none may quote a row."""
-    from pyspark import TaskContext
+) -> Iterator[bytes]:
+    bounds = getattr(bounds, "value", bounds)
+    return function(with_head(head, bounds[place] if bounds else None, _frames(types, batches)))
 
-    place, bounds = TaskContext.get().partitionId(), getattr(bounds, "value", bounds)
-    with replace_errors(FAILED):
-        frames = with_head(head, bounds[place] if bounds else None, _frames(types, batches))
-        answer = pa.array([pickle.dumps(question(frames))], pa.binary())
-    yield pa.RecordBatch.from_arrays([pa.array([place], pa.int32()), answer], ["place", "answer"])
+
+def _result(question: Question[A], frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
+    yield pickle.dumps(question(frames))
+
+
+def _packed(codec: Codec, frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
+    """Yield the packed codes of each batch."""
+    packing = Packing(codec.domain.sizes)
+    for frame in frames:
+        yield pickle.dumps(packing.pack(block_of(codec.encode(frame))))
+
+
+def _counted(codec: Codec, ask: Ask, _place: int, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    """Yield the answer for the packed codes of a part."""
+    kept = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(1))  # noqa: S301
+    yield pickle.dumps(ask_kept(codec, ask, kept))
+
+
+def _drop(packed: Any) -> None:
+    """Let Spark forget codes; the session may have ended before."""
+    with suppress(Exception):
+        packed.unpersist()
 
 
 def _frames(types: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
@@ -136,6 +206,11 @@ def _frames(types: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pd.
             waiting = []
     if waiting:
         yield from slices(frame_of(pa.Table.from_batches(waiting).cast(types), "a part"))
+
+
+def _in_order(rows: Sequence[Any]) -> list[Any]:
+    """Return the answers of all parts, in their order."""
+    return [_answer_of(row) for row in sorted(rows, key=lambda row: row.place)]
 
 
 def _answer_of(row: Any) -> Any:

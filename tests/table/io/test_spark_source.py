@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from clusters import MISSING, connected, spark_session
 from table.io.test_read_in_batches import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, InputError, PrivSyn, Schema
+from privsyn.marginals.counting import Tables
+from privsyn.table.encoding.codec import Codec
 from privsyn.table.io import spark_source
 from privsyn.table.io.persons import KeptRows
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -83,6 +86,22 @@ def test_bounds_of_many_rows_are_sent_by_themselves(spark, tmp_path, monkeypatch
     frame, whole = in_parts(spark, table(), 2)
     settings = {"unit": "person", "rows_per_unit": 2}
     assert saved(frame, tmp_path, **settings) == saved(whole, tmp_path, **settings)
+
+
+def test_rows_are_encoded_once_and_spark_keeps_their_codes(spark, tmp_path):
+    def note(folder, batches):
+        (folder / uuid4().hex).touch()
+        yield from batches
+
+    frame, whole = in_parts(spark, table(300).select(KNOWN_COLUMNS), 2)
+    with warnings.catch_warnings(action="ignore"):
+        noted = read_in_batches(frame.mapInArrow(partial(note, tmp_path), frame.schema))
+    codec = Codec.for_table(KNOWN, noted.head, fine=True)
+    walk, in_memory = noted.walk(codec), read_in_batches(whole).walk(codec)
+    for names in (("who",), ("age", "kind")):
+        count = Tables(codec.domain, [names]).count
+        np.testing.assert_array_equal(walk(count), in_memory(count))
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_what_spark_reads_from_files_gives_what_arrow_reads_from_them(spark, tmp_path):
