@@ -134,8 +134,10 @@ def add_small(planes: Bits, words: int, columns: Ints, places: Ints, sizes: Ints
 @njit(cache=True, nogil=True)
 def fit_pairs(
     counts: Floats, rows: Floats, columns: Floats, rounds: int, enough: float, stalled: float
-) -> None:
-    """Scale tables of two attributes to their one-way margins, in place; see `ipf.fit_alike`.
+) -> Floats:
+    """Scale tables of two attributes to their one-way margins, in place, and return their totals.
+
+    See `ipf.fit_alike`.
 
     Parameters
     ----------
@@ -146,11 +148,11 @@ def fit_pairs(
     enough : end when the largest gap is at most this share of the total
     stalled : or when a round reduces it by less than this share
     """
-    factors = np.empty(counts.shape[2])
+    factors, totals = np.empty(counts.shape[2]), np.zeros(len(counts))
     for t in range(len(counts)):
         table, missed = counts[t], np.inf
         for _ in range(rounds):
-            before, missed, total = missed, 0.0, 0.0
+            before, missed, totals[t] = missed, 0.0, 0.0
             factors[:] = 0
             for i in range(counts.shape[1]):
                 found = table[i].sum()
@@ -162,6 +164,7 @@ def fit_pairs(
                 factors[j] = columns[t, j] / factors[j] if factors[j] > 0 else 0.0
             for i in range(counts.shape[1]):
                 table[i] *= factors
-                total += table[i].sum()
-            if missed <= enough * total or before - missed <= stalled * missed:
+                totals[t] += table[i].sum()
+            if missed <= enough * totals[t] or before - missed <= stalled * missed:
                 break
+    return totals

@@ -91,8 +91,9 @@ def fit_alike(
     possible, fitted, left = counts > 0, counts.copy(), np.arange(len(counts))
     if [side.shape[1:] for side in sides] == [(*counts.shape[1:2], 1), (1, *counts.shape[2:])]:
         rows, columns = (side.reshape(len(counts), -1) for side in sides)
-        _kernels.fit_pairs(fitted, rows, columns, rounds, enough, STALLED)
-        return _with_totals(fitted, possible, totals)
+        sums = _kernels.fit_pairs(fitted, rows, columns, rounds, enough, STALLED)
+        met = (sums > 0) & (np.abs(sums - totals) <= SAME * np.maximum(sums, totals))
+        return fitted if met.all() else _with_totals(fitted, possible, totals)
     missed = np.full(len(counts), np.inf)
     for _ in range(rounds):
         before, missed = missed, np.zeros(len(left))
