@@ -31,7 +31,7 @@ NEVER = 1e6  # weight of a record in a structural zero: no table gains as much b
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
 STRONGEST = 3.0  # largest weight of a table: with 10, unrelated columns of beans get correlations
 DENSE = 5.0  # records a cell: bigger tables with fewer are fitted in groups of codes
-COARSE = 4  # groups of an attribute in a coarse sum
+COARSE = 6  # groups in a coarse sum: with 4 draws lose more dependence, with 8 beans get false correlations
 TINY = 1e-12  # shares
 TIGHT = 0.8  # least coupling of two attributes that are also moved together
 
