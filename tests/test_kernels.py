@@ -297,19 +297,30 @@ def test_an_empty_table_of_rows_is_left_alone():
     seeds,
 )
 def test_values_are_drawn_as_if_each_were_tried_out(sets, heat, seed):
+    assert_drawn_as_if_tried_out(SHAPE, 6, sets, heat, seed)
+
+
+@pytest.mark.parametrize("heat", [0.0, 0.5])
+def test_more_rows_and_values_than_are_treated_at_once_are_drawn_alike(heat):
+    """Up to 51 values in vectors of 16, and 70 rows in stretches of 64."""
+    assert synthesis_kernels.LANES < 17
+    assert synthesis_kernels.STRETCH < 70
+    assert_drawn_as_if_tried_out((17, 2, 3), 70, [(0, 1), (1, 2), (2, 0)], heat, 1)
+
+
+def assert_drawn_as_if_tried_out(shape, n, sets, heat, seed):
     """Some tables join codes. The targets are such that no weight is rounded, so no decision may differ."""
     rng = np.random.default_rng(seed)
-    start = Records(
-        Domain(tuple("0123"), SHAPE), np.stack([rng.integers(0, size, 6) for size in SHAPE], axis=1)
-    )
+    domain = Domain(tuple(map(str, range(len(shape)))), shape)
+    start = Records(domain, np.stack([rng.integers(0, size, n) for size in shape], axis=1))
     joins = [0 if heat else rng.integers(2) for _ in sets]  # with heat, the order of additions matters
     groups = [
-        tuple(np.arange(SHAPE[j], dtype=np.int32) // (1 + join) for j in columns)
+        tuple(np.arange(shape[j], dtype=np.int32) // (1 + join) for j in columns)
         for columns, join in zip(sets, joins, strict=True)
     ]
     shapes = [tuple(group.max() + 1 for group in of_table) for of_table in groups]
-    domains = [Domain(tuple(map(str, s)), shape) for s, shape in zip(sets, shapes, strict=True)]
-    targets = [rng.choice([0.0, 1.0, 3.0, 7.0], shape) for shape in shapes]
+    domains = [Domain(tuple(map(str, s)), cells) for s, cells in zip(sets, shapes, strict=True)]
+    targets = [rng.choice([0.0, 1.0, 3.0, 7.0], cells) for cells in shapes]
     tables = tuple(Marginal(d, target) for d, target in zip(domains, targets, strict=True))
     together = tuple((str(s[0]), str(s[1])) for s in sets if len(s) > 1)
     codes = np.stack([rng.permutation(column) for column in start.codes.T], axis=1).astype(np.uint16)
@@ -317,7 +328,7 @@ def test_values_are_drawn_as_if_each_were_tried_out(sets, heat, seed):
     noise = noise.astype(np.float32)
     for move in lay_out(start, tables, groups=dict(enumerate(groups)), together=together):
         axes = tuple(dict.fromkeys(move.moved.tolist()))
-        counts = [np.zeros(shape, np.int64) for shape in shapes]
+        counts = [np.zeros(cells, np.int64) for cells in shapes]
         for count, columns, of_table in zip(counts, sets, groups, strict=True):
             np.add.at(count, tuple(g[codes[:, j]] for j, g in zip(columns, of_table, strict=True)), 1)
         own, target = np.concatenate([c.ravel() for c in counts])[move.cells], wanted[move.cells]

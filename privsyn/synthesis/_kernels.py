@@ -5,16 +5,56 @@ Each has a slow twin in tests/reference.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from privsyn.marginals.types import Floats, Ints
 
 if TYPE_CHECKING:
     from privsyn.synthesis.layout import Move
+
+LANES = 16
+"""Numbers that are added at once, as a vector: 64 bytes, as much as memory delivers at once."""
+
+STRETCH = 64
+"""Rows whose cells are found together, table by table. Their places stay in the cache."""
+
+
+@intrinsic
+def add_up(context: Any, values: Any, starts: Any, first: Any, last: Any, at: Any, sums: Any) -> Any:
+    """Set ``sums[at:at + LANES]`` to the sum over t of ``values[starts[t] + at:][:LANES]``.
+
+    Here t goes from `first` to `last` - 1, in this order. The sum stays in a register, which the compiler
+    would write to memory and read again for each t. Nothing checks that the arrays are long enough.
+    """
+
+    def compile_it(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.FloatType(), LANES)
+        first, last, at = arguments[2:5]
+
+        def place(argument: int, index: Any) -> Any:
+            array = context.make_array(signature.args[argument])(context, builder, arguments[argument])
+            return builder.gep(array.data, [builder.zext(index, ir.IntType(64))])
+
+        def lanes(argument: int, index: Any) -> Any:
+            return builder.bitcast(place(argument, index), vector.as_pointer())
+
+        none = ir.Constant(vector, [0.0] * LANES)
+        total = cgutils.alloca_once_value(builder, none)  # type: ignore[no-untyped-call]
+        with cgutils.for_range_slice(builder, first, last, first.type(1)) as (t, _):
+            cells = builder.load(lanes(0, builder.add(builder.load(place(1, t)), at)), align=4)
+            builder.store(builder.fadd(builder.load(total), cells), total)
+        builder.store(builder.load(total), lanes(5, at), align=4)
+        return context.get_dummy_value()
+
+    number = types.uint32
+    return types.void(values, starts, number, number, number, sums), compile_it
 
 
 @njit(cache=True)
@@ -55,10 +95,15 @@ def resample(
     noise : Gumbel variates, more than values; each draw starts at a random place
     """
     a, b, size = move.moved[0], move.moved[1], np.uint32(len(move.values))
-    found, part = np.empty(size, np.float32), np.empty(move.widths.max(), np.float32)
-    rows_of_cells = np.empty(len(move.starts), np.uint32)
+    found, part = np.empty(size, np.float32), np.empty(move.widths.max() + LANES, np.float32)
+    longer = np.zeros(len(costs) + LANES, np.float32)  # a vector may reach beyond the last cell
+    longer[: len(costs)] = costs
+    rows_of_cells = np.empty((STRETCH, len(move.starts)), np.uint32)
     warmth = np.float32(heat)
     for row in range(codes.shape[0]):
+        if row % STRETCH == 0:  # the codes that are read do not change
+            find_rows_of_cells(codes[row : row + STRETCH], move, rows_of_cells)
+        begins = rows_of_cells[row % STRETCH]
         old = move.places[codes[row, a] * move.strides[0] + codes[row, b] * move.strides[1]]
         if old == size:
             continue
@@ -67,16 +112,12 @@ def resample(
         for v in range(size):
             found[v] = -warmth * noise[drawn + np.uint32(v)]
         for g in range(len(move.widths)):
-            width, leaves = move.widths[g], np.float32(0)
-            part[:width] = 0
+            leaves = np.float32(0)
+            for at in range(np.uint32(0), move.widths[g], np.uint32(LANES)):
+                first, last = move.tables[g], move.tables[g + 1]
+                add_up(longer, begins, first, last, np.uint32(at), part)  # type: ignore[call-arg]
             for t in range(move.tables[g], move.tables[g + 1]):
-                first = move.starts[t]
-                for k in range(move.others[t], move.others[t + 1]):
-                    first += move.offsets[move.blocks[k] + codes[row, move.axes[k]]]
-                rows_of_cells[t] = first
-                for c in range(width):
-                    part[c] += costs[first + np.uint32(c)]
-                leaves += steps[first + move.groups[g, old]]
+                leaves += steps[begins[t] + move.groups[g, old]]
             part[move.groups[g, old]] -= leaves  # the row leaves its cells first
             for v in range(size):
                 found[v] += part[move.groups[g, v]]
@@ -89,8 +130,29 @@ def resample(
         codes[row, a], codes[row, b] = move.values[new, 0], move.values[new, 1]
         for g in range(len(move.widths)):
             for t in range(move.tables[g], move.tables[g + 1]):
-                left, entered = rows_of_cells[t] + move.groups[g, old], rows_of_cells[t] + move.groups[g, new]
-                costs[left] -= steps[left]
-                costs[entered] += steps[entered]
+                left, entered = begins[t] + move.groups[g, old], begins[t] + move.groups[g, new]
+                longer[left] -= steps[left]
+                longer[entered] += steps[entered]
                 counts[left] -= 1
                 counts[entered] += 1
+    costs[:] = longer[: len(costs)]
+
+
+@njit(cache=True, nogil=True)
+def find_rows_of_cells(
+    codes: npt.NDArray[np.unsignedinteger], move: Move, found: npt.NDArray[np.uint32]
+) -> None:
+    """Write for each row and table the first of the cells between which the row can move.
+
+    Parameters
+    ----------
+    codes : of shape (rows, d)
+    move : `privsyn.synthesis.layout.Move`
+    found : of shape (rows or more, tables)
+    """
+    for t in range(len(move.starts)):
+        found[: len(codes), t] = move.starts[t]
+        for k in range(move.others[t], move.others[t + 1]):
+            axis, block = move.axes[k], move.blocks[k]
+            for row in range(len(codes)):
+                found[row, t] += move.offsets[block + codes[row, axis]]
