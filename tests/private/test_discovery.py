@@ -28,7 +28,8 @@ from privsyn.private.discovery import (
 )
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.noise import ExactGaussian, SeededGaussian
-from privsyn.table.discovery.bounds import BoundsGrid, extent
+from privsyn.table.discovery.bounds import BoundsGrid
+from privsyn.table.discovery.extent import extent
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.read_in_batches import read_in_batches
 
@@ -265,6 +266,46 @@ def test_a_tail_that_thins_out_goes_on():
     pareto = 2.0 ** some.exponential(2.5, 20_000)
     assert (pareto > bounds_found(pareto)[1]).sum() < 100
     assert bounds_found(some.uniform(0, 250, 20_000))[1] == 256
+
+
+def found_in_noise(numbers, sigma, seeds):
+    """Return the share of the numbers inside of the bounds, for each seed of the noise."""
+    grid = BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64"))
+    inside = []
+    for seed in range(seeds):
+        noise = np.random.default_rng(seed).normal(0, sigma, len(grid.lows))
+        found = extent(np.rint(grid.count(numbers) + noise).astype(np.int64), sigma, zero=grid.zero)
+        low, high = grid.span(*found) if found else (np.inf, -np.inf)
+        inside.append(np.mean((numbers >= low) & (numbers <= high)))
+    return np.array(inside)
+
+
+def test_standardised_numbers_of_few_rows_are_found_on_both_sides_of_zero():
+    """500 rows, noise of 18. With each side alone, bounds held as many rows for 1 of 3 seeds."""
+    numbers = np.random.default_rng(0).normal(0, 1, 500)
+    assert np.mean(found_in_noise(numbers, 18.0, 100) > 0.85) > 0.95
+
+
+def test_bounds_of_a_skewed_column_begin_at_zero():
+    """Of 856 rows with noise of 18, 4 to 10 % lie below the first cell that stands out."""
+    numbers = np.random.default_rng(0).lognormal(3, 1, 856)
+    found = found_in_noise(numbers, 18.0, 100)
+    assert found.min() > 0.8
+    assert found.mean() > 0.95
+    grades = np.random.default_rng(0).integers(1, 11, 20_000)
+    assert bounds_found(grades) == (1, 11)
+
+
+def test_a_side_of_zero_with_fewer_rows_is_found_by_its_distance():
+    numbers = np.random.default_rng(0).normal(5, 10, 856)
+    assert np.mean(found_in_noise(numbers, 18.0, 100) > 0.85) > 0.8
+
+
+def test_bounds_of_a_single_number_hold_the_next_one():
+    """Of rare ones among zeros, the noise hides 99."""
+    assert bounds_found(np.repeat([0, 1], [9950, 50])) == (0, 1)
+    assert bounds_found(np.repeat([0.0, 250.5], [9950, 50])) == (0, 0)
+    assert bounds_found(np.full(1000, 255, np.uint8))[1] == 255
 
 
 def test_few_rows_get_bounds_for_a_larger_share_of_the_budget():

@@ -12,7 +12,8 @@ import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
-from privsyn.table.discovery.bounds import BoundsGrid, cluster, extent
+from privsyn.table.discovery.bounds import BoundsGrid
+from privsyn.table.discovery.extent import cluster, extent
 from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.values import by_type, distinct_cells
 from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals, largest_decimal
@@ -136,7 +137,7 @@ class OpenSchema:
     ) -> dict[str, tuple[float, float]]:
         """Return bounds from the released counts of both grids, if any cell of the column is significant."""
         grids = self.grids
-        bounds = {name: grids[name].span(*found) for name, found in self._extents(cells).items()}
+        bounds = {name: grids[name].several(*found) for name, found in self._extents(cells).items()}
         for name, (noisy, sigma) in seen.items():
             if found := cluster(noisy, sigma):
                 bounds[name] = closer[name].span(*found)
@@ -196,8 +197,10 @@ class OpenSchema:
 
     def _extents(self, cells: Released) -> dict[str, tuple[int, int]]:
         """Return the first and the last cell of each column with a significant cell."""
-        dates = [name for name, column in self.schema.columns.items() if isinstance(column, Datetime)]
-        found = {name: extent(*counts, growing=name not in dates) for name, counts in cells.items()}
+        grids, found = self.grids, {}
+        for name, counts in cells.items():
+            is_date = isinstance(self.schema.columns[name], Datetime)
+            found[name] = extent(*counts, zero=None if is_date else grids[name].zero)
         return {name: ends for name, ends in found.items() if ends is not None}
 
     def _measured(self, name: str) -> tuple[Ordinal, Dtype]:
