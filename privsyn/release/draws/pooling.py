@@ -174,7 +174,8 @@ def pooled(
     check_whole("resamples", resamples, least=2)
     level = _checked_level(level)
     rng = np.random.default_rng(check_whole("seed", seed))
-    estimates, variances = [], []
+    estimates: list[Any] = []
+    variances: list[Any] = []
     for table in _checked_tables(analyse, tables):
         estimate, variance = _read(analyse(table))
         # Now, and not after the last table: draws and bootstraps take minutes.
