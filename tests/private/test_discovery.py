@@ -464,6 +464,28 @@ def test_bounds_fit_the_dtype(column, dtype, extent_of, bounds):
     assert type(found.low) is type(bounds[0])
 
 
+def test_dates_of_few_rows_are_found_to_the_year():
+    """400 dates of ten years. Counted in months, none were found for any of these seeds."""
+    days = pd.Timestamp("2010-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 3650, 400), "D")
+    for seed in range(3):
+        model = PrivSyn(1.0, seed=seed).fit(pd.DataFrame({"d": days}))
+        found = model.release_.codec.schema.columns["d"]
+        assert np.mean((days >= found.low) & (days <= found.high)) > 0.7
+        assert 2005 < found.low.year < found.high.year < 2025
+
+
+@pytest.mark.parametrize("unit", ["D", "s"])
+def test_years_are_twelve_months(unit):
+    months = BoundsGrid.dates(unit)
+    numbers = np.random.default_rng(0).integers(-20_000, 20_000, 500) * (1.0 if unit == "D" else 86_400.0)
+    table = pd.DataFrame({"d": pd.to_datetime(numbers, unit=unit, origin="unix"), "n": 1.0})
+    schema = OpenSchema.of(Schema({"d": Datetime(unit=unit), "n": Numerical()}), table)
+    counts = schema.count(table, schema.grids)
+    years = schema.by_year(counts)
+    assert (years["d"] == months.joined(12).count(numbers)).all()
+    assert (years["n"] == counts["n"]).all()
+
+
 def test_dates_are_found_to_the_month():
     days = pd.date_range("2014-05-02", "2015-05-27").to_series().sample(4000, replace=True, random_state=0)
     table = pd.DataFrame({"d": days.to_numpy()})

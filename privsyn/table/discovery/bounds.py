@@ -8,7 +8,10 @@ from math import floor, inf, log2, log10
 import numpy as np
 
 from privsyn.marginals.types import Floats, Ints
-from privsyn.table.schema.time_columns import FIRST_YEAR, LAST_YEAR
+from privsyn.table.encoding.choose_encoder import exact_decimals, largest_decimal
+from privsyn.table.encoding.dtypes import Dtype, family, number_type
+from privsyn.table.schema.columns import Numerical, Ordinal
+from privsyn.table.schema.time_columns import FIRST_YEAR, LAST_YEAR, Datetime
 from privsyn.table.schema.validation import GUARD
 
 PARTS = 2
@@ -108,6 +111,10 @@ class BoundsGrid:
         lows, highs = low + edges[:-1] * step, low + (edges[1:] - 1) * step
         return BoundsGrid(np.round(lows, decimals), np.round(highs, decimals))
 
+    def joined(self, cells: int) -> BoundsGrid:
+        """Return the grid of which each cell is that many neighbouring cells."""
+        return BoundsGrid(self.lows[::cells], self.highs[cells - 1 :: cells])
+
     def span(self, first: int, last: int) -> tuple[float, float]:
         """Return the smallest number of one cell and the largest of another."""
         return float(self.lows[first]), float(self.highs[last])
@@ -135,6 +142,34 @@ class BoundsGrid:
     def count(self, numbers: Floats) -> Ints:
         """Return the count of numbers in each cell; NaN is in none. Private."""
         return np.bincount(self.find(numbers[~np.isnan(numbers)]), minlength=len(self.lows)).astype(np.int64)
+
+
+def step_of(column: Ordinal, dtype: Dtype) -> float | None:
+    """Return the step of which a column's numbers are multiples; None for reals."""
+    decimals = exact_decimals(column, dtype) if isinstance(column, Numerical) else column.fixed_decimals
+    return None if decimals is None else 10.0**-decimals
+
+
+def grid_for(column: Ordinal, dtype: Dtype) -> BoundsGrid:
+    """Return the grid over all numbers that the dtype can hold."""
+    if isinstance(column, Datetime):
+        return BoundsGrid.dates(column.unit or "D")
+    doubles = np.dtype(np.float64)
+    if not isinstance(column, Numerical):
+        return BoundsGrid.numbers(decimals=column.fixed_decimals, dtype=doubles, limits=column.limits)
+    decimals = exact_decimals(column, dtype)
+    match family(dtype):
+        case "integer":
+            whole = np.iinfo(number_type(dtype))
+            limits = float(whole.min), float(whole.max)
+            return BoundsGrid.numbers(decimals=decimals, dtype=doubles, limits=limits)
+        case "decimal":
+            most = largest_decimal(dtype)
+            return BoundsGrid.numbers(decimals=decimals, dtype=doubles, limits=(-most, most))
+        case "real":
+            return BoundsGrid.numbers(decimals=decimals, dtype=number_type(dtype))
+        case _:
+            return BoundsGrid.numbers(decimals=decimals, dtype=doubles)
 
 
 def _tidy(numbers: Floats, decimals: int | None) -> Floats:
