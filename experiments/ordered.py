@@ -105,6 +105,7 @@ STEPS = (
     Variant("no posterior of the tails", {"privsyn.methods.default.Tails": no_tails}),
     Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": 0.0}),
     Variant("wide last groups drawn evenly", {"privsyn.inference.ordered.tails.APART": float("-inf")}),
+    Variant("all tables weigh the same", {"privsyn.synthesis.annealing.STRONGEST": 1.0}),
     Variant(
         "records not held to columns",
         {"privsyn.synthesis.annealing.COLUMNS": 0.0, "privsyn.synthesis.annealing.SUMS": 0.0},

@@ -167,6 +167,19 @@ def warn_dropped(names: Sequence[str]) -> None:
         warnings.warn(text, DroppedWarning, stacklevel=3)
 
 
+class NoiseWarning(UserWarning):
+    """The settings allow no more than noise, unless the table is very large."""
+
+
+def warn_noise(epsilon: object, noise: float) -> None:
+    """Warn the caller of `PrivSyn`, before anything is spent. It depends on the settings alone."""
+    text = (
+        f"epsilon {safe_repr(epsilon)}: the noise in each count is {noise:,.0f} records or more. "
+        "A table of fewer rows comes out as noise: raise epsilon"
+    )
+    warnings.warn(text, NoiseWarning, stacklevel=4)
+
+
 NOT_FOUND = "no values or bounds were found for: "
 
 

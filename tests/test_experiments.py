@@ -31,6 +31,7 @@ INSIDE = {
     "robustness": "independent columns with the whole budget",
     "several_owners": "a schema is written to a file",
     "runs": "the measures of a sweep, run by run",
+    "verdicts": "many verdicts on one release",
 }
 PARTS = {"codec", "fitted"}  # of a release, that say how it is made
 

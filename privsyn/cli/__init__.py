@@ -30,7 +30,7 @@ from privsyn.cli.sample import sample
 from privsyn.cli.schema import schema
 from privsyn.cli.sweep import sweep
 from privsyn.cli.synth import synth
-from privsyn.errors import InputError
+from privsyn.errors import InputError, NoiseWarning
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
@@ -75,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings(), _ended_as_by_ctrl_c(), _rare_collections():
             warnings.simplefilter("ignore")
+            warnings.simplefilter("always", NoiseWarning)
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             code = app(args=arguments, prog_name="privsyn", standalone_mode=False)
     except InputError as error:
         return _complain(_with_notes(str(error), error), MISTAKE)
@@ -91,6 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:  # newer versions of Typer return this code for Ctrl-C
         return _complain("interrupted; no file is left half written", INTERRUPTED)
     return code or DONE
+
+
+def _show_warning(warning: Warning | str, *_: object) -> None:
+    from privsyn.cli.common.terminal import say
+
+    say(str(warning))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Mask
 
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
+MISSING = 2.0  # the same for missing cells: in 1 of 44 columns without any, the noise alone exceeds it
 
 
 def merge_rare(
@@ -27,6 +28,7 @@ def merge_rare(
     axes: Mapping[str, Axis] = MappingProxyType({}),
     doubtful: Collection[str] = (),
     cells: Mapping[str, Floats] = MappingProxyType({}),
+    nullable: Collection[str] = (),
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
@@ -47,6 +49,9 @@ def merge_rare(
     doubtful : collection of attributes
         Attributes of which some listed values may not occur.
         Nobody says that each of their values occurs.
+    nullable : collection of attributes
+        Attributes whose last code is that of missing cells. It is never drawn if its count is under
+        `MISSING`: most columns have no missing cell.
 
     Examples
     --------
@@ -78,8 +83,9 @@ def merge_rare(
             others = np.arange(1, len(counts) - count + 1, dtype=np.int32) + runs.max()
             group, dropped = np.concatenate([runs, others]), np.zeros(len(counts), np.bool_)
         elif len(counts) <= spared and one_way.attributes[0] not in doubtful:
-            group, dropped = np.arange(len(counts), dtype=np.int32), np.zeros(len(counts), np.bool_)
-            runs = group[:count]
+            runs, thresholds = np.arange(count, dtype=np.int32), np.full(len(counts), -np.inf)
+            thresholds[-1] = MISSING * sigma[-1] if one_way.attributes[0] in nullable else -np.inf
+            group, dropped = _pool(counts, thresholds, runs)
         else:
             runs = _join_ordered(counts[:count], thresholds[:count])
             group, dropped = _pool(counts, thresholds, runs)

@@ -1,4 +1,7 @@
-"""Compiled loops that count rows; `counting` calls them. Their slow twin is in tests/reference.py."""
+"""Compiled loops that count rows and fit pairs to margins; `counting` and `ipf` call them.
+
+Their slow twins are in tests/reference.py.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy.typing as npt
 from numba import njit, types
 from numba.extending import intrinsic
 
-from privsyn.marginals.types import Integers, Ints
+from privsyn.marginals.types import Floats, Integers, Ints
 
 STRETCH = 8192
 """Rows counted in one table before the next: two columns of them stay in the first-level cache."""
@@ -126,3 +129,42 @@ def add_small(planes: Bits, words: int, columns: Ints, places: Ints, sizes: Ints
             for w in range(words):
                 found += count_ones(rows[w] & plane[w])  # type: ignore[call-arg]
             counts[cell + code] += np.int64(found)
+
+
+@njit(cache=True, nogil=True)
+def fit_pairs(
+    counts: Floats, rows: Floats, columns: Floats, rounds: int, enough: float, stalled: float
+) -> Floats:
+    """Scale tables of two attributes to their one-way margins, in place, and return their totals.
+
+    See `ipf.fit_alike`.
+
+    Parameters
+    ----------
+    counts : of shape (tables, rows, columns)
+    rows : of shape (tables, rows)
+    columns : of shape (tables, columns)
+    rounds : most rounds over both margins
+    enough : end when the largest gap is at most this share of the total
+    stalled : or when a round reduces it by less than this share
+    """
+    factors, totals = np.empty(counts.shape[2]), np.zeros(len(counts))
+    for t in range(len(counts)):
+        table, missed = counts[t], np.inf
+        for _ in range(rounds):
+            before, missed, totals[t] = missed, 0.0, 0.0
+            factors[:] = 0
+            for i in range(counts.shape[1]):
+                found = table[i].sum()
+                missed = max(missed, abs(found - rows[t, i]))
+                table[i] *= rows[t, i] / found if found > 0 else 0.0
+                factors += table[i]
+            for j in range(counts.shape[2]):
+                missed = max(missed, abs(factors[j] - columns[t, j]))
+                factors[j] = columns[t, j] / factors[j] if factors[j] > 0 else 0.0
+            for i in range(counts.shape[1]):
+                table[i] *= factors
+                totals[t] += table[i].sum()
+            if missed <= enough * totals[t] or before - missed <= stalled * missed:
+                break
+    return totals

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from privsyn.marginals import _kernels
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, for_alike, lift
 from privsyn.marginals.types import Floats, Mask
@@ -88,6 +89,11 @@ def fit_alike(
     totals : array of shape (tables,)
     """
     possible, fitted, left = counts > 0, counts.copy(), np.arange(len(counts))
+    if [side.shape[1:] for side in sides] == [(*counts.shape[1:2], 1), (1, *counts.shape[2:])]:
+        rows, columns = (side.reshape(len(counts), -1) for side in sides)
+        sums = _kernels.fit_pairs(fitted, rows, columns, rounds, enough, STALLED)
+        met = (sums > 0) & (np.abs(sums - totals) <= SAME * np.maximum(sums, totals))
+        return fitted if met.all() else _with_totals(fitted, possible, totals)
     missed = np.full(len(counts), np.inf)
     for _ in range(rounds):
         before, missed = missed, np.zeros(len(left))

@@ -113,8 +113,11 @@ def for_alike(
     The function stores its results by place, so they do not depend on the order of the calls.
     """
     groups = list(alike(kinds, cells, most))
+    if len(groups) < 2:
+        list(map(function, groups))
+        return
     with ThreadPoolExecutor(cpu_count()) as pool:
-        list(pool.map(function, groups) if len(groups) > 1 else map(function, groups))
+        list(pool.map(function, groups))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,13 @@ from math import fsum, sqrt
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, safe_repr, warn_noise
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.types import Floats
 from privsyn.private.laws import GAUSSIAN, Law
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
+LOUD = 10_000  # records: the noise in a single count of which the caller is warned
 
 # Shares of the whole. experiments/ablations.py shows the effect of each on the benchmark tables, epsilon 0.2
 # to 5. experiments/robustness.py shows what the one-ways need if the table carries little information.
@@ -192,12 +193,18 @@ def one_way_share(noise: float, informative: float) -> float:
 
 
 def check_enough(cost: float, law: Law, epsilon: float, rows_per_unit: int | None) -> None:
-    """Refuse a budget with which the noise would exceed every count; `cost` is that of a person."""
+    """Refuse a budget with which the noise would exceed every count, and warn of one with which it may.
+
+    The `cost` is that of a person.
+    """
     if law.rho(law.of_row(cost, int(rows_per_unit or 1))) < LEAST_BUDGET:
         lower = "" if rows_per_unit is None else ", or lower rows_per_unit"
         raise InputError(
             f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
         )
+    noise = law.tail(law.scale(cost, float(rows_per_unit or 1)))
+    if noise > LOUD:
+        warn_noise(epsilon, noise)
 
 
 def departures_share(rho: float, attributes: int, total: float) -> float:

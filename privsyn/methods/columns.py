@@ -54,7 +54,10 @@ def measure_columns(
         one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways, shares))
     spared = MANY_VALUES if split.pairs else ANY
     unbiased = tuple(map(channels.unbiased, one_ways))
-    pooled = merge_rare(unbiased, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful)
+    nullable = set(facts.nullable).difference(facts.kept)
+    pooled = merge_rare(
+        unbiased, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful, nullable=nullable
+    )
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     return private.merge(pooled), joined.then(pooled), one_ways, split
 

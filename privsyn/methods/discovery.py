@@ -58,6 +58,7 @@ SIZE = 0.005  # how many numbers there are, which decides the share of their bou
 MOST_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
 STEPS = 16  # shares that are tried
 CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
+SPREAD = 100.0  # the same: enough for dates of ten years to be found in months; with fewer, years are counted
 LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 THRESHOLDS = 0.3  # share of delta, if values are to be found
 
@@ -140,11 +141,16 @@ def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit:
     if not columns:
         return 0.0
     shares = np.linspace(BOUNDS, MOST_BOUNDS, STEPS).tolist()
-    noise = [law.tail(law.scale(share * rho, rows_per_unit * law.joint(columns))) for share in shares]
+    noise = [_noise(share * rho, columns, law, rows_per_unit) for share in shares]
     if size < LOST * noise[-1]:
         return BOUNDS
     enough = (share for share, each in zip(shares, noise, strict=True) if size >= CLEAR * each)
     return next(enough, MOST_BOUNDS)
+
+
+def _noise(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
+    """Return the noise in a cell of the grid of each column."""
+    return law.tail(law.scale(rho, rows_per_unit * law.joint(columns)))
 
 
 def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
@@ -216,6 +222,8 @@ def discover(
     count = partial(count_cells, noise=noise, rows_per_unit=rows_per_unit)
     size, sized = count_numbers(near, rho=SIZE * rho, noise=noise, rows_per_unit=rows_per_unit)
     share = bounds_share(size, len(near), rho, noise.law, rows_per_unit)
+    if near and size < SPREAD * _noise(share * rho, len(near), noise.law, rows_per_unit):
+        near = open_schema.by_year(near)
     cells, first_look = count(near, rho=share * rho)
     closer = open_schema.closer(cells)
     schema = open_schema.fill(values, open_schema.bounds_of(cells, {}, {}))

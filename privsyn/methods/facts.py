@@ -28,6 +28,8 @@ class PublicFacts:
         all other values, or lie near the bounds.
     kept : mapping of an attribute to a probability
         The attributes that the respondents randomised, and the probability that a cell was kept.
+    nullable : collection of attributes
+        The attributes whose last code is that of missing cells.
     """
 
     target: str | None = None
@@ -35,3 +37,4 @@ class PublicFacts:
     zeros_after: Callable[[Merging], StructuralZeros] = lambda _: NO_ZEROS
     doubtful: Collection[str] = ()
     kept: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    nullable: Collection[str] = ()

@@ -104,7 +104,7 @@ def render(release: Release) -> str:
             typical_pair=median(row["error"] for row in rows) if rows else None,
             good_for=good_for(rows, kept),
             least=TWO_SIDED * max(certainty.sigma for certainty in alone),
-            least_pair=TWO_SIDED * max((row["sigma"] for row in rows), default=0.0),
+            least_pair=TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
             odds=in_plain_words(release.ledger),
             drawn=sum(next(iter(drawn.values()))) if drawn else 0,
             uncovered=_uncovered(release),

@@ -18,8 +18,8 @@ from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join, joined_do
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.statistics import coupling, pairs_within
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.statistics import coupling, pairs_within, total_variation
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.synthesis import _kernels
 from privsyn.synthesis.layout import Move, lay_out
@@ -29,8 +29,10 @@ TEMPERATURE = 0.2  # in units of the objective; if 0, triples of nltcs are 15 % 
 VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
+STRONGEST = 3.0  # largest weight of a table: with 10, unrelated columns of beans get correlations
 DENSE = 5.0  # records a cell: bigger tables with fewer are fitted in groups of codes
-COARSE = 4  # groups of an attribute in a coarse sum
+COARSE = 6  # groups in a coarse sum: with 4 draws lose more dependence, with 8 beans get false correlations
+TINY = 1e-12  # shares
 TIGHT = 0.8  # least coupling of two attributes that are also moved together
 
 
@@ -44,9 +46,10 @@ def finish(
     possible: StructuralZeros = NO_ZEROS,
     still: Attributes = (),
 ) -> Records:
-    """Return records annealed towards the least sum over cells of (count - target)^2 / (target + 1).
+    """Return records annealed towards the least sum over cells of w (count - target)^2 / (target + 1).
 
-    The sum is never larger than at the start. If the tables form a tree, the start may be exact.
+    The weight w of a table grows with its dependence (see `weights_of`). The sum is never larger than at the
+    start. If the tables form a tree, the start may be exact.
 
     Parameters
     ----------
@@ -84,20 +87,23 @@ def finish(
     # Nominal columns are left free: held to them, no single value could move in a table of few records.
     one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
     pairs, groups = _coarse_pairs(tables, one_ways)
+    weight = {table.attributes: w for table, w in zip(tables, weights_of(tables), strict=True)}
     sums = tuple(map(coarsen, pairs, groups))
     joined = _sparse(tables, len(start), possible)
     tables = tuple(coarsen(t, joined[i]) if i in joined else t for i, t in enumerate(tables))
     fitted = (*tables, *sums, *one_ways)
     joined |= enumerate(groups, start=len(tables))
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
-    cells = [sum(table.domain.cells for table in kind) for kind in (tables, sums, one_ways)]
-    weights = np.repeat([1.0, SUMS, COLUMNS], cells) / (targets + 1)
+    in_all = [weight[t.attributes] for t in tables] + [SUMS * weight[t.attributes] for t in sums]
+    in_all += [COLUMNS for _ in one_ways]
+    weights = np.repeat(in_all, [table.domain.cells for table in fitted]) / (targets + 1)
     if possible.masks:
         masks = [
             np.full(table.domain.cells, True) if place in joined else possible.of(table.domain).ravel()
             for place, table in enumerate(tables)
         ]
-        weights[: cells[0]][~np.concatenate(masks)] = NEVER
+        possibly = np.concatenate(masks)
+        weights[: len(possibly)][~possibly] = NEVER
     counts = _counted(start, fitted, joined)
     misfit = float(weights @ (counts - targets) ** 2)
     together = tightly_coupled(tables)
@@ -167,6 +173,22 @@ def _coarse_pairs(
         and set(table.attributes) <= set(group)
     ]
     return pairs, [tuple(group[name] for name in table.attributes) for table in pairs]
+
+
+def weights_of(tables: tuple[Marginal, ...]) -> list[float]:
+    """Return the weight of each table: its dependence over the median one's, from 1 to `STRONGEST`.
+
+    Noisy tables contradict each other, and no records fit them all. What records miss is dependence: a strong
+    one becomes weaker. So weak tables, mostly noise, give way. The dependence of a table is its total
+    variation from independent attributes.
+    """
+    independent = [product(t.domain, tuple(t.project((name,)) for name in t.attributes)) for t in tables]
+    dependence = [
+        total_variation(one.counts, other.counts) / one.total
+        for one, other in zip(tables, independent, strict=True)
+    ]
+    middle = max(float(np.median(dependence)), TINY)
+    return [float(np.clip(one / middle, 1.0, STRONGEST)) for one in dependence]
 
 
 def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:

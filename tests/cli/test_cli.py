@@ -22,6 +22,7 @@ import privsyn
 from privsyn import PrivSyn
 from privsyn.cli import survey
 from privsyn.cli.common import console as screen
+from privsyn.errors import NoiseWarning
 from privsyn.private.ledger import Ledger
 from privsyn.table.io import read_in_memory, write
 
@@ -296,6 +297,18 @@ def test_demo_leaves_what_it_names(tmp_path, capsys, monkeypatch):
 def test_demo_says_privsyn_where_that_is_found(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     assert survey.called() == ("privsyn", "python")
+
+
+def test_an_epsilon_that_leaves_noise_alone_is_warned_of_before_the_run(folder, capsys):
+    tiny = run(capsys, *SYNTH[:3], "--schema", "schema.yaml", "--epsilon", 1e-6)
+    assert tiny.out.startswith("epsilon 1e-06: the noise in each count is ")
+    assert (
+        "comes out as noise" not in run(capsys, *SYNTH[:3], "--schema", "schema.yaml", "--epsilon", 1e-3).out
+    )
+    with pytest.warns(NoiseWarning, match="comes out as noise"):
+        PrivSyn(1e-6)
+    with pytest.warns(NoiseWarning, match="comes out as noise"):
+        PrivSyn(0.1, unit="who", rows_per_unit=200)
 
 
 def test_where_no_value_was_found_it_is_said(folder, capsys):

@@ -28,7 +28,8 @@ from privsyn.private.discovery import (
 )
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.noise import ExactGaussian, SeededGaussian
-from privsyn.table.discovery.bounds import BoundsGrid, extent
+from privsyn.table.discovery.bounds import BoundsGrid
+from privsyn.table.discovery.extent import extent
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.read_in_batches import read_in_batches
 
@@ -267,6 +268,46 @@ def test_a_tail_that_thins_out_goes_on():
     assert bounds_found(some.uniform(0, 250, 20_000))[1] == 256
 
 
+def found_in_noise(numbers, sigma, seeds):
+    """Return the share of the numbers inside of the bounds, for each seed of the noise."""
+    grid = BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64"))
+    inside = []
+    for seed in range(seeds):
+        noise = np.random.default_rng(seed).normal(0, sigma, len(grid.lows))
+        found = extent(np.rint(grid.count(numbers) + noise).astype(np.int64), sigma, zero=grid.zero)
+        low, high = grid.span(*found) if found else (np.inf, -np.inf)
+        inside.append(np.mean((numbers >= low) & (numbers <= high)))
+    return np.array(inside)
+
+
+def test_standardised_numbers_of_few_rows_are_found_on_both_sides_of_zero():
+    """500 rows, noise of 18. With each side alone, bounds held as many rows for 1 of 3 seeds."""
+    numbers = np.random.default_rng(0).normal(0, 1, 500)
+    assert np.mean(found_in_noise(numbers, 18.0, 100) > 0.85) > 0.95
+
+
+def test_bounds_of_a_skewed_column_begin_at_zero():
+    """Of 856 rows with noise of 18, 4 to 10 % lie below the first cell that stands out."""
+    numbers = np.random.default_rng(0).lognormal(3, 1, 856)
+    found = found_in_noise(numbers, 18.0, 100)
+    assert found.min() > 0.8
+    assert found.mean() > 0.95
+    grades = np.random.default_rng(0).integers(1, 11, 20_000)
+    assert bounds_found(grades) == (1, 11)
+
+
+def test_a_side_of_zero_with_fewer_rows_is_found_by_its_distance():
+    numbers = np.random.default_rng(0).normal(5, 10, 856)
+    assert np.mean(found_in_noise(numbers, 18.0, 100) > 0.85) > 0.8
+
+
+def test_bounds_of_a_single_number_hold_the_next_one():
+    """Of rare ones among zeros, the noise hides 99."""
+    assert bounds_found(np.repeat([0, 1], [9950, 50])) == (0, 1)
+    assert bounds_found(np.repeat([0.0, 250.5], [9950, 50])) == (0, 0)
+    assert bounds_found(np.full(1000, 255, np.uint8))[1] == 255
+
+
 def test_few_rows_get_bounds_for_a_larger_share_of_the_budget():
     """400 rows in 20 columns at epsilon 1: with the least share, no bounds are found for most columns."""
     some = np.random.default_rng(0)
@@ -421,6 +462,28 @@ def test_bounds_fit_the_dtype(column, dtype, extent_of, bounds):
     found = open_schema.fill({}, open_schema.bounds_of(cells, {}, {})).columns["a"]
     assert (found.low, found.high) == bounds
     assert type(found.low) is type(bounds[0])
+
+
+def test_dates_of_few_rows_are_found_to_the_year():
+    """400 dates of ten years. Counted in months, none were found for any of these seeds."""
+    days = pd.Timestamp("2010-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 3650, 400), "D")
+    for seed in range(3):
+        model = PrivSyn(1.0, seed=seed).fit(pd.DataFrame({"d": days}))
+        found = model.release_.codec.schema.columns["d"]
+        assert np.mean((days >= found.low) & (days <= found.high)) > 0.7
+        assert 2005 < found.low.year < found.high.year < 2025
+
+
+@pytest.mark.parametrize("unit", ["D", "s"])
+def test_years_are_twelve_months(unit):
+    months = BoundsGrid.dates(unit)
+    numbers = np.random.default_rng(0).integers(-20_000, 20_000, 500) * (1.0 if unit == "D" else 86_400.0)
+    table = pd.DataFrame({"d": pd.to_datetime(numbers, unit=unit, origin="unix"), "n": 1.0})
+    schema = OpenSchema.of(Schema({"d": Datetime(unit=unit), "n": Numerical()}), table)
+    counts = schema.count(table, schema.grids)
+    years = schema.by_year(counts)
+    assert (years["d"] == months.joined(12).count(numbers)).all()
+    assert (years["n"] == counts["n"]).all()
 
 
 def test_dates_are_found_to_the_month():

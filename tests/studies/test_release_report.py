@@ -271,6 +271,30 @@ def test_axe_core_finds_nothing_on_the_page(open_page, page):
     assert [violation["impact"] for violation in broken] == ["critical"]
 
 
+def test_a_phone_leaves_out_the_empty_cells_of_a_pair_and_says_how_many(open_page, page):
+    """Half of the cells of `number` and `a` have no row."""
+    tab = open_page(page)
+    tab.locator("#first").select_option("number")
+    tab.locator("#second").select_option("a")
+    empty, note = tab.locator("#pair td.empty"), tab.locator("#pair .on-phone")
+    assert empty.count() > 2
+    phone = tab.viewport_size["width"] < 700
+    assert (empty.first.is_visible(), note.is_visible()) == (not phone, phone)
+    assert note.inner_text().startswith(f"{empty.count()} counts of 0")
+    assert (
+        tab.locator("#pair tbody td:visible").count()
+        == tab.locator("#pair tbody td").count() - phone * empty.count()
+    )
+
+
+def test_one_table_with_much_noise_is_not_taken_for_the_others(model):
+    """The page said that counts below 12,637 of 29,972 rows were noise: in one of 1,128 tables they were."""
+    text = visible(render(model.release_))
+    sigma = float(np.median([row["sigma"] for row in relationships(model.release_)]))
+    said = re.search(r"typically ([\d,]+) rows", text)[1]
+    assert float(said.replace(",", "")) == pytest.approx(1.96 * sigma, abs=1)
+
+
 def test_the_search_leaves_the_columns_that_have_the_word(open_page, page):
     tab = open_page(page)
     # The most frequent value: it is shown whatever the noise.

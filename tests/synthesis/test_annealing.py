@@ -15,7 +15,7 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import annealing as finishing
-from privsyn.synthesis.annealing import finish, tightly_coupled
+from privsyn.synthesis.annealing import finish, tightly_coupled, weights_of
 from privsyn.synthesis.tree import independent_start, tree_start
 
 DOMAIN = Domain(tuple("abcd"), (3, 2, 4, 1))
@@ -52,8 +52,19 @@ def tables_of(records, sets):
     return tuple(reference.count(records, tuple(attributes)) for attributes in sets)
 
 
-def run(start, tables, seed, *, sweeps=10, temperature=finishing.TEMPERATURE, together=finishing.TIGHT):
+def run(
+    start,
+    tables,
+    seed,
+    *,
+    sweeps=10,
+    temperature=finishing.TEMPERATURE,
+    together=finishing.TIGHT,
+    strongest=1.0,
+):
+    """All tables weigh the same, unless `strongest` is larger."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finishing, "STRONGEST", strongest)
         patch.setattr(finishing, "TIGHT", together)
         patch.setattr(finishing, "TEMPERATURE", temperature)
         return finish(start, tables, np.random.default_rng(seed), sweeps=sweeps)
@@ -117,6 +128,37 @@ def test_warm_it_gets_out_of_dead_ends():
     assert misfit(run(start, (table,), 0, temperature=0.0), (table,)) == 0
 
 
+def test_the_weight_of_a_table_is_its_dependence():
+    """Total variation from independent attributes, over the median; a median of 0 is that of all columns."""
+    names = ("x", "y", "z")
+
+    def pair(attributes, agree):
+        counts = np.array([[agree, 100 - agree], [100 - agree, agree]], float)
+        return Marginal(Domain(attributes, (2, 2)), counts)
+
+    one = Marginal(Domain(("x",), (2,)), np.array([10.0, 190.0]))
+    tables = (pair(("x", "y"), 60), pair(("x", "z"), 70), pair(("y", "z"), 95), pair(("z", "y"), 85))
+    assert weights_of(tables) == pytest.approx([1, 1, 0.45 / 0.275, 0.35 / 0.275])
+    assert weights_of((*tables, pair(names[:2], 50), one)) == pytest.approx(
+        [1, 0.2 / 0.15, 3, 0.35 / 0.15, 1, 1]
+    )
+    assert weights_of((one, one, tables[0])) == [1, 1, finishing.STRONGEST]
+
+
+def test_where_tables_contradict_each_other_the_weak_ones_give_way():
+    """x and y agree in 97 of 100 records, but z agrees with x and disagrees with y, each in 70 of 100."""
+    names, missed = (("x", "y"), ("x", "z"), ("y", "z")), {}
+    tables = tuple(
+        Marginal(Domain(attributes, (2, 2)), np.array([[agree, 1 - agree], [1 - agree, agree]]) * 200)
+        for attributes, agree in zip(names, (0.97, 0.7, 0.3), strict=True)
+    )
+    start = Records(Domain(("x", "y", "z"), (2, 2, 2)), np.random.default_rng(0).integers(0, 2, (400, 3)))
+    for strongest in (1.0, 3.0):
+        x, y, _ = run(start, tables, 0, strongest=strongest).codes.T
+        missed[strongest] = (x != y).mean()
+    assert missed[3.0] - 0.03 < 0.6 * (missed[1.0] - 0.03)
+
+
 def test_what_was_equal_is_equal():
     """a = b in the table; c is held by a table of its own."""
     rng = np.random.default_rng(0)
@@ -159,7 +201,7 @@ def numbers(n=4000, columns=16, size=24):
 @pytest.mark.no_cover  # the slow twin counts
 @pytest.mark.parametrize("began_as", ["tree", "independent"])
 def test_strong_pairs_are_met(began_as):
-    """120 pairs at once, to a fifth of the gaps of rows drawn at random, and no correlation is lost."""
+    """120 pairs at once, to about a fifth of the gaps of rows drawn at random, and no correlation is lost."""
     exact = numbers()
     columns, pairs = (tables_of(exact, combinations(exact.domain.names, k)) for k in (1, 2))
     rng = np.random.default_rng(0)
@@ -170,7 +212,7 @@ def test_strong_pairs_are_met(began_as):
     ended = finish(start, pairs, rng, one_ways=columns)
     real, found = (np.corrcoef(records.codes.T)[np.triu_indices(16, 1)] for records in (exact, ended))
     assert 0.993 < real @ found / (real @ real) < 1.007
-    assert misfit(ended, pairs) < 0.21 * sum(pair.domain.cells for pair in pairs)
+    assert misfit(ended, pairs) < 0.22 * sum(pair.domain.cells for pair in pairs)
     assert max(reference.distance(ended, column) for column in columns) < 0.01 * len(exact)
 
 

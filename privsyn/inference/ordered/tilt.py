@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.marginals.coarse import coarsen, groups_at, join
-from privsyn.marginals.ipf import fit_margins
+from privsyn.marginals.ipf import fit_alike, fit_margins, lift_all
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats, Mask
 
@@ -127,16 +127,18 @@ class Trend:
         damping: float = 1.0,
     ) -> Marginal:
         (a, b), (u, v) = self.coarse, self.fine
+        sides, totals = lift_all([table.domain], [margins]), np.array([margins[0].total])
+        counts = table.counts
         for _ in range(steps):
-            sums = join(table.counts, self.groups)
+            sums = join(counts, self.groups)
             gap = (self.wanted - a.T @ sums @ b) * these
             if (np.abs(gap) <= self.enough).all():
                 break
             room = (a**2).T @ sums @ (b**2)
             step = np.divide(gap, room, out=np.zeros_like(gap), where=these & (room > 0))
             tilt = np.exp(np.clip(u @ np.clip(damping * step, -LARGEST, LARGEST) @ v.T, -MOST, MOST))
-            table = fit_margins(Marginal(table.domain, table.counts * tilt), margins, rounds=ROUNDS)
-        return table
+            counts = fit_alike((counts * tilt)[np.newaxis], sides, totals, rounds=ROUNDS)[0]
+        return Marginal(table.domain, counts)
 
 
 def ranks_of(side: Marginal) -> Floats:

@@ -174,9 +174,14 @@ def pooled(
     check_whole("resamples", resamples, least=2)
     level = _checked_level(level)
     rng = np.random.default_rng(check_whole("seed", seed))
-    estimates, variances = [], []
+    estimates: list[Any] = []
+    variances: list[Any] = []
     for table in _checked_tables(analyse, tables):
         estimate, variance = _read(analyse(table))
+        # Now, and not after the last table: draws and bootstraps take minutes.
+        shape = _matrix("estimates", [*estimates[:1], estimate]).shape
+        if variance is not None and _matrix("variances", [variance]).shape[1:] != shape[1:]:
+            raise InputError("the function must return as many variances as estimates")
         if variance is None:
             again = [analyse(_resampled(table, rng)) for _ in range(resamples)]
             variance = _matrix("what the function returns", again).var(axis=0, ddof=1)

@@ -38,7 +38,8 @@ MOST_MARGIN = 0.2
 """Share of the numbers. If the margin is larger, the table is too small to tell, and no grid is found."""
 
 STANDS_OUT = 3.0
-"""Standard deviations by which a heap exceeds its share of evenly spread points."""
+"""Standard deviations by which a heap exceeds its share of evenly spread points, and the numbers of one finer
+lattice the share that may lie off a grid."""
 
 LEAST_HEAP = 0.01
 """Share of the numbers by which it exceeds it, too."""
@@ -167,6 +168,7 @@ def grid_of(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> Lattice | N
             not lattice.offset
             and margin <= MOST_MARGIN * total
             and noisy[outside].sum() <= LEFT_OUT * total + margin
+            and noisy[outside].max() <= LEFT_OUT * total + STANDS_OUT * sigma
         ):
             return lattice
     return None

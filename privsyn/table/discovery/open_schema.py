@@ -7,17 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
-from privsyn.table.discovery.bounds import BoundsGrid, cluster, extent
+from privsyn.table.discovery.bounds import BoundsGrid, grid_for, step_of
+from privsyn.table.discovery.extent import cluster, extent
 from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.values import by_type, distinct_cells
-from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals, largest_decimal
+from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type
+from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.identifiers import with_identifiers
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
@@ -31,6 +31,9 @@ Released = Mapping[str, tuple[Ints, float]]
 
 OTHER = "other"
 """Default name, in dtypes that hold text, for all values that are not found."""
+
+MONTHS = 12
+"""Months of a year."""
 
 FAR = 3
 """Cells of the first grid. Numbers in at most this many cells are close together and far from zero (years,
@@ -120,23 +123,36 @@ class OpenSchema:
     @property
     def grids(self) -> dict[str, BoundsGrid]:
         """The first grid of each column of `bounds`."""
-        return {name: _grid(*self._measured(name)) for name in self.bounds}
+        return {name: grid_for(*self._measured(name)) for name in self.bounds}
+
+    def by_year(self, counts: Mapping[str, Ints]) -> dict[str, Ints]:
+        """Return the counts of the first grids, of dates by year. Private: a row is still in one cell."""
+        dates = [name for name in counts if isinstance(self.schema.columns[name], Datetime)]
+        return {**counts, **{name: counts[name].reshape(-1, MONTHS).sum(axis=1) for name in dates}}
+
+    def _grids_of(self, cells: Released) -> dict[str, BoundsGrid]:
+        """Return the first grids, those of dates by year if they were counted so."""
+        grids = self.grids
+        return {
+            name: grids[name].joined(len(grids[name].lows) // len(noisy))
+            for name, (noisy, _) in cells.items()
+        }
 
     def closer(self, cells: Released) -> dict[str, BoundsGrid]:
         """Return the second grids, from the released counts of the first, for columns that need them."""
-        closer, grids = {}, self.grids
+        closer, grids = {}, self._grids_of(cells)
         for name, (first, last) in self._extents(cells).items():
             low, high = grids[name].span(first, last)
             if last - first < FAR and low * high > 0:
-                closer[name] = grids[name].between(first, last, step=_step(*self._measured(name)))
+                closer[name] = grids[name].between(first, last, step=step_of(*self._measured(name)))
         return closer
 
     def bounds_of(
         self, cells: Released, closer: Mapping[str, BoundsGrid], seen: Released
     ) -> dict[str, tuple[float, float]]:
         """Return bounds from the released counts of both grids, if any cell of the column is significant."""
-        grids = self.grids
-        bounds = {name: grids[name].span(*found) for name, found in self._extents(cells).items()}
+        grids = self._grids_of(cells)
+        bounds = {name: grids[name].several(*found) for name, found in self._extents(cells).items()}
         for name, (noisy, sigma) in seen.items():
             if found := cluster(noisy, sigma):
                 bounds[name] = closer[name].span(*found)
@@ -196,8 +212,10 @@ class OpenSchema:
 
     def _extents(self, cells: Released) -> dict[str, tuple[int, int]]:
         """Return the first and the last cell of each column with a significant cell."""
-        dates = [name for name, column in self.schema.columns.items() if isinstance(column, Datetime)]
-        found = {name: extent(*counts, growing=name not in dates) for name, counts in cells.items()}
+        grids, found = self._grids_of(cells), {}
+        for name, counts in cells.items():
+            is_date = isinstance(self.schema.columns[name], Datetime)
+            found[name] = extent(*counts, zero=None if is_date else grids[name].zero)
         return {name: ends for name, ends in found.items() if ends is not None}
 
     def _measured(self, name: str) -> tuple[Ordinal, Dtype]:
@@ -264,34 +282,6 @@ def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Se
     if not values:
         values = dict.fromkeys(["" if kind in ("text", "object", "category") else 0])
     return replace(column, values=tuple(values), other=other)
-
-
-def _step(column: Ordinal, dtype: Dtype) -> float | None:
-    """Return the step of which a column's numbers are multiples; None for reals."""
-    decimals = exact_decimals(column, dtype) if isinstance(column, Numerical) else column.fixed_decimals
-    return None if decimals is None else 10.0**-decimals
-
-
-def _grid(column: Ordinal, dtype: Dtype) -> BoundsGrid:
-    """Return the grid over all numbers that the dtype can hold."""
-    if isinstance(column, Datetime):
-        return BoundsGrid.dates(column.unit or "D")
-    doubles = np.dtype(np.float64)
-    if not isinstance(column, Numerical):
-        return BoundsGrid.numbers(decimals=column.fixed_decimals, dtype=doubles, limits=column.limits)
-    decimals = exact_decimals(column, dtype)
-    match family(dtype):
-        case "integer":
-            whole = np.iinfo(number_type(dtype))
-            limits = float(whole.min), float(whole.max)
-            return BoundsGrid.numbers(decimals=decimals, dtype=doubles, limits=limits)
-        case "decimal":
-            most = largest_decimal(dtype)
-            return BoundsGrid.numbers(decimals=decimals, dtype=doubles, limits=(-most, most))
-        case "real":
-            return BoundsGrid.numbers(decimals=decimals, dtype=number_type(dtype))
-        case _:
-            return BoundsGrid.numbers(decimals=decimals, dtype=doubles)
 
 
 def _hull(one: Any, other: Any) -> Column:

@@ -108,6 +108,11 @@ class Codec:
         return tuple(self._attributes.encoders.values())
 
     @property
+    def nullable(self) -> tuple[str, ...]:
+        """The attributes whose last code is that of missing cells."""
+        return tuple(name for name in self.domain if self._attributes.nullable[self.column_of(name)])
+
+    @property
     def parts(self) -> Mapping[str, tuple[str, ...]]:
         """The attributes of each column that has several."""
         return self._attributes.parts

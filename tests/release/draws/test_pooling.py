@@ -157,6 +157,14 @@ def test_pooled_refuses_other_arguments_and_shows_no_cell(analyse, tables, words
     assert "cell" not in str(error.value)
 
 
+@pytest.mark.parametrize("result", ["text", ([1.0, 2.0], [1.0]), (1.0, np.nan), [[1.0, 2.0], [3.0]]])
+def test_a_wrong_function_is_refused_after_the_first_table(result):
+    seen = []
+    with pytest.raises(InputError):
+        pooled(lambda _: result, (seen.append(table) or table for table in TABLES))
+    assert len(seen) == 1
+
+
 def test_a_wrong_level_is_refused_before_any_analysis_runs():
     ran = []
     with pytest.raises(InputError, match="level"):

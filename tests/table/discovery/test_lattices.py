@@ -238,3 +238,11 @@ def test_noise_in_the_counts_of_other_lattices_does_not_thin_a_heap():
         found = heaps_of(np.rint(counts + noise).astype(np.int64), 60.0, NUMBERS, Lattice(1))
         shares.append(sum(heap.share for heap in found if heap.step == 10_000))
     assert np.mean(shares) > 0.97
+
+
+def test_halves_that_stand_out_alone_keep_their_grid():
+    """With noise of 90, 400 halves of 4,000 numbers are hidden in the sum of all finer lattices."""
+    listed = tuple(Lattice(step) for step in (10, 5, 1, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001))
+    halves = np.array([0, 0, 3600, 400, 0, 0, 0, 0, 0, 0])
+    assert grid_of(halves, 90.0, listed) == Lattice(0.5)
+    assert grid_of(np.where(halves == 400, 200, halves), 90.0, listed) == Lattice(1)

@@ -54,11 +54,14 @@
         const inside = shown.low[place] <= shown.estimate[place] && shown.estimate[place] <= shown.high[place];
         const cell = make("td", whole(shown.estimate[place]) + (inside ? "" : "†"));
         cell.dataset.label = column;
+        // A phone leaves out cells that are as good as empty.
+        cell.classList.toggle("empty", shown.estimate[place] < 0.5 && shown.low[place] <= 0);
         cell.append(make("span", `${whole(shown.low[place])}–${whole(shown.high[place])}`));
         const share = (45 * Math.max(0, shown.estimate[place])) / most;
         cell.style.background = `color-mix(in srgb, var(--map) ${share.toFixed(1)}%, transparent)`;
         line.append(cell);
       });
+      line.classList.toggle("empty", !line.querySelector("td:not(.empty)"));
       body.append(line);
     });
     table.append(thead, body);
@@ -66,7 +69,9 @@
     Object.assign(scroll, { className: "wide", tabIndex: 0, role: "group", ariaLabel: "Table of the pair; it may scroll" });
     scroll.append(table);
     const left = shown.omitted.map((many, side) => (many ? `${many} less frequent values of ${shown.columns[side]} are not shown. ` : ""));
-    panel.replaceChildren(scroll, make("p", left.join("")));
+    const empty = body.querySelectorAll("td.empty").length;
+    const note = Object.assign(make("p", `${empty} counts of 0, with intervals from 0, are left out.`), { className: "on-phone", hidden: !empty });
+    panel.replaceChildren(scroll, note, make("p", left.join("")));
   };
 
   const fill = (select, options, wanted) => {

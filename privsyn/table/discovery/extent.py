@@ -1,0 +1,210 @@
+"""Bounds from noisy counts: the first and the last cell of a grid that hold nearly all rows."""
+
+from __future__ import annotations
+
+from math import ceil, inf, log, sqrt
+
+import numpy as np
+
+from privsyn.marginals.types import Ints
+
+Extent = tuple[int, int] | None
+"""First and last cell, both included; None if no cell is significant."""
+
+LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+"""Lengths of the runs of cells that are tested together. A column may spread its rows over many cells, and
+none of them alone is above the noise."""
+
+STANDS_OUT = 4.8
+"""Standard deviations at which a run of cells is significant. Of 20,000 grids of noise, 1 in 450 for real
+numbers, 1 in 1,100 for whole numbers and 1 in 100 for dates had such a run. Then the bounds are too wide,
+which costs only accuracy."""
+
+FOUND = 4.2
+"""The same for the first run of numbers, without which bounds are invented. 1 in 27 grids of noise for real
+numbers, and 1 in 55 for whole numbers, had such a run."""
+
+CONTINUES = 2.5
+"""Standard deviations at which the next cell, the one after it, or both together extend the bounds. A false
+cell makes them too wide by one cell; a missed cell clips some rows."""
+
+CLEAR = 4.0
+"""Standard deviations at which a cell of the second grid is significant."""
+
+GOES_ON = 1.5
+"""Standard deviations at which a cell next to a significant one is included."""
+
+DOUBTED = 1.0
+"""Standard deviations that are taken off two cells beyond the last significant one."""
+
+FEW = 10.0
+"""Rows in two cells: a tail ends where fewer are expected. Wide bounds cost little, as tails are fitted."""
+
+STEEPEST, SLOWEST = 0.1, 0.9
+"""Shares of the rows of two cells that the next two hold. With a smaller share there is no tail."""
+
+FARTHEST = 6
+"""Most cells of a tail: a factor of 8. With 12, rare wild bounds cost more than tails gained."""
+
+OTHER_SIDE = 3.5
+"""Standard deviations at which numbers of the same sizes but the other sign are significant."""
+
+WIDE = 6
+"""Cells: a factor of 8. Bounds that span as many begin at zero, which makes them a seventh longer at most."""
+
+SHARP = 8.0
+"""Standard deviations of a first cell after which they do not: the next cell of a tail would be seen."""
+
+LEFT_OUT = 1.5
+"""Standard deviations. If more rows lie outside the cells found, the bounds stay unchanged. By noise alone
+they do in 1 of 15 columns. In the others, a tail of up to that number of rows may be clipped."""
+
+HIDDEN = 0.5
+"""Share of the rows found. If noise can hide more rows outside, the bounds stay unchanged. In eight tables of
+numbers at epsilon 1, right clusters had 0.06 to 0.39, and wrong ones 0.88 to 2.6."""
+
+NARROW = 1 / 2
+"""Share of the cells. Bounds are narrowed only if the rows lie in fewer cells. Otherwise there is little to
+gain, and a thin tail may be lost."""
+
+
+def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
+    """Return the first and the last cell of the bounds.
+
+    They contain the run of cells that exceeds its noise most, if it is significant. On both sides they extend
+    to the next significant run, and over next cells that exceed `CONTINUES`. A few rows far from all others
+    are clipped. Testing runs of many lengths is a scan statistic (Glaz, Naus and Wallenstein, 2001).
+
+    Parameters
+    ----------
+    noisy : integer array of shape (cells,)
+    sigma : float
+        Standard deviation of the noise in each cell.
+    zero : int, optional
+        The cell of zero, of a grid whose cells grow by a constant factor on both sides. Then a tail that
+        thins out is continued, and runs of the same distance on both sides of zero are tested together:
+        zero may divide the numbers, and lies in the midst of many cells of tiny numbers.
+
+    Examples
+    --------
+    >>> extent(np.array([9, 3, 80, 900, 70, 2, -8, 60]), 10.0)
+    (2, 7)
+    >>> extent(np.array([9, 3, 80, 900, 70, 2, -8, 30]), 10.0)
+    (2, 4)
+    >>> extent(np.array([-3, 7, 30, 31, 29, 30, 2, -8]), 10.0)
+    (2, 5)
+    >>> extent(np.array([900, 800, 500, 240, 120, 20, 25, -8, 3, 5, 1]), 10.0, zero=0)
+    (0, 6)
+    >>> extent(np.array([-2, 30, 40, 2, -3, 1, 4, -5, 35, 25, 3]), 10.0, zero=5)
+    (1, 9)
+    """
+    height, first, end = _highest_run(noisy)
+    if zero is not None:
+        both, _, farthest = _highest_run(_folded(noisy, zero))
+        if both > sqrt(2) * height:
+            height, first, end = both / sqrt(2), zero - farthest, zero + farthest + 1
+    if height <= (STANDS_OUT if zero is None else FOUND) * sigma:
+        return None
+    first, end = first - _further(noisy[:first][::-1], sigma), end + _further(noisy[end:], sigma)
+    if zero is not None:
+        before, after = _thinned(noisy[::-1], len(noisy) - first, sigma), _thinned(noisy, end, sigma)
+        first, end = _with_zero(noisy, first - before, end + after, zero, sigma)
+    return first, end - 1
+
+
+def _highest_run(noisy: Ints) -> tuple[float, int, int]:
+    """Return the largest sum of a run over the root of its length, and the run's first cell and end."""
+    sums = np.concatenate([[0], np.cumsum(noisy)])
+    runs = []
+    for length in LENGTHS:
+        if length <= len(noisy):
+            heights = (sums[length:] - sums[:-length]) / sqrt(length)
+            first = int(heights.argmax())
+            runs.append((float(heights[first]), first, first + length))
+    return max(runs, default=(-inf, 0, 0))
+
+
+def _with_zero(noisy: Ints, first: int, end: int, zero: int, sigma: float) -> tuple[int, int]:
+    """Return cells on one side of zero, extended to zero if they span a large factor, and beyond if need be.
+
+    The many cells of small numbers hold few rows each, and hide the other side.
+    """
+    if first <= zero < end:
+        return first, end
+    if zero >= end:
+        size = len(noisy)
+        low, high = _with_zero(noisy[::-1], size - end, size - first, size - 1 - zero, sigma)
+        return size - high, size - low
+    height, _, last = _highest_run(noisy[max(2 * zero + 1 - end, 0) : max(2 * zero + 1 - first, 0)][::-1])
+    if height > OTHER_SIDE * sigma:
+        return max(2 * zero + 1 - first - last, 0), end
+    hidden = end - first >= WIDE and noisy[first] < SHARP * sigma
+    return (zero if hidden else first), end
+
+
+def _folded(noisy: Ints, zero: int) -> Ints:
+    """Return the sums of the cells at the same distance below and above zero."""
+    below, above = noisy[:zero][::-1], noisy[zero + 1 :]
+    cells = min(len(below), len(above))
+    return below[:cells] + above[:cells]
+
+
+def _thinned(noisy: Ints, end: int, sigma: float) -> int:
+    """Return how many cells after `end` a tail takes whose cells hold fewer and fewer rows.
+
+    Two cells and the next two say by how much they thin out. Each cell is twice as wide as the one before
+    the last, so this is the tail of a power law. A standard deviation is taken off, so that bounds after
+    which nothing is seen mostly stay.
+    """
+    inner, outer = float(noisy[max(end - 2, 0) : end].sum()), float(noisy[end : end + 2].sum())
+    fall = (outer - DOUBTED * sqrt(2) * sigma) / inner if inner > FEW else 0.0
+    if fall <= STEEPEST:
+        return 0
+    cells = 2 * log(inner / FEW) / -log(min(fall, SLOWEST))
+    return min(ceil(cells), FARTHEST, len(noisy) - end)
+
+
+def _further(noisy: Ints, sigma: float) -> int:
+    """Return how many of the cells next to significant ones, from the inside outwards, are included too."""
+    end = 0
+    while end < len(noisy):
+        height, _, last = _highest_run(noisy[end:])
+        near, _, nearest = _highest_run(noisy[end : end + 2])
+        if height > STANDS_OUT * sigma:
+            end += last
+        elif near > CONTINUES * sigma:
+            end += nearest
+        else:
+            break
+    return end
+
+
+def cluster(noisy: Ints, sigma: float) -> Extent:
+    """Return the first and the last of a few cells that hold all rows, with one more cell on either side.
+
+    Return None if no cell is significant, or if narrowing gains little (`NARROW`), loses rows (`LEFT_OUT`) or
+    may lose many (`HIDDEN`).
+
+    Examples
+    --------
+    >>> noisy = np.array([5, -9, 8, 3, -4, 14, 900, 600, 2, 11, -3, 1, 4, 0, -6, 7] + 16 * [0, -1])
+    >>> cluster(noisy, 10.0)
+    (5, 8)
+    >>> cluster(np.array([90, 60, 2, 14, 30, 60]), 10.0) is None, cluster(noisy, 100.0) is None
+    (True, True)
+    """
+    clear = np.flatnonzero(noisy > CLEAR * sigma)
+    if not clear.size:
+        return None
+    low, high, last = int(clear[0]), int(clear[-1]), len(noisy) - 1
+    while low > 0 and noisy[low - 1] > GOES_ON * sigma:
+        low -= 1
+    while high < last and noisy[high + 1] > GOES_ON * sigma:
+        high += 1
+    low, high = max(low - 1, 0), min(high + 1, last)
+    outside = len(noisy) - (high - low + 1)
+    inside = noisy[low : high + 1].sum()
+    by_chance = LEFT_OUT * sigma * np.sqrt(outside)
+    if high - low >= NARROW * len(noisy) or noisy.sum() - inside > by_chance or by_chance > HIDDEN * inside:
+        return None
+    return low, high
