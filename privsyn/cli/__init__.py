@@ -98,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _show_warning(warning: Warning | str, *_: object) -> None:
     from privsyn.cli.common.terminal import say
 
-    say(str(warning))
+    if isinstance(warning, NoiseWarning):  # another text may quote a cell
+        say(str(warning))
 
 
 @contextmanager

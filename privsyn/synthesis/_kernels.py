@@ -1,6 +1,6 @@
 """Compiled loops over rows and cells; their callers explain the algorithms.
 
-Each has a slow twin in tests/reference.py.
+`round_with_offset` and `resample`, with what it calls, have slow twins in tests/reference.py.
 """
 
 from __future__ import annotations

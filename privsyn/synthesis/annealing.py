@@ -94,16 +94,16 @@ def finish(
     fitted = (*tables, *sums, *one_ways)
     joined |= enumerate(groups, start=len(tables))
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
-    in_all = [weight[t.attributes] for t in tables] + [SUMS * weight[t.attributes] for t in sums]
-    in_all += [COLUMNS for _ in one_ways]
-    weights = np.repeat(in_all, [table.domain.cells for table in fitted]) / (targets + 1)
+    weight_of_table = [weight[t.attributes] for t in tables] + [SUMS * weight[t.attributes] for t in sums]
+    weight_of_table += [COLUMNS for _ in one_ways]
+    weights = np.repeat(weight_of_table, [table.domain.cells for table in fitted]) / (targets + 1)
     if possible.masks:
         masks = [
             np.full(table.domain.cells, True) if place in joined else possible.of(table.domain).ravel()
             for place, table in enumerate(tables)
         ]
-        possibly = np.concatenate(masks)
-        weights[: len(possibly)][~possibly] = NEVER
+        is_possible = np.concatenate(masks)
+        weights[: len(is_possible)][~is_possible] = NEVER
     counts = _counted(start, fitted, joined)
     misfit = float(weights @ (counts - targets) ** 2)
     together = tightly_coupled(tables)
@@ -182,11 +182,11 @@ def weights_of(tables: tuple[Marginal, ...]) -> list[float]:
     one becomes weaker. So weak tables, mostly noise, give way. The dependence of a table is its total
     variation from independent attributes.
     """
-    independent = [product(t.domain, tuple(t.project((name,)) for name in t.attributes)) for t in tables]
-    dependence = [
-        total_variation(one.counts, other.counts) / one.total
-        for one, other in zip(tables, independent, strict=True)
-    ]
+    dependence = []
+    for table in tables:
+        sides = tuple(table.project((name,)) for name in table.attributes)
+        gap = total_variation(table.counts, product(table.domain, sides).counts)
+        dependence.append(gap / table.total)
     middle = max(float(np.median(dependence)), TINY)
     return [float(np.clip(one / middle, 1.0, STRONGEST)) for one in dependence]
 

@@ -31,7 +31,7 @@ def a_pair(rng, shape, zeros):
 )
 def test_some_rounds_are_those_of_a_loop_over_cells(seed, shape, zeros):
     table, margins = a_pair(np.random.default_rng(seed), shape, zeros)
-    for rounds in (1, 4):
+    for rounds in (1, 2):  # after two, fitting may end because it no longer improves
         slow = reference.fit_margins(table, margins, rounds)
         if slow.sum() > 0:
             slow *= margins[0].total / slow.sum()

@@ -304,6 +304,8 @@ def test_a_side_of_zero_with_fewer_rows_is_found_by_its_distance():
 def test_bounds_of_a_single_number_hold_the_next_one():
     """Of rare ones among zeros, the noise hides 99."""
     assert bounds_found(np.repeat([0, 1], [9950, 50])) == (0, 1)
+    assert bounds_found(np.repeat([0, 1], [50, 9950])) == (0, 1)
+    assert bounds_found(np.repeat([0, -1], [50, 9950])) == (-1, 0)
     assert bounds_found(np.repeat([0.0, 250.5], [9950, 50])) == (0, 0)
     assert bounds_found(np.full(1000, 255, np.uint8))[1] == 255
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 SEED = 0
 """The seed of the synthetic table that is tested: anybody who has the model can draw it again."""
 
-REFUSED = "a criterion is not met: `privsyn synth` wrote no table. Publish nothing of this release"
-
 
 def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: float) -> Release:
     """Return the release with the verdict in the ledger, and what the tests cost.
@@ -59,9 +57,7 @@ def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: floa
         verdicts.append(verdict)
     acceptance = Acceptance(criteria.share, criteria.risk, tuple(verdicts))
     spends = (*release.ledger.spends, *private.spends[before:])
-    facts = (*release.ledger.public_inputs, *(() if acceptance.met else (REFUSED,)))
-    ledger = replace(release.ledger, spends=spends, acceptance=acceptance, public_inputs=facts)
-    return replace(release, ledger=ledger)
+    return replace(release, ledger=replace(release.ledger, spends=spends, acceptance=acceptance))
 
 
 def tests_of(release: Release, criteria: Criteria) -> list[Test | str]:

@@ -119,15 +119,20 @@ class BoundsGrid:
         """Return the smallest number of one cell and the largest of another."""
         return float(self.lows[first]), float(self.highs[last])
 
-    def several(self, first: int, last: int) -> tuple[float, float]:
-        """Return the same, with the next number if these cells hold a single one: others may be rare.
+    def bounds_of(self, first: int, last: int) -> tuple[float, float]:
+        """Return the `span` of cells; of a single whole number, from it to the next one towards 0.
+
+        The other number of a flag may be too rare to be seen. Of 0, the next number is 1.
 
         >>> whole = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
-        >>> whole.several(whole.zero, whole.zero), whole.several(whole.zero, whole.zero + 2)
-        ((0.0, 1.0), (0.0, 2.0))
+        >>> [whole.bounds_of(cell, cell) for cell in (whole.zero, whole.zero + 1)]
+        [(0.0, 1.0), (0.0, 1.0)]
         """
-        pair = self.lows[first : first + 2], self.highs[first : first + 2]
-        return self.span(first, first + len(pair[0]) - 1 if np.array_equal(*pair) and first == last else last)
+        if first == last and self.lows[first] == self.highs[first]:
+            further = first + (1 if self.lows[first] <= 0 else -1)
+            if 0 <= further < len(self.lows) and self.lows[further] == self.highs[further]:
+                first, last = min(first, further), max(last, further)
+        return self.span(first, last)
 
     @property
     def zero(self) -> int:

@@ -152,7 +152,7 @@ class OpenSchema:
     ) -> dict[str, tuple[float, float]]:
         """Return bounds from the released counts of both grids, if any cell of the column is significant."""
         grids = self._grids_of(cells)
-        bounds = {name: grids[name].several(*found) for name, found in self._extents(cells).items()}
+        bounds = {name: grids[name].bounds_of(*found) for name, found in self._extents(cells).items()}
         for name, (noisy, sigma) in seen.items():
             if found := cluster(noisy, sigma):
                 bounds[name] = closer[name].span(*found)

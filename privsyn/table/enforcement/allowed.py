@@ -110,8 +110,8 @@ class AllowedRule(Rule):
         mask = np.zeros([c.merged for c in cells], np.bool_)
         mask[tuple(c.groups[c.find(self.rows[:, j])] for j, c in enumerate(cells))] = True
         for axis, c in enumerate(cells):
-            if c.nullable:
-                mask[(slice(None),) * axis + (c.groups[-1],)] = True
+            if c.missing >= 0:
+                mask[(slice(None),) * axis + (c.missing,)] = True
         return mask
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:

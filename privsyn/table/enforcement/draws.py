@@ -87,6 +87,11 @@ class Cells:
         """Whether a cell may be missing."""
         return bool(np.isnan(self.lows[-1]))
 
+    @property
+    def missing(self) -> int:
+        """The merged code of missing cells, -1 if none are made: their code has a share of 0."""
+        return int(self.groups[-1]) if self.nullable and self.shares[-1] > 0 else -1
+
     def find(self, numbers: Floats) -> Integers:
         """Return the code of each number."""
         known = self.lows[:-1] if self.nullable else self.lows

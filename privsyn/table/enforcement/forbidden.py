@@ -116,8 +116,8 @@ class ForbiddenRule(Rule):
 
 
 def _all(cells: Cells, of_codes: Mask) -> Mask:
-    """Return the merged codes for which `of_codes` is true for all codes."""
-    return np.bincount(cells.groups, ~of_codes, minlength=cells.merged) == 0
+    """Return the merged codes for which `of_codes` is true for all codes that are made."""
+    return np.bincount(cells.groups, ~of_codes & (cells.shares > 0), minlength=cells.merged) == 0
 
 
 def spans_of(columns: Columns, when: Condition) -> dict[str, Span]:

@@ -66,7 +66,7 @@ class GapRule(Rule):
             last, points = gap.last(shaped), gap.encoder.of.grid.points
             distance, alone = low < gap.encoder.farthest, high > gap.encoder.farthest
             inside = gap.least(last) + np.rint(low * gap.encoder.grid.scale) < points
-            missing = np.arange(c.merged).reshape(shape) == (c.groups[-1] if c.nullable else -1)
+            missing = np.arange(c.merged).reshape(shape) == c.missing
             kept = kept & (missing | np.where(np.isnan(last), alone, distance & inside))
             made = gap.make({**shaped, gap.name: np.broadcast_to(low, self._shape(cells))})
             lows[gap.column] = np.where(np.isnan(low), np.nan, made)

@@ -16,6 +16,22 @@ from privsyn.table.enforcement.increasing import IncreasingRule
 from privsyn.table.enforcement.ranges import Span
 
 NAMES = ("a", "b", "c")
+
+
+def test_a_missing_code_that_no_record_gets_opens_no_cell():
+    """Its code joins that of a value, with a share of 0: the masks are those without missing cells."""
+    places, some = np.array([0.0, 1.0, np.nan]), np.array([0, 1, 1])
+    dropped = Cells(places, places, None, some, np.array([1.0, 1.0, 0.0]))
+    strict = Cells.unmerged(places[:2], places[:2], None)
+    rules = (
+        AllowedRule(("a", "b"), np.array([[0.0, 0.0], [1.0, 1.0]])),
+        ForbiddenRule({name: Span(np.array([1.0]), np.array([1.0]), missing=False) for name in "ab"}),
+    )
+    for rule in rules:
+        assert np.array_equal(rule.possible([dropped, dropped]), rule.possible([strict, strict]))
+        assert not rule.possible([dropped, dropped]).all()
+
+
 seeds = st.integers(0, 2**32 - 1)
 
 
