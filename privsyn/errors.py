@@ -174,7 +174,7 @@ class NoiseWarning(UserWarning):
 def warn_noise(epsilon: object, noise: float) -> None:
     """Warn the caller of `PrivSyn`, before anything is spent. It depends on the settings alone."""
     text = (
-        f"epsilon {safe_repr(epsilon)}: each count has noise of {noise:,.0f} records or more (standard deviation). "
+        f"epsilon {safe_repr(epsilon)}: each count has noise of {noise:,.0f} records or more. "
         "A table of fewer rows comes out as noise: raise epsilon"
     )
     warnings.warn(text, NoiseWarning, stacklevel=4)
