@@ -112,8 +112,10 @@ def test_values_are_in_the_words_of_the_schema():
             "seen": Datetime("2000-01-01 00:00:00", "2000-01-03 00:00:00", bins=2, nullable=False),
         }
     )
-    days = pd.Timestamp("2000-01-01") + pd.to_timedelta(np.arange(40) % 3, unit="D")
-    table = pd.DataFrame({"city": ["Bern", None] * 20, "age": np.arange(40) % 10, "born": days, "seen": days})
+    days = pd.Timestamp("2000-01-01") + pd.to_timedelta(np.arange(400) % 3, unit="D")
+    table = pd.DataFrame(
+        {"city": ["Bern", None] * 200, "age": np.arange(400) % 10, "born": days, "seen": days}
+    )
     accuracy = PrivSyn(1.0, 1e-6, schema, seed=0).fit(table).accuracy_
     assert accuracy.counts("city")["city"].tolist() == ["Bern", "Ulm", "(missing)"]
     assert accuracy.counts("age")["age"].tolist() == ["0 to 1", "2 to 3", "4 to 5", "6 to 7", "8 to 9"]

@@ -35,7 +35,7 @@ def test_bounds_that_were_found_are_printed_and_those_of_the_schema_are_not(tmp_
     (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
     done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
     (line,) = [line for line in done.out.splitlines() if "bounds found" in line]
-    assert line == "numbers are clipped to the bounds found: age 2 to 64"
+    assert line == "numbers are clipped to the bounds found: age 0 to 64"
 
 
 def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, capsys, monkeypatch):
