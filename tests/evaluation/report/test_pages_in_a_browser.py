@@ -35,7 +35,7 @@ BEYOND = """() => {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """The public and the private page of one wide table."""
-    rng, rows = np.random.default_rng(0), 500
+    rng, rows = np.random.default_rng(0), 2000
     columns, kinds = {}, {}
     for place in range(COLUMNS):
         name = f"{place}_of_what_the_household_reported_to_the_regional_office"
