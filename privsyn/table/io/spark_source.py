@@ -185,7 +185,7 @@ def _packed(codec: Codec, frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
 
 
 def _counted(codec: Codec, ask: Ask, _place: int, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-    """Yield the answer for the packed codes of a part."""
+    """Yield the answer for the packed codes of a part. Spark kept what `_packed` pickled in its workers."""
     kept = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(1))  # noqa: S301
     yield pickle.dumps(ask_kept(codec, ask, kept))
 
