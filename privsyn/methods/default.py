@@ -90,7 +90,7 @@ def learn(
     candidate_pairs = near_pairs(private.domain.names, MOST_CANDIDATES, facts.target)
     expected = independent_pairs(private.domain, margins, possible, candidate_pairs)
     smoother = Smoother(margins)
-    scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels)
+    scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels, facts.target)
     concordances = measure_concordances(
         private, margins, candidate_pairs, split.concordances, possible, channels
     )
@@ -126,16 +126,30 @@ def _score(
     smoother: Smoother,
     rho: float,
     channels: Channels,
+    target: str | None,
 ) -> list[Floats]:
-    """Return log-likelihoods of each pair's dispersion, before any is measured; flat without a budget."""
+    """Return log-likelihoods of each pair's dispersion, before any is measured; flat without a budget.
+
+    The pairs with the target are a question of their own, with less noise: their choice matters more.
+    """
+    scores = [np.zeros_like(DISPERSIONS) for _ in expected]
     if not rho:
-        return [np.zeros_like(DISPERSIONS) for _ in expected]
+        return scores
     blocks = joined(private.domain, margins, SCORED)
-    merged = tuple(blocks.merge_table(channels.observed(table)) for table in expected)
-    departures, sigma = private.departures(merged, rho, blocks)
-    return score_pairs(
-        departures, sigma, merged, tuple(map(blocks.merge_counts, one_ways)), smoother, blocks, channels
-    )
+    in_blocks = tuple(map(blocks.merge_counts, one_ways))
+    with_target = np.array([target in pair.attributes for pair in expected])
+    weights = np.where(with_target, TARGET ** (2 / 3), 1.0)  # makes the weighted noise least
+    first = rho * float(weights[with_target].sum() / weights.sum())
+    for part, cost in ((with_target, first), (~with_target, rho - first)):
+        if not cost:
+            continue
+        places = np.flatnonzero(part).tolist()
+        merged = tuple(blocks.merge_table(channels.observed(expected[i])) for i in places)
+        departures, sigma = private.departures(merged, cost, blocks)
+        found = score_pairs(departures, sigma, merged, in_blocks, smoother, blocks, channels)
+        for place, score in zip(places, found, strict=True):
+            scores[place] = score
+    return scores
 
 
 def _first_look(
@@ -271,6 +285,8 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
     }
     cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)
     many = {name for name, ordered in zip(domain.names, domain.ordered, strict=True) if ordered > 2}
+    if target is not None and many:
+        many.add(target)  # what numbers say of it matters as much as what they say of each other
     numbers = [len(many.intersection(attributes)) for attributes in tables]
     smooth = np.power(SMOOTH, numbers)
     wanted, weight = {target}, TARGET
