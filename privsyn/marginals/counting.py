@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from math import ceil, prod
+from math import prod
 from os import cpu_count
 
 import numpy as np
@@ -126,18 +126,21 @@ class Tables:
         return codes
 
     def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints, Ints]]:
-        """Return the arguments of the kernel, with equally many tables for each core."""
+        """Return the arguments of the kernel for each core: every second table if there are two, and so on.
+
+        Neighbouring tables take about as long, so all cores are done at the same time.
+        """
         rows = {self.domain.names[place]: row for row, place in enumerate(self._used)}
         starts = [0, *accumulate(sizes)]
-        each = max(1, ceil(len(self.sets) / (cpu_count() or 1)))
+        cores = min(cpu_count() or 1, len(self.sets))
         parts = []
-        for begin in range(0, len(self.sets), each):
-            sets, shapes = self.sets[begin : begin + each], self.shapes[begin : begin + each]
+        for core in range(cores):
+            sets, shapes = self.sets[core::cores], self.shapes[core::cores]
             firsts = [0, *accumulate(map(len, sets))]
             columns = [rows[name] for attributes in sets for name in attributes]
             strides = [prod(shape[q + 1 :]) for shape in shapes for q in range(len(shape))]
             of_columns = [self.domain.sizes[place] for place in self._used]
-            numbers = of_columns, firsts, columns, strides, starts[begin : begin + len(sets)]
+            numbers = of_columns, firsts, columns, strides, starts[core:-1:cores]
             parts.append(tuple(np.array(part, np.int64) for part in numbers))
         empty = np.zeros(0, np.int64)
         return parts or [(empty, np.zeros(1, np.int64), empty, empty, empty)]  # type: ignore[return-value]
