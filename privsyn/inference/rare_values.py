@@ -48,10 +48,9 @@ def merge_rare(
         The expected count of each ordered value of these, if more is known than `one_ways`.
     doubtful : collection of attributes
         Attributes of which some listed values may not occur.
-        Nobody says that each of their values occurs.
     nullable : collection of attributes
         Attributes whose last code is that of missing cells. It is never drawn if its count is under
-        `MISSING`: most columns have no missing cell.
+        `MISSING` standard deviations: most columns have no missing cell.
 
     Examples
     --------
@@ -74,21 +73,29 @@ def merge_rare(
         weights = np.maximum(norm_sub(counts, total), np.finfo(float).tiny)
         count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
         thresholds = THRESHOLD * sigma
-        axis = axes.get(one_way.attributes[0])
+        name = one_way.attributes[0]
+        axis = axes.get(name)
         if axis is not None and count > axis.groups:
-            name, known = one_way.attributes[0], (counts[:count], one_way.variance[:count])
+            known = counts[:count], one_way.variance[:count]
             expected = cells[name] if name in cells else expected_cells([known], axis.widths, total)
             runs = join_cells(expected, float(sigma[:count].max()), axis)
             weights[:count] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
             others = np.arange(1, len(counts) - count + 1, dtype=np.int32) + runs.max()
             group, dropped = np.concatenate([runs, others]), np.zeros(len(counts), np.bool_)
-        elif len(counts) <= spared and one_way.attributes[0] not in doubtful:
-            runs, thresholds = np.arange(count, dtype=np.int32), np.full(len(counts), -np.inf)
-            thresholds[-1] = MISSING * sigma[-1] if one_way.attributes[0] in nullable else -np.inf
-            group, dropped = _pool(counts, thresholds, runs)
         else:
-            runs = _join_ordered(counts[:count], thresholds[:count])
+            whole = len(counts) <= spared and name not in doubtful
+            if whole:
+                thresholds = np.full(len(counts), -np.inf)
+            if name in nullable:
+                thresholds[-1] = MISSING * sigma[-1]
+            runs = (
+                np.arange(count, dtype=np.int32)
+                if whole
+                else _join_ordered(counts[:count], thresholds[:count])
+            )
             group, dropped = _pool(counts, thresholds, runs)
+            # In a pool it would be drawn, so it is dropped there too. What shares its group is drawn instead.
+            dropped[-1] |= name in nullable and counts[-1] < thresholds[-1] and group[-1] in group[:-1]
         weights[dropped] = 0.0
         groups.append(group)
         shares.append(weights / np.bincount(group, weights)[group])
