@@ -126,12 +126,13 @@ class Tables:
         return codes
 
     def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints, Ints]]:
-        """Return the arguments of the kernel for each core: every second table if there are two, and so on.
+        """Return the arguments of the kernel for each core. Core i counts the tables i, i + cores, and so on.
 
-        Neighbouring tables take about as long, so all cores are done at the same time.
+        Neighbouring tables take about as long, so all cores finish together.
         """
         rows = {self.domain.names[place]: row for row, place in enumerate(self._used)}
-        starts = [0, *accumulate(sizes)]
+        of_columns = [self.domain.sizes[place] for place in self._used]
+        starts = [0, *accumulate(sizes[:-1])]
         cores = min(cpu_count() or 1, len(self.sets))
         parts = []
         for core in range(cores):
@@ -139,8 +140,7 @@ class Tables:
             firsts = [0, *accumulate(map(len, sets))]
             columns = [rows[name] for attributes in sets for name in attributes]
             strides = [prod(shape[q + 1 :]) for shape in shapes for q in range(len(shape))]
-            of_columns = [self.domain.sizes[place] for place in self._used]
-            numbers = of_columns, firsts, columns, strides, starts[core:-1:cores]
+            numbers = of_columns, firsts, columns, strides, starts[core::cores]
             parts.append(tuple(np.array(part, np.int64) for part in numbers))
         empty = np.zeros(0, np.int64)
         return parts or [(empty, np.zeros(1, np.int64), empty, empty, empty)]  # type: ignore[return-value]

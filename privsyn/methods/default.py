@@ -1,8 +1,8 @@
 """The default: PrivSyn's stages, each in the variant with the least error.
 
-Pairs are scored against the released one-ways, with a quarter of InDif's noise. One convex step selects them
-and allocates their budget. They are then shrunk towards a latent class model of all pairs. A second look
-measures bigger tables that the pairs do not explain, or pairs again.
+Pairs are scored against the released one-ways, with a quarter of InDif's noise, or less if they have the
+target. One convex step selects them and allocates their budget. They are then shrunk towards a latent class
+model of all pairs. A second look measures bigger tables that the pairs do not explain, or pairs again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ from privsyn.progress import Progress
 MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
 MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
-SCORED = 4  # groups of an ordered attribute in which a pair's departure is measured
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
@@ -90,7 +89,8 @@ def learn(
     candidate_pairs = near_pairs(private.domain.names, MOST_CANDIDATES, facts.target)
     expected = independent_pairs(private.domain, margins, possible, candidate_pairs)
     smoother = Smoother(margins)
-    scores = _score(private, one_ways, expected, margins, smoother, split.departures, channels, facts.target)
+    blocks = joined(private.domain, margins, GROUPS)
+    scores = _score(private, one_ways, expected, blocks, smoother, split.departures, channels, facts.target)
     concordances = measure_concordances(
         private, margins, candidate_pairs, split.concordances, possible, channels
     )
@@ -99,16 +99,15 @@ def learn(
     report("counting", 2, 4)
 
     resolutions = Resolutions(margins, smoother, private.rho_of)
-    measured, scores = _first_look(private, expected, scores, split.pairs, facts.target, resolutions)
+    measured, scores = _measure_pairs(private, expected, scores, split.pairs, facts.target, resolutions)
     measured = tuple(map(possible.clean, measured))
     pairs = estimate_pairs(
         private.domain, one_ways, measured, scores, rng, possible, tails, channels, concordances
     )
     report("counting", 3, 4)
 
-    blocks = joined(private.domain, margins, GROUPS)
     unexplained = _unexplained(private, merging, sets, measured, pairs, split.scores, rng, possible, blocks)
-    measured, bigger = _second_look(private, measured, pairs, unexplained, split.second_look, facts.target)
+    measured, bigger = _measure_again(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
     fitted = fit_tables(
@@ -122,7 +121,7 @@ def _score(
     private: PrivateTable,
     one_ways: tuple[Measurement, ...],
     expected: tuple[Marginal, ...],
-    margins: tuple[Marginal, ...],
+    blocks: Merging,
     smoother: Smoother,
     rho: float,
     channels: Channels,
@@ -135,10 +134,11 @@ def _score(
     scores = [np.zeros_like(DISPERSIONS) for _ in expected]
     if not rho:
         return scores
-    blocks = joined(private.domain, margins, SCORED)
     in_blocks = tuple(map(blocks.merge_counts, one_ways))
     with_target = np.array([target in pair.attributes for pair in expected])
-    weights = np.where(with_target, TARGET ** (2 / 3), 1.0)  # makes the weighted noise least
+    # The noise in each of m pairs is in proportion to sqrt(m / rho). So the sum of weight times noise over
+    # all pairs is least at a rho in proportion to m weight^(2/3). With Laplace noise the exponent is 1/2.
+    weights = np.where(with_target, TARGET ** (2 / 3), 1.0)
     first = rho * float(weights[with_target].sum() / weights.sum())
     for part, cost in ((with_target, first), (~with_target, rho - first)):
         if not cost:
@@ -152,7 +152,7 @@ def _score(
     return scores
 
 
-def _first_look(
+def _measure_pairs(
     private: PrivateTable,
     expected: tuple[Marginal, ...],
     scores: list[Floats],
@@ -222,7 +222,7 @@ def _unexplained(
     return tuple(replace(s, groups=_joining(blocks, s.expected.attributes)) for s in scored)
 
 
-def _second_look(
+def _measure_again(
     private: PrivateTable,
     measured: tuple[Measurement, ...],
     pairs: Pairs,
@@ -280,7 +280,7 @@ def _joining(blocks: Merging, attributes: Attributes) -> tuple[Codes, ...] | Non
 def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:
     """Return the weight of an error in each table."""
     sizes = {
-        name: min(ordered, SCORED) + size - ordered
+        name: min(ordered, GROUPS) + size - ordered
         for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True)
     }
     cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)

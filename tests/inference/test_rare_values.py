@@ -17,7 +17,7 @@ def merged(counts, **settings):
 
 @pytest.mark.parametrize("settings", [{"spared": 9}, {"spared": 9, "doubtful": ("a",)}, {"spared": 2}])
 @pytest.mark.parametrize(
-    "missing, drawn", [(-4.0, False), (15.0, False), (19.9, False), (20.1, True), (25.0, True)]
+    ("missing", "drawn"), [(-4.0, False), (15.0, False), (19.9, False), (20.1, True), (25.0, True)]
 )
 @pytest.mark.parametrize("others", [(500.0, 400.0, 25.0, 28.0), (500.0, 400.0), (15.0, 15.0), (500.0,)])
 def test_missing_cells_are_drawn_from_two_standard_deviations_on(settings, missing, drawn, others):

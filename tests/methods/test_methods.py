@@ -351,7 +351,7 @@ def test_both_looks_at_a_pair_are_averaged_by_their_precision():
     private = PrivateTable(records, StubNoise())
     once = private.marginals((("a", "b"),), np.array([0.5]))
     shifted = replace(once[0], marginal=Marginal(once[0].marginal.domain, once[0].marginal.counts + 12.0))
-    (again,), bigger = default._second_look(private, (shifted,), known(np.full((3, 3), 1.0)), (), 1.0, None)
+    (again,), bigger = default._measure_again(private, (shifted,), known(np.full((3, 3), 1.0)), (), 1.0, None)
     assert bigger == ()
     np.testing.assert_allclose(again.variance, 1 / (1 / once[0].variance + 2.0))
     np.testing.assert_allclose(again.marginal.counts, once[0].marginal.counts + 12.0 / 3)
@@ -362,7 +362,7 @@ def test_what_is_certain_is_not_looked_at_again():
     private = PrivateTable(records, StubNoise())
     pairs = private.marginals((("a", "b"), ("b", "c")), np.array([0.5, 0.5]))
     left = known(np.full((3, 3), 1e-9), np.full((3, 3), 99.0))
-    again, _ = default._second_look(private, pairs, left, (), 1.0, None)
+    again, _ = default._measure_again(private, pairs, left, (), 1.0, None)
     assert again[0] is pairs[0]
     assert again[1] is not pairs[1]
 
