@@ -14,7 +14,7 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.methods.budget import COARSE
 from privsyn.methods.columns import FEWEST as FEWEST_GROUPS
 from privsyn.methods.columns import column_shares, grouped
-from privsyn.methods.default import FEWEST, TARGET, _weights
+from privsyn.methods.default import FEWEST, SMOOTH, TARGET, _weights
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 
 
@@ -64,5 +64,5 @@ def test_tables_with_a_column_of_fewest_values_count_more_if_no_target_is_named(
 def test_with_numbers_no_column_counts_more_unless_it_is_the_target():
     domain, tables = Domain(tuple("abcd"), (2, 5, 20, 2), (0, 0, 20, 0)), (("a", "b"), ("b", "d"))
     assert _weights(domain, tables, None).tolist() == [1, 1]
-    with_target, beside = _weights(domain, tables, "a")
-    assert with_target / beside == pytest.approx(TARGET)
+    with_target, beside = _weights(domain, tables, "a")  # a target weighs like a number
+    assert with_target / beside == pytest.approx(TARGET * SMOOTH)
