@@ -1,4 +1,4 @@
-"""Do grids and daily rhythms survive? Times in minutes, and salaries in steps of 10,000.
+"""Measure whether grids and the time of day survive: times in minutes, and salaries in steps of 10,000.
 
     python experiments/grids.py [--seeds 3] [--times 1500000]
 
@@ -41,23 +41,25 @@ def salaries(rows: int = PEOPLE, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"salary": np.where(rng.random(rows) < 0.98, np.round(exact, -4), exact)})
 
 
-def differ(real: pd.Series, made: pd.Series) -> float:
+def differ(real: pd.Series, synthetic: pd.Series) -> float:
     """Return the total variation of two columns of values."""
-    shares = [column.value_counts(normalize=True) for column in (real, made)]
+    shares = [column.value_counts(normalize=True) for column in (real, synthetic)]
     return float(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
 
 
-def made(table: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> pd.DataFrame:
+def fit_and_sample(table: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> pd.DataFrame:
     """Return a sample of a model of the table."""
     return PrivSyn(epsilon, DELTA, schema, seed=seed).fit(table).sample(len(table), seed=seed)
 
 
 def times(rows: int, epsilon: float, seed: int) -> str:
-    """Return what became of the times."""
+    """Return the errors of the times, as text."""
     table = rides(rows)
     listed = Categorical(["no", "yes"], nullable=False)
-    schema = Schema({"start": Datetime("2022-01-01", "2024-01-01", nullable=False), "member": listed})
-    sample = made(table, schema, epsilon, seed)
+    schema = Schema(
+        {"start": Datetime("2022-01-01", "2024-01-01", unit="min", nullable=False), "member": listed}
+    )
+    sample = fit_and_sample(table, schema, epsilon, seed)
     real, copied = table["start"].dt, sample["start"].dt
     hours, week = differ(real.hour, copied.hour), differ(real.dayofweek, copied.dayofweek)
     joint = differ(*(f["start"].dt.hour.astype(str) + f["member"] for f in (table, sample)))
@@ -70,7 +72,7 @@ def multiples(epsilon: float, seed: int) -> str:
     table, shares = salaries(), []
     for step in (10_000, None):
         schema = Schema({"salary": Numerical(0, 1_000_000, step=step, nullable=False)})
-        sample = made(table, schema, epsilon, seed)["salary"]
+        sample = fit_and_sample(table, schema, epsilon, seed)["salary"]
         shares.append(float((sample % 10_000 == 0).mean()))
     return f"multiples of 10,000: {shares[0]:.1%} with step, {shares[1]:.1%} without"
 
