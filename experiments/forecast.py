@@ -99,7 +99,7 @@ def main() -> None:
 
 def page(rows: pd.DataFrame) -> str:
     """Return how well the forecasts agree, and the means of each table and epsilon."""
-    heads = ("table", "epsilon", "found score", "expected score", "found drop", "expected drop")
+    heads = ("table", "epsilon", "observed score", "expected score", "observed drop", "expected drop")
     means = rows.groupby(["data", "epsilon"])[["found_score", "score", "found_drop", "drop"]].mean()
     lines = [[data, f"{eps:g}", *(f"{x:.3f}" for x in row)] for (data, eps), *row in means.itertuples()]
     hopeless = rows[rows["useless"]]
@@ -125,9 +125,9 @@ def agreement(rows: pd.DataFrame) -> str:
         "",
         "runs",
         "correlation",
-        "mean of expected - found",
+        "mean of expected - observed",
         "root mean square",
-        "90 % of found - expected",
+        "90 % of observed - expected",
     )
     clear, lines = rows[~rows["useless"]], []
     for what, found, expected, runs in (
