@@ -47,6 +47,7 @@ WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
 USUAL_SHARE, VARYING, EMPTY = 0.013, 1.6, 0.3
 TINY = 1e-200
 UNUSUAL = 1.0  # prior standard deviation of ln(scale) about that of the interquartile range
+POINT = 1.0  # width of a cell of one value: if half of a column is in one, such as 0, the scale is unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +203,7 @@ def expected_tail(
     before : tuple of float
         Count and width of the groups before the tail; see `_edge`.
     usual : float
-        Prior scale of a tail, in units of `widths`.
+        Prior scale of a tail, in units of `widths`; up to `POINT`, all scales are equally likely.
     records : float
         In the whole column.
     clear : int, optional
@@ -214,7 +215,7 @@ def expected_tail(
     --------
     Empty groups next to one of 1,000 records, and thinning ones:
 
-    >>> noise, near = np.full(4, 100.0), {"before": (1e3, 1.0), "usual": 1.0, "records": 4e3}
+    >>> noise, near = np.full(4, 100.0), {"before": (1e3, 1.0), "usual": 2.0, "records": 4e3}
     >>> for counts, clear in (([3.0, -9, 12, 1], 0), ([53.0, 11, 12, 1], 1)):
     ...     for careless in (False, True):
     ...         tail, _ = expected_tail(
@@ -232,7 +233,8 @@ def expected_tail(
     prior = np.exp(-0.5 * (np.log(masses / (USUAL_SHARE * records)) / VARYING) ** 2)
     cut = int(np.append(first, len(widths))[clear])
     logs, tails = [], []
-    for tail, starts, log_scale in _tails(widths, before, max(usual, before[1])):
+    scale = max(usual, before[1]) if usual > POINT else None
+    for tail, starts, log_scale in _tails(widths, before, scale):
         denser = masses[:, np.newaxis] * starts > before[0] / before[1]
         for end, likely in ((cut, EMPTY), (len(widths), 1 - EMPTY)):
             some = tail * (np.arange(len(widths)) < end)
@@ -263,7 +265,7 @@ def expected_tail(
 
 
 def _tails(
-    widths: Floats, before: tuple[float, float], usual: float
+    widths: Floats, before: tuple[float, float], usual: float | None
 ) -> Iterator[tuple[Floats, Floats, Floats]]:
     """Yield for each shape the share of each cell, the density at the start and the log prior, by scale."""
     ends = np.concatenate([[0.0], np.cumsum(widths)])
@@ -272,7 +274,7 @@ def _tails(
         x = ends / scales[:, np.newaxis]
         beyond = np.exp(-x) if shape == 0 else (1 + shape * x) ** (-1 / shape)
         inside = 1 - beyond[:, -1]
-        log = -0.5 * (np.log(scales / usual) / UNUSUAL) ** 2
+        log = np.zeros(SCALES) if usual is None else -0.5 * (np.log(scales / usual) / UNUSUAL) ** 2
         yield -np.diff(beyond, axis=1) / inside[:, np.newaxis], 1 / (scales * inside), log
 
 

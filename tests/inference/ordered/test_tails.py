@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.ordered.binning import Axis
-from privsyn.inference.ordered.tails import EMPTY, USUAL_SHARE, VARYING, Tails, expected_tail
+from privsyn.inference.ordered.tails import EMPTY, POINT, USUAL_SHARE, VARYING, Tails, expected_tail
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -173,3 +173,21 @@ def test_even_counts_are_not_far_whatever_the_number_of_cells(cells: int) -> Non
     measured = Measurement(Marginal(joined, np.array([9000.0, 1000])), 900.0)
     found = Tails(Merging(whole, joined, (group,), (shares,)), axes).share((measured,))
     assert found.shares[0][1] > found.shares[0][-1]
+
+
+def test_a_tail_beside_a_value_that_most_rows_have_lies_where_the_counts_put_it():
+    """Three of four rows have one value, so their quartiles do not tell how far the others reach."""
+    widths = np.geomspace(1, 20_000, 16)
+    counts = np.array([160.0, 80, 240, -300, -280, -40, -90, 470, 50, 180, 440, 700, 660, 610, -340, 330])
+    cells, _ = expected_tail(
+        counts,
+        np.full(16, 215.0**2),
+        widths,
+        np.arange(16),
+        before=(36_000.0, 2.0),
+        usual=POINT,
+        records=39_000.0,
+        careless=True,
+    )
+    assert 1500 < cells.sum() < 4500
+    assert cells[10:].sum() > 0.8 * cells.sum()
