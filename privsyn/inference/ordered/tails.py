@@ -222,10 +222,10 @@ def expected_tail(
     ...             np.array(counts), noise, np.ones(4), np.arange(4), clear=clear, careless=careless, **near
     ...         )
     ...         print(careless, tail.round(1).tolist())
-    False [3.9, 1.2, 0.5, 0.2]
+    False [3.2, 1.5, 0.9, 0.6]
     True [0.0, 0.0, 0.0, 0.0]
-    False [52.6, 10.1, 4.9, 2.4]
-    True [52.6, 8.7, 4.1, 2.0]
+    False [52.1, 10.9, 6.2, 3.2]
+    True [52.1, 10.0, 5.5, 2.9]
     """
     least = LEAST_MASS * min(float(np.sqrt(variances.min())), 1.0)
     most = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 2 * counts.clip(0).sum(), 1.0)
