@@ -35,7 +35,7 @@ def check_budget(epsilon: object, schema: Schema | None, method: Method, unit: s
     >>> from privsyn.methods.methods import DEFAULT
     >>> check_budget(None, Schema({"sex": Categorical(["F", "M"])}), DEFAULT, None)
     Traceback (most recent call last):
-    privsyn.errors.InputError: give epsilon (--epsilon 1), the privacy budget: column 'sex' is not randomised
+    privsyn.errors.InputError: give epsilon (--epsilon 1), the privacy budget
     """
     if schema is None:
         if epsilon is None:
@@ -45,9 +45,8 @@ def check_budget(epsilon: object, schema: Schema | None, method: Method, unit: s
         raise InputError(f"method {method.name!r} takes no randomised columns: leave out keep, or the method")
     others = [name for name in schema.coded if name not in schema.randomised]
     if epsilon is None and others:
-        raise InputError(
-            f"give epsilon (--epsilon 1), the privacy budget: column {others[0]!r} is not randomised"
-        )
+        why = f": column {others[0]!r} is not randomised" if schema.randomised else ""
+        raise InputError(f"give epsilon (--epsilon 1), the privacy budget{why}")
     if others or not schema.coded:
         return
     if epsilon is not None:

@@ -1,8 +1,9 @@
 """The encoded private rows, wherever they are: exact counts of them, to which `measure` adds noise.
 
 Rows arrive in blocks, and only counts stay. Each round of questions reads all rows once if its counts fit in
-memory. The default method has three rounds: columns, pairs, and sets of three to five columns. Each criterion
-of acceptance takes one more. Blocks that fit in the memory limit are kept, so that no source is read twice.
+memory. The default method has three rounds: columns, pairs, and sets of three to five columns. With a target,
+its pairs take one more, and so does each criterion of acceptance. Blocks that fit in the memory limit are
+kept, so that no source is read twice.
 """
 
 from __future__ import annotations
