@@ -50,7 +50,8 @@ def merge_rare(
         Attributes of which some listed values may not occur.
     nullable : collection of attributes
         Attributes whose last code is that of missing cells. It is never drawn if its count is under
-        `MISSING` standard deviations: most columns have no missing cell.
+        `MISSING` standard deviations, and if there is another code: most columns have no missing cell. Not
+        for attributes with an axis, whose cells are joined before the second count.
 
     Examples
     --------
