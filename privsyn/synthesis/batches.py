@@ -86,10 +86,11 @@ def in_blocks(
 def _rounds(places: Sequence[int]) -> Iterator[Sequence[int]]:
     """Yield the ends of each round's blocks; rounds shrink, so that the last corrects all earlier errors.
 
-    Two blocks are one round, or one core would do nothing: wide tables take minutes.
+    A round has an even number of blocks if it can: with an odd number one of two cores would do nothing for
+    a while, and a block of a wide table takes minutes.
 
     >>> [len(bounds) - 1 for bounds in _rounds(range(26))]
-    [8, 8, 5, 2, 1, 1]
+    [8, 8, 4, 2, 2, 1]
     >>> [len(bounds) - 1 for bounds in _rounds(range(3))]
     [2]
     """
@@ -98,6 +99,7 @@ def _rounds(places: Sequence[int]) -> Iterator[Sequence[int]]:
         return
     while len(places) > 1:
         blocks = min(ROUND, len(places) // 2)
+        blocks -= blocks % 2 if blocks > 1 else 0
         yield places[: blocks + 1]
         places = places[blocks:]
 
