@@ -86,7 +86,8 @@ class Domain:
 
     def axes(self, attributes: Attributes) -> tuple[int, ...]:
         """Return the positions of `attributes`; raise ``KeyError`` for an unknown one."""
-        return tuple(self._places[name] for name in attributes)
+        places = self._places
+        return tuple([places[name] for name in attributes])
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -95,7 +96,7 @@ class Domain:
     def project(self, attributes: Attributes) -> Domain:
         """Return the domain of `attributes` alone, in the order given."""
         axes = self.axes(attributes)
-        sizes, ordered = (tuple(of[axis] for axis in axes) for of in (self.sizes, self.ordered))
+        sizes, ordered = tuple([self.sizes[a] for a in axes]), tuple([self.ordered[a] for a in axes])
         if len(set(axes)) < len(axes):
             return Domain(attributes, sizes, ordered)  # raises
         found = object.__new__(Domain)  # nothing to check: a wide table has half a million pairs

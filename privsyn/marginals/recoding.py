@@ -59,6 +59,13 @@ class Merging:
         columns = [group[records.codes[:, j]] for j, group in enumerate(self.groups)]
         return Records(self.merged, np.stack(columns, axis=1) if columns else records.codes)
 
+    def project(self, attributes: Attributes) -> Merging:
+        """Return the merging of the codes of `attributes` alone, in the order given."""
+        groups, shares = zip(
+            *((self.groups[a], self.shares[a]) for a in self.original.axes(attributes)), strict=True
+        )
+        return Merging(self.original.project(attributes), self.merged.project(attributes), groups, shares)
+
     def then(self, other: Merging) -> Merging:
         """Return this merging followed by `other`, which merges this one's merged codes."""
         groups = tuple(second[first] for first, second in zip(self.groups, other.groups, strict=True))

@@ -23,8 +23,8 @@ def mutual_information(pair: Marginal) -> float:
     >>> mutual_information(Marginal(coins, np.array([[1, 1], [1, 1]])))
     0.0
     """
-    a, b = pair.counts.sum(axis=1), pair.counts.sum(axis=0)
-    return max(_entropy(a) + _entropy(b) - _entropy(pair.counts.ravel()), 0.0)
+    a, b, both = _entropies(pair)
+    return max(a + b - both, 0.0)
 
 
 def coupling(pair: Marginal) -> float:
@@ -39,13 +39,19 @@ def coupling(pair: Marginal) -> float:
     >>> round(coupling(Marginal(places, np.array([[5, 0], [3, 0], [0, 9]]))), 6)
     1.0
     """
-    least = min(_entropy(pair.counts.sum(axis=1)), _entropy(pair.counts.sum(axis=0)))
-    return min(mutual_information(pair) / least, 1.0) if least > 0 else 0.0
+    a, b, both = _entropies(pair)
+    least = min(a, b)
+    return min(max((a + b - both) / least, 0.0), 1.0) if least > 0 else 0.0
 
 
 def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
     """Return the counts of every pair of attributes that a table holds; the last table wins."""
     return {pair: table.project(pair) for table in tables for pair in combinations(table.attributes, 2)}
+
+
+def _entropies(pair: Marginal) -> tuple[float, float, float]:
+    """Return the entropy of each attribute, and that of both together."""
+    return _entropy(pair.counts.sum(axis=1)), _entropy(pair.counts.sum(axis=0)), _entropy(pair.counts.ravel())
 
 
 def _entropy(counts: Floats) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -112,13 +113,18 @@ def predicted_by_pairs(
 ) -> tuple[tuple[Marginal, ...], float]:
     """Return the counts of sets of attributes that the pairs predict, and the variance of each over itself.
 
-    Records are made from the pairs and counted, in blocks of codes if these are given.
+    Records are made from the pairs and counted, in blocks of codes if these are given. Without constraints
+    they have the columns of the sets alone: in a wide table these are few.
     """
-    tables = (*pairs.tables, *possible.missing_from(pairs.tables, pairs.one_ways))
+    needed = set(merging.merged if possible.masks else chain.from_iterable(sets))
+    names = tuple(name for name in merging.merged if name in needed)
+    one_ways = tuple(table for table in pairs.one_ways if needed.issuperset(table.attributes))
+    tables = tuple(table for table in pairs.tables if needed.issuperset(table.attributes))
+    tables += possible.missing_from(pairs.tables, pairs.one_ways)
     looks = ROUGH * sum(len(table.attributes) for table in tables)
     enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKS // max(looks, 1))
-    domain = merging.merged
-    records = synthesise(domain, pairs.one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
+    domain = merging.merged.project(names)
+    records = synthesise(domain, one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
     scatter = pairs.total / len(records)
-    records = records if blocks is None else blocks.merge(records)
+    records = records if blocks is None else blocks.project(names).merge(records)
     return expected_by(records, sets, pairs.total), scatter

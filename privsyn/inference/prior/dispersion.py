@@ -27,7 +27,11 @@ USUAL_SCATTER = 0.3  # least standard deviation of ln(dispersion) among the tabl
 USUAL = 0.01  # typical dispersion of a table over its number of records, in tables of real columns
 UNSURE = 1.5  # standard deviation of its logarithm
 SCORED_AT_ONCE = 3000  # cells of tables: their variances at all dispersions take 1 MB
-POOLING_ROUNDS = 30  # most rounds of expectation-maximisation; it converges in fewer
+POOLING_ROUNDS = 30  # most rounds of expectation-maximisation
+MOST_POOLED = (
+    20_000  # tables, of which their mean and variance are estimated: all tables, or evenly spaced ones
+)
+SETTLED = 1e-3  # change of the mean and of the standard deviation of ln(dispersion) that ends them
 
 
 def departure_likelihood(departure: float, sigma: float, expected: Floats, uncertainty: Floats) -> Floats:
@@ -146,25 +150,24 @@ def pooled_dispersions(
     """
     table = np.array(likelihoods).reshape(len(likelihoods), len(LOGS))
     mean, scatter = float(LOGS.mean()), float(np.ptp(LOGS)) / 4
-    means = np.full(len(table), mean)
     before = np.log([] if total is None else [USUAL * total])
     if total is not None:
         mean, scatter = float(before[0]), UNSURE
+    some = table[:: len(table) // MOST_POOLED + 1]
     for _ in range(POOLING_ROUNDS if len(table) else 0):
-        weights = _posterior(table, mean, scatter)
-        weights /= weights.sum(axis=1, keepdims=True)
-        means = weights @ LOGS
-        mean = float(np.concatenate([means, before]).mean())
+        begun = np.array([mean, scatter])
+        weights = _posterior(some, mean, scatter)
+        mean = float(np.concatenate([weights @ LOGS, before]).mean())
         squares = np.concatenate([weights @ (LOGS - mean) ** 2, np.full(len(before), UNSURE**2)])
         scatter = max(float(np.sqrt(squares.mean())), USUAL_SCATTER)
-    if hopeful:
-        weights = _posterior(table, mean, scatter)
-        return np.asarray((weights @ np.exp(LOGS)) / weights.sum(axis=1))
-    return np.exp(means)
+        if np.abs(begun - (mean, scatter)).max() < SETTLED:
+            break
+    weights = _posterior(table, mean, scatter)
+    return np.asarray(weights @ np.exp(LOGS) if hopeful else np.exp(weights @ LOGS))
 
 
 def _posterior(table: Floats, mean: float, scatter: float) -> Floats:
-    """Return the posterior density of each dispersion, with a largest value of 1, for log-likelihoods."""
+    """Return the posterior probability of each dispersion, for log-likelihoods."""
     weights = table - 0.5 * ((LOGS - mean) / scatter) ** 2
-    weights -= weights.max(axis=1, keepdims=True)
-    return np.asarray(np.exp(weights, out=weights))
+    weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
