@@ -44,10 +44,11 @@ def near_pairs(names: Attributes, most: int, target: str | None = None) -> tuple
     width, found = 0, 0
     while width < len(names) and found + len(names) - width - 1 <= most:
         width, found = width + 1, found + len(names) - width - 1
+    reach = width if target is None else len(names)
     return tuple(
         (a, b)
         for place, a in enumerate(names)
-        for distance, b in enumerate(names[place + 1 :] if target else names[place + 1 : place + 1 + width])
+        for distance, b in enumerate(names[place + 1 : place + 1 + reach])
         if distance < width or target in (a, b)
     )
 

@@ -57,10 +57,12 @@ def add_counts(
     """
     n = codes.shape[1]
     places, needed = np.full(len(codes), -1), 0  # first plane of each column
-    small = np.empty(len(starts), np.bool_)
+    small, table_cells = np.empty(len(starts), np.bool_), np.ones(len(starts), np.int64)
     for t in range(len(starts)):
         first, last = firsts[t], firsts[t + 1]
-        small[t] = last - first > 1 and sizes[columns[first]] * strides[first] <= SMALL
+        if last > first:
+            table_cells[t] = sizes[columns[first]] * strides[first]
+        small[t] = last - first > 1 and table_cells[t] <= SMALL
         for column in columns[first:last]:
             if small[t] and places[column] < 0:
                 places[column] = needed
@@ -77,7 +79,7 @@ def add_counts(
                 add_small(planes, words, columns[first:last], places, sizes, counts[starts[t] :])
                 continue
             own = counts[starts[t] :]
-            if sizes[columns[first]] * strides[first] <= SHORT:
+            if table_cells[t] <= SHORT:
                 number_short(rows, columns[first:last], strides[first:last], short)
                 for i in range(rows.shape[1]):
                     own[short[i]] += 1

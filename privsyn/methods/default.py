@@ -136,16 +136,17 @@ def _score(
         return scores
     in_blocks = tuple(map(blocks.merge_counts, one_ways))
     with_target = np.array([target in pair.attributes for pair in expected])
-    # The noise in each of m pairs is in proportion to sqrt(m / rho). So the sum of weight times noise over
-    # all pairs is least at a rho in proportion to m weight^(2/3). With Laplace noise the exponent is 1/2.
-    weights = np.where(with_target, TARGET ** (2 / 3), 1.0)
+    # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
+    # the sum of weight times noise over all pairs is least at these costs.
+    weights = np.where(with_target, TARGET ** (2 / 3 if private.rho_of is None else 1 / 2), 1.0)
     first = rho * float(weights[with_target].sum() / weights.sum())
-    for part, cost in ((with_target, first), (~with_target, rho - first)):
+    questions = (with_target, first, "pairs with the target"), (~with_target, rho - first, "pairs")
+    for part, cost, kind in questions:
         if not cost:
             continue
         places = np.flatnonzero(part).tolist()
         merged = tuple(blocks.merge_table(channels.observed(expected[i])) for i in places)
-        departures, sigma = private.departures(merged, cost, blocks)
+        departures, sigma = private.departures(merged, cost, blocks, kind)
         found = score_pairs(departures, sigma, merged, in_blocks, smoother, blocks, channels)
         for place, score in zip(places, found, strict=True):
             scores[place] = score
@@ -215,7 +216,7 @@ def _unexplained(
     if not (sets and rho):
         return ()
     found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible, blocks)
-    departures, sigma = private.departures(found, rho, blocks)
+    departures, sigma = private.departures(found, rho, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
     of_pairs = variances_in(blocks, measured, pairs)
     scored = score_bigger(departures, sigma, found, one_ways, scatter, of_pairs)

@@ -138,7 +138,7 @@ class PrivateTable:
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
 
     def departures(
-        self, expected: tuple[Marginal, ...], rho: float, blocks: Merging | None = None
+        self, expected: tuple[Marginal, ...], rho: float, blocks: Merging | None = None, of: str = "tables"
     ) -> tuple[Floats, float]:
         """Question 2: the L1 distance of each table of counts from the counts that released answers predict.
 
@@ -155,6 +155,8 @@ class PrivateTable:
             Budget of all distances together, in zCDP.
         blocks : Merging, optional
             Computed from released answers only: the codes of `expected`. Default: the codes of this table.
+        of : str, optional
+            What the tables are, for the ledger. Public.
 
         Returns
         -------
@@ -171,7 +173,7 @@ class PrivateTable:
         for table, whole, counts in zip(expected, fixed, self._rows.count(sets), strict=True):
             joined = counts if blocks is None else blocks.join(table.attributes, counts)
             distances.append(np.abs(joined - whole).sum())
-        what = "distance of tables from their expected counts"
+        what = f"distance of {of} from their expected counts"
         noisy, scale = self._answer(what, np.array(distances, np.int64), len(expected), rho)
         return noisy.astype(np.float64), sqrt(self.law.variance(scale))
 
