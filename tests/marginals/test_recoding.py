@@ -86,6 +86,17 @@ def test_merging_records_and_counting_is_counting_and_merging(case, data):
 
 
 @given(mergings(), st.data())
+def test_some_columns_are_merged_as_they_are_among_all(case, data):
+    merging, _ = case
+    records = data.draw(coded_tables(merging.original))
+    names = tuple(data.draw(st.lists(st.sampled_from(records.domain.names), min_size=1, unique=True)))
+    some = merging.project(names).merge(records.project(names))
+    among_all = merging.merge(records).project(names)
+    assert some.domain == among_all.domain
+    assert np.array_equal(some.codes, among_all.codes)
+
+
+@given(mergings(), st.data())
 def test_each_row_is_merged_by_itself(case, data):
     """So that neighbouring tables stay neighbours."""
     merging, _ = case

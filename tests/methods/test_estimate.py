@@ -1,0 +1,47 @@
+"""What the pairs predict for a set of attributes is found from records of the sets' own attributes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.methods import estimate
+
+DOMAIN = Domain(tuple("abcd"), (2, 2, 2, 2))
+UNMERGED = Merging(DOMAIN, DOMAIN, (np.arange(2),) * 4, (np.ones(2),) * 4)
+SAME, OPPOSITE = np.array([[600.0, 0.0], [0.0, 400.0]]), np.array([[0.0, 600.0], [400.0, 0.0]])
+PAIRS = SimpleNamespace(
+    one_ways=tuple(
+        Marginal(DOMAIN.project((name,)), np.array(counts))
+        for name, counts in zip("abcd", ([600.0, 400], [600.0, 400], [400.0, 600], [400.0, 600]), strict=True)
+    ),
+    tables=tuple(
+        Marginal(DOMAIN.project(pair), counts)
+        for pair, counts in ((("a", "b"), SAME), (("b", "c"), OPPOSITE), (("c", "d"), SAME[::-1, ::-1]))
+    ),
+    total=1000.0,
+)
+NO_A_WITHOUT_D = StructuralZeros(((DOMAIN.project(("a", "d")), np.array([[False, True], [True, False]])),))
+
+
+@pytest.mark.parametrize(
+    ("zeros", "made"), [(NO_ZEROS, ("a", "b", "c")), (NO_A_WITHOUT_D, ("a", "b", "c", "d"))]
+)
+def test_records_have_the_attributes_of_the_sets_and_all_that_a_constraint_may_need(monkeypatch, zeros, made):
+    synthesise, domains = estimate.synthesise, []
+    monkeypatch.setattr(
+        estimate,
+        "synthesise",
+        lambda domain, *rest, **more: domains.append(domain) or synthesise(domain, *rest, **more),
+    )
+    rng = np.random.default_rng(0)
+    (found,), scatter = estimate.predicted_by_pairs(UNMERGED, (("a", "b", "c"),), PAIRS, rng, zeros, UNMERGED)
+    assert [domain.names for domain in domains] == [made]
+    assert (found.attributes, scatter) == (("a", "b", "c"), 1.0)
+    assert np.abs(found.counts - np.array([[[0, 600], [0, 0]], [[0, 0], [400, 0]]])).max() <= 1
