@@ -32,12 +32,12 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Codes, Floats, Mask
 from privsyn.methods.columns import measure_columns
 from privsyn.methods.concordance import measure_concordances
 from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs, settled_one_ways
 from privsyn.methods.facts import PublicFacts
-from privsyn.private.measure import PrivateTable
+from privsyn.private.measure import Asked, PrivateTable
 from privsyn.progress import Progress
 
 MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
@@ -140,9 +140,12 @@ def _score(
     # the sum of weight times noise over all pairs is least at these costs.
     weights = np.where(with_target, TARGET ** (2 / 3 if private.rho_of is None else 1 / 2), 1.0)
     first = rho * float(weights[with_target].sum() / weights.sum())
-    questions = (with_target, first, "pairs with the target"), (~with_target, rho - first, "pairs")
+    questions: tuple[tuple[Mask, float, Asked], ...] = (
+        (with_target, first, "pairs with the target"),
+        (~with_target, rho - first, "pairs"),
+    )
     for part, cost, kind in questions:
-        if not cost:
+        if not part.any():
             continue
         places = np.flatnonzero(part).tolist()
         merged = tuple(blocks.merge_table(channels.observed(expected[i])) for i in places)

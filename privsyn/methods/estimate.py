@@ -24,6 +24,7 @@ from privsyn.synthesis.synthesise import synthesise
 
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
 MOST_LOOKS = 2 * 10**9  # cell lookups to synthesise them: with very many tables, fewer records are made
+MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
 ROUGH = 2  # sweeps over them: unexplained departures show long before the fit is exact
 
 BiggerTables = Sequence[tuple[Unexplained, Measurement]]
@@ -113,10 +114,11 @@ def predicted_by_pairs(
 ) -> tuple[tuple[Marginal, ...], float]:
     """Return the counts of sets of attributes that the pairs predict, and the variance of each over itself.
 
-    Records are made from the pairs and counted, in blocks of codes if these are given. Without constraints
-    they have the columns of the sets alone: in a wide table these are few.
+    Records are made from the pairs and counted, in blocks of codes if these are given. With very many pairs
+    they have the columns of the sets alone. What these share through another column is then not predicted.
     """
-    needed = set(merging.merged if possible.masks else chain.from_iterable(sets))
+    many = len(pairs.tables) > MOST_TABLES and not possible.masks
+    needed = set(chain.from_iterable(sets) if many else merging.merged)
     names = tuple(name for name in merging.merged if name in needed)
     one_ways = tuple(table for table in pairs.one_ways if needed.issuperset(table.attributes))
     tables = tuple(table for table in pairs.tables if needed.issuperset(table.attributes))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from math import sqrt
+from typing import Literal
 
 import numpy as np
 
@@ -33,6 +34,9 @@ from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend
+
+Asked = Literal["tables", "pairs", "pairs with the target", "sets of columns"]
+"""What the tables are whose distance is asked."""
 
 
 class PrivateTable:
@@ -138,7 +142,7 @@ class PrivateTable:
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
 
     def departures(
-        self, expected: tuple[Marginal, ...], rho: float, blocks: Merging | None = None, of: str = "tables"
+        self, expected: tuple[Marginal, ...], rho: float, blocks: Merging | None = None, of: Asked = "tables"
     ) -> tuple[Floats, float]:
         """Question 2: the L1 distance of each table of counts from the counts that released answers predict.
 
@@ -156,7 +160,7 @@ class PrivateTable:
         blocks : Merging, optional
             Computed from released answers only: the codes of `expected`. Default: the codes of this table.
         of : str, optional
-            What the tables are, for the ledger. Public.
+            What the tables are, for the ledger.
 
         Returns
         -------
@@ -173,7 +177,7 @@ class PrivateTable:
         for table, whole, counts in zip(expected, fixed, self._rows.count(sets), strict=True):
             joined = counts if blocks is None else blocks.join(table.attributes, counts)
             distances.append(np.abs(joined - whole).sum())
-        what = f"distance of {of} from their expected counts"
+        what = f"distance from expected counts, {of}"
         noisy, scale = self._answer(what, np.array(distances, np.int64), len(expected), rho)
         return noisy.astype(np.float64), sqrt(self.law.variance(scale))
 

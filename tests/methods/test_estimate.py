@@ -31,9 +31,12 @@ NO_A_WITHOUT_D = StructuralZeros(((DOMAIN.project(("a", "d")), np.array([[False,
 
 
 @pytest.mark.parametrize(
-    ("zeros", "made"), [(NO_ZEROS, ("a", "b", "c")), (NO_A_WITHOUT_D, ("a", "b", "c", "d"))]
+    ("most", "zeros", "made"), [(2, NO_ZEROS, "abc"), (2, NO_A_WITHOUT_D, "abcd"), (3, NO_ZEROS, "abcd")]
 )
-def test_records_have_the_attributes_of_the_sets_and_all_that_a_constraint_may_need(monkeypatch, zeros, made):
+def test_with_many_pairs_records_have_the_attributes_of_the_sets_unless_a_constraint_may_need_all(
+    monkeypatch, most, zeros, made
+):
+    monkeypatch.setattr(estimate, "MOST_TABLES", most)
     synthesise, domains = estimate.synthesise, []
     monkeypatch.setattr(
         estimate,
@@ -42,6 +45,6 @@ def test_records_have_the_attributes_of_the_sets_and_all_that_a_constraint_may_n
     )
     rng = np.random.default_rng(0)
     (found,), scatter = estimate.predicted_by_pairs(UNMERGED, (("a", "b", "c"),), PAIRS, rng, zeros, UNMERGED)
-    assert [domain.names for domain in domains] == [made]
+    assert [domain.names for domain in domains] == [tuple(made)]
     assert (found.attributes, scatter) == (("a", "b", "c"), 1.0)
     assert np.abs(found.counts - np.array([[[0, 600], [0, 0]], [[0, 0], [400, 0]]])).max() <= 1

@@ -24,7 +24,7 @@ from privsyn.methods.paper import learn as published
 from privsyn.methods.paper.dense_marg import combine, dense_marg
 from privsyn.private import measure
 from privsyn.private.measure import PrivateTable
-from privsyn.private.noise import SeededGaussian
+from privsyn.private.noise import SeededGaussian, SeededLaplace
 
 both = pytest.mark.parametrize("learn", [method.learn for method in METHODS.values()], ids=METHODS)
 HUGE = 1e9  # a budget with which the noise is next to nothing
@@ -277,6 +277,21 @@ def test_tables_with_the_target_get_more_of_the_budget():
 
     assert share("c") > 1.3 * share(None)
     assert share("e") < share(None)
+
+
+@pytest.mark.parametrize(("noise", "exponent"), [(SeededGaussian, 2 / 3), (SeededLaplace, 1 / 2)])
+def test_pairs_with_the_target_are_a_question_of_their_own_with_less_noise(noise, exponent):
+    asked = {}
+    for target in ("c", None):
+        _, private = run(default.learn, dependent(), 0.5, noise(5), target=target)
+        spends = [spend for spend in private.spends if spend.what.startswith("distance")]
+        asked[target] = {spend.what.split(", ")[1]: (spend.answers, spend.cost) for spend in spends}
+    (five, dear), (ten, cheap) = asked["c"]["pairs with the target"], asked["c"]["pairs"]
+    assert (five, ten) == (5, 10)
+    assert dear / five == pytest.approx(default.TARGET**exponent * cheap / ten)
+    fifteen, whole = asked[None]["pairs"]
+    assert (fifteen, whole) == (15, pytest.approx(dear + cheap))
+    assert asked[None].keys() <= {"pairs", "sets of columns"}
 
 
 def spent_on(private, holds):

@@ -336,7 +336,7 @@ def test_the_questions_are_written_down_in_words():
         "one-way counts of b",
         "one-way counts of c",
         "dependence (InDif) of every pair, in 1/16 records",
-        "distance of tables from their expected counts",
+        "distance from expected counts, tables",
         "concordance of pairs of numbers",
         "counts over a, b, c",
         "counts over c, b",

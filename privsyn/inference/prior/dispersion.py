@@ -153,7 +153,7 @@ def pooled_dispersions(
     before = np.log([] if total is None else [USUAL * total])
     if total is not None:
         mean, scatter = float(before[0]), UNSURE
-    some = table[:: len(table) // MOST_POOLED + 1]
+    some = table[:: max(-(-len(table) // MOST_POOLED), 1)]
     for _ in range(POOLING_ROUNDS if len(table) else 0):
         begun = np.array([mean, scatter])
         weights = _posterior(some, mean, scatter)
