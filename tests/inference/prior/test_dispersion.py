@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from privsyn.inference.prior import dispersion as module
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     departure_likelihood,
@@ -268,3 +269,13 @@ def test_a_single_table_stands_by_itself():
 
 def test_without_tables_there_are_no_dispersions():
     assert pooled_dispersions([]).tolist() == []
+
+
+def test_of_very_many_tables_evenly_spaced_ones_say_what_is_typical(monkeypatch):
+    centres = np.exp(np.random.default_rng(0).normal(1.0, 1.0, 5000))
+    scores = [about(centre, 1.0) for centre in centres]
+    exact = np.log(pooled_dispersions(scores))
+    monkeypatch.setattr(module, "MOST_POOLED", 1000)
+    assert 1e-6 < np.abs(np.log(pooled_dispersions(scores)) - exact).max() < 0.1
+    monkeypatch.setattr(module, "MOST_POOLED", 5000)
+    assert np.array_equal(np.log(pooled_dispersions(scores)), exact)
