@@ -70,7 +70,7 @@ ABLATIONS = (
     Variant("no latent classes", {"privsyn.inference.pairs.latent_class_pairs": no_classes}),
     Variant("dispersions not pooled", {"privsyn.inference.prior.dispersion.USUAL_SCATTER": 10.0}),
     Variant(
-        "no second look", {"privsyn.methods.budget.SECOND_LOOK": 1e-9, "privsyn.methods.budget.SCORES": 1e-9}
+        "no second look", {"privsyn.methods.budget.SECOND_LOOK": 1e-9, "privsyn.methods.budget.SETS": 1e-9}
     ),
     Variant("no bigger tables", {"privsyn.methods.default.candidates": lambda domain, target: ()}),
     Variant(

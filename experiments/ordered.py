@@ -95,7 +95,7 @@ def no_tails(merging, axes):
 STEPS = (
     Variant("the default"),
     Variant("32 groups, whatever the noise", {"privsyn.inference.ordered.resolution._levels": thirty_two}),
-    Variant("32 groups a column, whatever the noise", {"privsyn.methods.columns.FEWEST": 32}),
+    Variant("32 groups a column, whatever the noise", {"privsyn.methods.columns.FEWEST_GROUPS": 32}),
     Variant("no concordances", {"privsyn.methods.budget.UNCERTAIN": 0.0}),
     Variant("no shrinkage by frequency", {"privsyn.inference.prior.smoothing.covariance": each_code_alone}),
     Variant("no copula", {"privsyn.inference.prior.smoothing.GAINED": 1e9}),

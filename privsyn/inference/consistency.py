@@ -36,28 +36,23 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     return max(float(np.average(sums, weights=weights)), 1.0)
 
 
-def combine_measurements(
-    first: tuple[Measurement, ...], second: tuple[Measurement, ...]
-) -> tuple[Measurement, ...]:
-    """Return the precision-weighted mean of two measurements of each table.
+def combine_measurements(one: Measurement, two: Measurement) -> Measurement:
+    """Return the precision-weighted mean of two measurements of a table.
 
     Examples
     --------
     >>> domain = Domain(("a",), (2,))
     >>> once = Measurement(Marginal(domain, np.array([8.0, 4.0])), 1.0)
     >>> again = Measurement(Marginal(domain, np.array([4.0, 4.0])), 3.0)
-    >>> (both,) = combine_measurements((once,), (again,))
+    >>> both = combine_measurements(once, again)
     >>> both.marginal.counts.tolist(), both.variance.tolist()
     ([7.0, 4.0], [0.75, 0.75])
     """
-    averaged = []
-    for one, two in zip(first, second, strict=True):
-        # Two exact measurements get equal weight.
-        first_variance, second_variance = (np.maximum(look.variance, EXACT) for look in (one, two))
-        share = second_variance / (first_variance + second_variance)
-        counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
-        averaged.append(Measurement(Marginal(one.marginal.domain, counts), share * one.variance, one.groups))
-    return tuple(averaged)
+    # Two exact measurements get equal weight.
+    first_variance, second_variance = (np.maximum(m.variance, EXACT) for m in (one, two))
+    share = second_variance / (first_variance + second_variance)
+    counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
+    return Measurement(Marginal(one.marginal.domain, counts), share * one.variance, one.groups)
 
 
 def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:

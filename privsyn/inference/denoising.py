@@ -73,10 +73,8 @@ def denoise_all(
 
     def settle_alike(places: list[int]) -> None:
         seen = np.array([measured[i].marginal.counts for i in places])
-        noise, mean = (
-            np.array([measured[i].variance for i in places]),
-            np.array([expected[i] for i in places]),
-        )
+        noise = np.array([measured[i].variance for i in places])
+        mean = np.array([expected[i] for i in places])
         prior = dispersions[places].reshape(-1, *(1,) * (mean.ndim - 1)) * mean
         scatter = prior + noise
         # 0/0: keep the measured

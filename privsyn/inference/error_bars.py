@@ -28,9 +28,7 @@ FURTHEST = 6.0
 COVERAGE = 0.95
 TWO_SIDED = 1.959963984540054  # standard normal quantile of 0.975
 ONE_SIDED = 1.6448536269514722  # of 0.95
-ROUNDING = (
-    1 / 12
-)  # variance added by rounding the noise to whole records, unless the noise is under half a record
+ROUNDING = 1 / 12  # variance added by rounding the noise to whole records, if it is over half a record
 
 HALF = 0.5  # record
 

@@ -94,11 +94,10 @@ def independent_pairs(
 ) -> tuple[Marginal, ...]:
     """Return for `pairs`, or all, the counts of independent attributes, fitted to the structural zeros."""
     margins = dict(zip(domain.names, one_ways, strict=True))
-    counts = {name: one_way.counts for name, one_way in margins.items()}
     shares = {name: one_way.counts / one_way.total for name, one_way in margins.items()}
     return tuple(
         possible.fit(
-            Marginal(domain.project((a, b)), np.multiply.outer(counts[a], shares[b])),
+            Marginal(domain.project((a, b)), np.multiply.outer(margins[a].counts, shares[b])),
             (margins[a], margins[b]),
         )
         for a, b in pairs or combinations(domain.names, 2)

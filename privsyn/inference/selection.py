@@ -24,9 +24,7 @@ from privsyn.marginals.types import Floats
 RhoOf = Callable[[Floats], Floats]
 """From costs to the rho of Gaussian noise with the same variance."""
 
-STEPS: Floats = np.concatenate(
-    [[0.0], np.logspace(-6, 0, 73)]
-)  # shares of the budget at which slopes are tabulated
+STEPS: Floats = np.append(0.0, np.logspace(-6, 0, 73))  # shares of the budget at which slopes are tabulated
 _STEPS: list[float] = STEPS.tolist()
 HALVINGS = 100  # bisection steps for the common slope
 

@@ -22,7 +22,7 @@ SMALL = 100
 other way takes 0.5 to 1 ns a row."""
 
 SHORT = 2**16
-"""Cells of a table whose numbers fit in two bytes."""
+"""Most cells of a table in which the number of a cell, from 0, fits in two bytes."""
 
 Bits = npt.NDArray[np.uint64]
 """Of shape (planes, words). The bits of a plane say which rows of a stretch have one value of one column."""
@@ -78,39 +78,35 @@ def add_counts(
                 words = (rows.shape[1] + 63) // 64
                 add_small(planes, words, columns[first:last], places, sizes, counts[starts[t] :])
                 continue
-            own = counts[starts[t] :]
+            of, steps, own = columns[first:last], strides[first:last], counts[starts[t] :]
             if table_cells[t] <= SHORT:
-                number_short(rows, columns[first:last], strides[first:last], short)
-                for i in range(rows.shape[1]):
-                    own[short[i]] += 1
+                add_rows(rows, of, steps, short, own)
             else:
-                cells[: rows.shape[1]] = 0
-                for q in range(first, last):
-                    column, step = rows[columns[q]], strides[q]
-                    for i in range(len(column)):
-                        cells[i] += np.int64(column[i]) * step
-                for i in range(rows.shape[1]):
-                    own[cells[i]] += 1
+                add_rows(rows, of, steps, cells, own)
 
 
 @njit(cache=True, nogil=True)
-def number_short(rows: Integers, columns: Ints, strides: Ints, cells: Integers) -> None:
-    """Write the cell of each row in a table of at most `SHORT` cells.
+def add_rows(rows: Integers, columns: Ints, strides: Ints, cells: Integers, counts: Ints) -> None:
+    """Count rows in the cells of one table, and add to `counts`.
 
-    All numbers have two bytes, so that 16 rows or more are computed at once. Each conversion is needed: numba
-    would compute in 8 bytes without it.
+    If `cells` has two bytes a number, 16 rows or more are computed at once. Each conversion to its type is
+    needed: numba would compute in 8 bytes without it.
 
     Parameters
     ----------
     rows : of shape (d, rows of a stretch), column by column
     columns, strides : of shape (attributes of the table,)
-    cells : of shape (STRETCH,), of numpy.uint16
+    cells : of shape (STRETCH,), overwritten with the cell of each row
+    counts : of shape (cells of this table and of all after it,)
     """
+    number = cells.dtype.type
     cells[: rows.shape[1]] = 0
     for q in range(len(columns)):
-        column, step = rows[columns[q]], np.uint16(strides[q])
+        column, step = rows[columns[q]], number(strides[q])
         for i in range(len(column)):
-            cells[i] = np.uint16(cells[i] + np.uint16(np.uint16(column[i]) * step))
+            cells[i] = number(cells[i] + number(number(column[i]) * step))
+    for i in range(rows.shape[1]):
+        counts[cells[i]] += 1
 
 
 @njit(cache=True, nogil=True)

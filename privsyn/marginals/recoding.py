@@ -61,10 +61,9 @@ class Merging:
 
     def project(self, attributes: Attributes) -> Merging:
         """Return the merging of the codes of `attributes` alone, in the order given."""
-        groups, shares = zip(
-            *((self.groups[a], self.shares[a]) for a in self.original.axes(attributes)), strict=True
-        )
-        return Merging(self.original.project(attributes), self.merged.project(attributes), groups, shares)
+        original, merged = (domain.project(attributes) for domain in (self.original, self.merged))
+        shares = tuple([self.shares[axis] for axis in self.original.axes(attributes)])
+        return Merging(original, merged, tuple(self.groups_of(attributes)), shares)
 
     def then(self, other: Merging) -> Merging:
         """Return this merging followed by `other`, which merges this one's merged codes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
 from math import fsum, sqrt
+from typing import Literal
 
 import numpy as np
 
@@ -24,13 +25,13 @@ GROWTH = 0.3  # exponent of their share in the noise
 HOPELESS = 0.5  # noise at which they get all
 MOST_BESIDE_PAIRS = 0.6  # share of the one-ways, as long as pairs would show more than noise
 ENOUGH = 0.2  # noise of the informative cells at which they would get all, were it not for the pairs
-COARSE = 8  # groups of an ordered attribute in which a pair shows its trend
+TREND_GROUPS = 8  # of an ordered attribute, in which its pairs show their trend
 
 # Shares of what the one-ways leave; the pairs get the rest.
 DEPARTURES = 0.025  # of pairs from independence, at least
 MOST_DEPARTURES = 0.2  # at most: few records, many columns
 CLEAR = 0.1  # standard deviation of a departure, over the number of records, that suffices for the choice
-SCORES = 0.02  # of sets of three to five attributes
+SETS = 0.02  # of the departures of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
 
 # Of what is left for pairs, the concordances of pairs of numbers get a share. experiments/ordered.py shows
@@ -38,12 +39,12 @@ SECOND_LOOK = 0.15  # at pairs and bigger tables
 LEAST_CONCORDANCES, MOST_CONCORDANCES = 0.1, 0.3
 CERTAIN = 0.025  # standard deviation of a concordance, over the number of records, that suffices
 UNCERTAIN = 0.1  # the same: with more noise no concordance is measured
-STEPS = 21  # shares that are tried
+SHARES_TRIED = 21  # from the least to the most
 TINY = 1e-300  # least rho: avoids division by 0
 
 # The same with Laplace noise. Its standard deviation is proportional to 1 / cost, not to 1 / sqrt(cost). So
-# two measurements of a table are worse than one, and sums of many scores cost more.
-PURE_DEPARTURES, PURE_SCORES, PURE_SECOND_LOOK = 0.02, 0.0, 0.0
+# two measurements of a table are worse than one, and the departures of many sets cost more.
+PURE_DEPARTURES, PURE_SETS, PURE_SECOND_LOOK = 0.02, 0.0, 0.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Split:
     >>> split = Split.of(1.0, one_ways=0.5)
     >>> [round(part, 4) for part in (split.first_look, split.one_ways, split.departures, split.pairs)]
     [0.05, 0.45, 0.0125, 0.4025]
-    >>> round(split.scores, 4), round(split.second_look, 4), round(split.total, 12)
+    >>> round(split.sets, 4), round(split.second_look, 4), round(split.total, 12)
     (0.01, 0.075, 1.0)
     """
 
@@ -64,7 +65,7 @@ class Split:
     departures: float
     concordances: float
     pairs: float
-    scores: float
+    sets: float
     second_look: float
 
     @classmethod
@@ -98,13 +99,13 @@ class Split:
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho
-        shares = (departures, SCORES, SECOND_LOOK)
+        shares = (departures, SETS, SECOND_LOOK)
         if pure:
-            shares = (PURE_DEPARTURES, PURE_SCORES, PURE_SECOND_LOOK)
-        scored, scores, second = (share * left for share in shares)
-        trends = concordances * (left - fsum((scored, scores, second)))
-        pairs = rho - fsum((first, rest, scored, trends, scores, second))
-        return cls(first, rest, scored, trends, pairs, scores, second)
+            shares = (PURE_DEPARTURES, PURE_SETS, PURE_SECOND_LOOK)
+        scored, sets, second = (share * left for share in shares)
+        trends = concordances * (left - fsum((scored, sets, second)))
+        pairs = rho - fsum((first, rest, scored, trends, sets, second))
+        return cls(first, rest, scored, trends, pairs, sets, second)
 
     @classmethod
     def for_domain(
@@ -137,30 +138,13 @@ class Split:
             pure=law.name == "laplace",
         )
 
-    def without_scores(self) -> Split:
-        """Return the split without sets to score: the pairs get their share.
+    def without(self, part: Literal["departures", "concordances", "sets"]) -> Split:
+        """Return the split if a question is not asked: the pairs get its part.
 
-        >>> Split.of(1.0, one_ways=0.5).without_scores().total
+        >>> Split.of(1.0, one_ways=0.5).without("sets").total
         1.0
         """
-        return replace(self, pairs=self.pairs + self.scores, scores=0.0)
-
-    def sums_only(self) -> Split:
-        """Return the split for several owners, without distances: the pairs get their share.
-
-        >>> Split.of(1.0, one_ways=0.5).sums_only().total
-        1.0
-        """
-        left = self.without_scores()
-        return replace(left, pairs=left.pairs + left.departures, departures=0.0)
-
-    def without_concordances(self) -> Split:
-        """Return the split if no pair of numbers can be asked which way it goes: the pairs get their share.
-
-        >>> Split.of(1.0, one_ways=0.5, concordances=0.3).without_concordances().total
-        1.0
-        """
-        return replace(self, pairs=self.pairs + self.concordances, concordances=0.0)
+        return replace(self, pairs=self.pairs + getattr(self, part), **{part: 0.0})
 
     @property
     def total(self) -> float:
@@ -232,9 +216,9 @@ def concordances_share(rho: float, numbers: int, total: float, law: Law = GAUSSI
     pairs = numbers * (numbers - 1) // 2
     if not (pairs and rho > 0):
         return 0.0
-    shares = np.linspace(LEAST_CONCORDANCES, MOST_CONCORDANCES, STEPS)
+    shares = np.linspace(LEAST_CONCORDANCES, MOST_CONCORDANCES, SHARES_TRIED)
     # The answers share the cost equally. This is the noise of each, over the number of records.
     noise = 1 / np.sqrt(np.maximum(2 * law.rho(shares * rho / pairs), TINY)) / total
     if noise[-1] > UNCERTAIN:
         return 0.0
-    return float(shares[min(int(np.count_nonzero(noise > CERTAIN)), STEPS - 1)])
+    return float(shares[min(int(np.count_nonzero(noise > CERTAIN)), SHARES_TRIED - 1)])

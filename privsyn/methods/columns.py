@@ -17,12 +17,12 @@ from privsyn.marginals.channel import Channels
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats
-from privsyn.methods.budget import COARSE, FIRST_LOOK, Split
+from privsyn.methods.budget import FIRST_LOOK, TREND_GROUPS, Split
 from privsyn.methods.facts import PublicFacts
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 
-FEWEST = 6  # groups of a column in fine cells, whatever the noise; not tuned
+FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not tuned
 ANY = 2**31  # values: no attribute has more
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
@@ -51,7 +51,7 @@ def measure_columns(
     private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
-        one_ways = combine_measurements(one_ways, private.one_ways(split.one_ways, shares))
+        one_ways = tuple(map(combine_measurements, one_ways, private.one_ways(split.one_ways, shares)))
     spared = MANY_VALUES if split.pairs else ANY
     unbiased = tuple(map(channels.unbiased, one_ways))
     nullable = set(facts.nullable).difference(facts.kept)
@@ -113,7 +113,7 @@ def grouped(axes: Mapping[str, Axis], costs: Mapping[str, float], total: float, 
     found = {}
     for name, axis in axes.items():
         clear = total * sqrt(2 * law.rho(costs[name])) / THRESHOLD
-        groups = min(max(int(clear), FEWEST), axis.groups)
+        groups = min(max(int(clear), FEWEST_GROUPS), axis.groups)
         found[name] = replace(axis, groups=groups) if costs[name] else axis
     return found
 
@@ -122,7 +122,7 @@ def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats
     """Return the number of cells of each column that stand out of the noise of its counts.
 
     Values that drown in the noise count for nothing: norm-sub sets them to 0. An ordered column counts for at
-    most `COARSE` groups, because its pairs show their trend in few groups.
+    most `TREND_GROUPS` groups, because its pairs show their trend in few groups.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats
     for place, one_way in enumerate(one_ways):
         ordered = one_way.marginal.domain.ordered[0]
         found = norm_sub(one_way.marginal.counts, total)[ordered:]
-        cells[place] = np.count_nonzero(found) + min(ordered, COARSE)
+        cells[place] = np.count_nonzero(found) + min(ordered, TREND_GROUPS)
     return cells
 
 
@@ -160,7 +160,7 @@ def _first_look(
     one_ways, cells = [], {}
     for name, *levels in zip(domain.names, *looks, strict=True):
         if name not in fine:
-            one_ways.append(reduce(lambda a, b: combine_measurements((a,), (b,))[0], levels))
+            one_ways.append(reduce(combine_measurements, levels))
             continue
         one_ways.append(levels[0])
         counts = [level.marginal.domain.ordered[0] for level in levels]

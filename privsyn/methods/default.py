@@ -14,12 +14,7 @@ import numpy as np
 
 from privsyn.inference.consistency import combine_measurements
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.higher_order import (
-    GROUPS,
-    Unexplained,
-    candidates,
-    score_bigger,
-)
+from privsyn.inference.higher_order import GROUPS, Unexplained, candidates, score_bigger
 from privsyn.inference.ordered.concordance import with_likelihoods
 from privsyn.inference.ordered.resolution import Resolutions
 from privsyn.inference.ordered.tails import Tails
@@ -46,7 +41,7 @@ SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least di
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
-FEWEST = 2.0  # without target and numbers: of one in a table with a column of fewest values, a likely target
+LIKELY_TARGET = 2.0  # the same without target and numbers, for a column of fewest values: a likely target
 SMOOTH = 2.0  # weight of an error in a table for each ordered attribute: its few components matter most
 SMALL_FIRST = 0.25  # with a target: errors weigh cells^-SMALL_FIRST, for models learn from small tables
 
@@ -75,9 +70,9 @@ def learn(
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
     sets = tuple(s for s in candidates(private.domain, facts.target) if not channels.random(s))
     if private.sums_only:
-        sets, split = (), split.sums_only()
+        sets, split = (), split.without("sets").without("departures")
     elif not sets:
-        split = split.without_scores()
+        split = split.without("sets")
     possible = facts.zeros_after(merging)
     tails = Tails(merging, facts.axes)
     if not split.pairs:
@@ -94,7 +89,7 @@ def learn(
     concordances = measure_concordances(
         private, margins, candidate_pairs, split.concordances, possible, channels
     )
-    split = split if concordances else split.without_concordances()
+    split = split if concordances else split.without("concordances")
     scores = with_likelihoods(scores, concordances, expected, smoother)
     report("counting", 2, 4)
 
@@ -106,7 +101,7 @@ def learn(
     )
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, merging, sets, measured, pairs, split.scores, rng, possible, blocks)
+    unexplained = _unexplained(private, merging, sets, measured, pairs, split.sets, rng, possible, blocks)
     measured, bigger = _measure_again(private, measured, pairs, unexplained, split.second_look, facts.target)
     measured = tuple(map(possible.clean, measured))
     bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
@@ -138,18 +133,19 @@ def _score(
     with_target = np.array([target in pair.attributes for pair in expected])
     # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
     # the sum of weight times noise over all pairs is least at these costs.
-    weights = np.where(with_target, TARGET ** (2 / 3 if private.rho_of is None else 1 / 2), 1.0)
+    exponent = 1 / 2 if private.law.name == "laplace" else 2 / 3
+    weights = np.where(with_target, TARGET**exponent, 1.0)
     first = rho * float(weights[with_target].sum() / weights.sum())
     questions: tuple[tuple[Mask, float, Asked], ...] = (
         (with_target, first, "pairs with the target"),
         (~with_target, rho - first, "pairs"),
     )
-    for part, cost, kind in questions:
+    for part, cost, what in questions:
         if not part.any():
             continue
         places = np.flatnonzero(part).tolist()
         merged = tuple(blocks.merge_table(channels.observed(expected[i])) for i in places)
-        departures, sigma = private.departures(merged, cost, blocks, kind)
+        departures, sigma = private.departures(merged, cost, blocks, what)
         found = score_pairs(departures, sigma, merged, in_blocks, smoother, blocks, channels)
         for place, score in zip(places, found, strict=True):
             scores[place] = score
@@ -264,13 +260,11 @@ def _measure_again(
     rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
     groups = [*(m.groups for m in measured), *(s.groups for s in sets)]
-    looks = private.marginals(
+    answers = private.marginals(
         tuple(attributes[i] for i in chosen), rhos[chosen], tuple(groups[i] for i in chosen)
     )
-    second = dict(zip(chosen, looks, strict=True))
-    again = tuple(
-        combine_measurements((m,), (second[i],))[0] if i in second else m for i, m in enumerate(measured)
-    )
+    second = dict(zip(chosen, answers, strict=True))
+    again = tuple(combine_measurements(m, second[i]) if i in second else m for i, m in enumerate(measured))
     bigger = ((s, second[i]) for i, s in enumerate(sets, start=len(measured)) if i in second)
     return again, tuple(bigger)
 
@@ -296,6 +290,6 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
     wanted, weight = {target}, TARGET
     if target is None:
         wanted = set() if many else {name for name, size in sizes.items() if size == min(sizes.values())}
-        weight = FEWEST
+        weight = LIKELY_TARGET
     targets = np.where([not wanted.isdisjoint(attributes) for attributes in tables], weight, 1.0)
     return np.asarray(targets * smooth * (1.0 if target is None else cells**-SMALL_FIRST))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from privsyn.table.discovery.bounds import BoundsGrid
     from privsyn.table.io.source import RawTable
 
-Look = tuple[Votes, dict[str, Ints], dict[str, Ints]]
+Counts = tuple[Votes, dict[str, Ints], dict[str, Ints]]
 """The votes for values, and the number of rows in each cell of bounds and on each lattice. Private."""
 
 NO_LATTICES = LatticeQuestion({}, {})
@@ -56,7 +56,7 @@ NO_LATTICES = LatticeQuestion({}, {})
 VALUES, BOUNDS, CLOSER_BOUNDS = 0.15, 0.1, 0.02
 SIZE = 0.005  # how many numbers there are, which decides the share of their bounds
 MOST_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
-STEPS = 16  # shares that are tried
+SHARES_TRIED = 16  # from the least to the most
 CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
 SPREAD = 100.0  # the same: enough for dates of ten years to be found in months; with fewer, years are counted
 LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
@@ -140,7 +140,7 @@ def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit:
     """
     if not columns:
         return 0.0
-    shares = np.linspace(BOUNDS, MOST_BOUNDS, STEPS).tolist()
+    shares = np.linspace(BOUNDS, MOST_BOUNDS, SHARES_TRIED).tolist()
     noise = [_noise(share * rho, columns, law, rows_per_unit) for share in shares]
     if size < LOST * noise[-1]:
         return BOUNDS
@@ -204,7 +204,7 @@ def discover(
         table.require_again("what values and bounds the schema leaves out")
         report("finding values and bounds", 0, 3)
     first_votes, near, _ = (
-        table.ask(partial(_look, open_schema, {}, open_schema.grids, NO_LATTICES), _add)
+        table.ask(partial(_count, open_schema, {}, open_schema.grids, NO_LATTICES), _add)
         if is_open
         else NOTHING
     )
@@ -212,9 +212,9 @@ def discover(
     def votes(found: Found) -> Votes:
         """Return the votes; for the first round those of the first walk, which counted cells too."""
         report("finding values and bounds", int(bool(found)), 3)
-        return (
-            table.ask(partial(_look, open_schema, found, {}, NO_LATTICES), _add)[0] if found else first_votes
-        )
+        if not found:
+            return first_votes
+        return table.ask(partial(_count, open_schema, found, {}, NO_LATTICES), _add)[0]
 
     values, spends = find_values(
         open_schema.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
@@ -224,19 +224,19 @@ def discover(
     share = bounds_share(size, len(near), rho, noise.law, rows_per_unit)
     if near and size < SPREAD * _noise(share * rho, len(near), noise.law, rows_per_unit):
         near = open_schema.by_year(near)
-    cells, first_look = count(near, rho=share * rho)
+    cells, of_bounds = count(near, rho=share * rho)
     closer = open_schema.closer(cells)
     schema = open_schema.fill(values, open_schema.bounds_of(cells, {}, {}))
     lattices = open_schema.lattices(schema) if fine and not table.once else NO_LATTICES
     if is_open:
         report("finding values and bounds", 2, 3)
     _, close, on = (
-        table.ask(partial(_look, open_schema, None, closer, lattices), _add)
+        table.ask(partial(_count, open_schema, None, closer, lattices), _add)
         if closer or lattices
         else NOTHING
     )
-    closer_cells, second_look = count(close, rho=CLOSER_BOUNDS * rho, look=" (closer)")
-    seen, third_look = count(on, rho=LATTICES * rho, what=GRIDS)
+    closer_cells, of_closer = count(close, rho=CLOSER_BOUNDS * rho, look=" (closer)")
+    seen, of_grids = count(on, rho=LATTICES * rho, what=GRIDS)
     if closer_cells:
         schema = open_schema.fill(values, open_schema.bounds_of(cells, closer, closer_cells))
     not_found = open_schema.not_found(values, cells)
@@ -247,33 +247,33 @@ def discover(
         VALUES * bool(open_schema.values),
         SIZE * bool(sized),
         share,
-        CLOSER_BOUNDS * bool(second_look),
-        LATTICES * bool(third_look),
+        CLOSER_BOUNDS * bool(of_closer),
+        LATTICES * bool(of_grids),
     )
-    spends = (*spends, *sized, *first_look, *second_look, *third_look)
+    spends = (*spends, *sized, *of_bounds, *of_closer, *of_grids)
     return Discovered(schema, heaps, not_found, spends, fsum(parts))
 
 
-NOTHING: Look = ({}, {}, {})
+NOTHING: Counts = ({}, {}, {})
 
 
-def _look(
+def _count(
     open_schema: OpenSchema,
     found: Found | None,
     grids: Mapping[str, BoundsGrid],
     lattices: LatticeQuestion,
     tables: Iterable[pd.DataFrame],
-) -> Look:
+) -> Counts:
     """Count some rows: their votes for values not found yet (none if `found` is None), cells and lattices."""
 
-    def look(table: pd.DataFrame) -> Look:
+    def one(table: pd.DataFrame) -> Counts:
         votes = {} if found is None else count_votes(open_schema.distinct_values(table), found)
         return votes, open_schema.count(table, grids), lattices.count(table)
 
-    return reduce(_add, map(look, tables))
+    return reduce(_add, map(one, tables))
 
 
-def _add(some: Look, others: Look) -> Look:
+def _add(some: Counts, others: Counts) -> Counts:
     """Add the counts of two parts of a table; neither argument is changed."""
     cells = {name: counts + others[1][name] for name, counts in some[1].items()}
     lattices = {name: counts + others[2][name] for name, counts in some[2].items()}

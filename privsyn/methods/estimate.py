@@ -23,7 +23,7 @@ from privsyn.marginals.types import Floats
 from privsyn.synthesis.synthesise import synthesise
 
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
-MOST_LOOKS = 2 * 10**9  # cell lookups to synthesise them: with very many tables, fewer records are made
+MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
 MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
 ROUGH = 2  # sweeps over them: unexplained departures show long before the fit is exact
 
@@ -90,7 +90,7 @@ def fit_tables(
     domain = merging.merged
     pairs = estimate_pairs(domain, one_ways, measured, scores, rng, possible, tails, channels, concordances)
     tables = (*pairs.tables, *denoise_bigger(tuple(bigger), pairs.tables, pairs.one_ways, possible))
-    looks = map(channels.unbiased, (*measured, *(m for _, m in bigger)))
+    unbiased = map(channels.unbiased, (*measured, *(m for _, m in bigger)))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(domain.project(m.attributes)).all())
@@ -98,7 +98,7 @@ def fit_tables(
     one_way = dict(zip(domain.names, combined, strict=True))
     certain = (
         table_certainty(m, v, t, tuple(one_way[name] for name in t.attributes))
-        for m, v, t in zip(looks, left, tables, strict=True)
+        for m, v, t in zip(unbiased, left, tables, strict=True)
     )
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
     return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
@@ -112,10 +112,10 @@ def predicted_by_pairs(
     possible: StructuralZeros,
     blocks: Merging | None = None,
 ) -> tuple[tuple[Marginal, ...], float]:
-    """Return the counts of sets of attributes that the pairs predict, and the variance of each over itself.
+    """Return the counts of sets of attributes that the pairs predict, and their variance over the count.
 
     Records are made from the pairs and counted, in blocks of codes if these are given. With very many pairs
-    they have the columns of the sets alone. What these share through another column is then not predicted.
+    they have the attributes of the sets alone. What these share through others is then not predicted.
     """
     many = len(pairs.tables) > MOST_TABLES and not possible.masks
     needed = set(chain.from_iterable(sets) if many else merging.merged)
@@ -123,8 +123,8 @@ def predicted_by_pairs(
     one_ways = tuple(table for table in pairs.one_ways if needed.issuperset(table.attributes))
     tables = tuple(table for table in pairs.tables if needed.issuperset(table.attributes))
     tables += possible.missing_from(pairs.tables, pairs.one_ways)
-    looks = ROUGH * sum(len(table.attributes) for table in tables)
-    enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKS // max(looks, 1))
+    lookups = ROUGH * sum(len(table.attributes) for table in tables)
+    enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKUPS // max(lookups, 1))
     domain = merging.merged.project(names)
     records = synthesise(domain, one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
     scatter = pairs.total / len(records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -40,11 +41,7 @@ def balanced(codec: Codec, fitted: Fitted, name: str, n: int, rng: np.random.Gen
 def absent(codec: Codec, fitted: Fitted, name: str) -> tuple[Any, ...]:
     """Return the listed values of a column with no row in the release, which no sample can have."""
     values = cast(Categorical, codec.schema.coded[name]).values or ()
-    return tuple(
-        value
-        for value, is_there in zip(values, _is_released(codec, fitted, name), strict=True)
-        if not is_there
-    )
+    return tuple(compress(values, ~_is_released(codec, fitted, name)))
 
 
 def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:

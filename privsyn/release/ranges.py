@@ -71,7 +71,8 @@ def within(pool: Pool, held: Numbers, spans: Mapping[str, Span], n: int) -> dict
         found = {}
         for name, column in columns.items():
             groups = records.codes[picked, column.place]
-            found[name] = column.draw(np.where(alone, column.groups_alone(len(rows), rng), groups), rng)
+            drawn = rng.choice(len(column.alone), len(rows), p=column.alone)  # for rows that no record fits
+            found[name] = column.draw(np.where(alone, drawn, groups), rng)
         return found
 
     found = draw(np.arange(n))
@@ -160,10 +161,6 @@ class _Column:
     def chances(self) -> Floats:
         """The share of each group that lies in the span."""
         return _by_group(self.cells, self.inside)
-
-    def groups_alone(self, n: int, rng: np.random.Generator) -> Integers:
-        """Draw groups from the one-way table."""
-        return rng.choice(len(self.alone), n, p=self.alone)
 
     def draw(self, groups: Integers, rng: np.random.Generator) -> Floats:
         """Draw a number of each group that lies in the span."""

@@ -64,20 +64,20 @@ def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float) -
     left = (1 - finding) * rho
     split = Split.for_domain(left, domain, rows, _informative(domain, left, rows, law), law=law)
     if not candidates(domain):
-        split = split.without_scores()
+        split = split.without("sets")
     first, second = split.first_look + split.one_ways, split.pairs + split.second_look
     spent = {
         "values, bounds and grids": finding * rho,
         "one-ways": first,
-        "scores": split.departures + split.concordances + split.scores,
+        "scores": split.departures + split.concordances + split.sets,
         "pairs and bigger tables": second,
     }
     number = len(domain) * (len(domain) - 1) // 2
     a_pair = second / max(number, 1)
     # Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
     of_others = 2 * law.rho(a_pair) * sum(1 / size for size in domain.sizes)
-    looks = (split.first_look, split.one_ways)
-    sigma = 1 / sqrt(2 * sum(law.rho(look / len(domain)) for look in looks) + of_others)
+    both = (split.first_look, split.one_ways)
+    sigma = 1 / sqrt(2 * sum(law.rho(cost / len(domain)) for cost in both) + of_others)
     one_ways = [_one_way_error(size, sigma, rows) for size in domain.sizes]
     of_pairs = [
         hypot(_pair_error(a, b, a_pair, rows, law), one, two)

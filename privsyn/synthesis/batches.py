@@ -86,8 +86,8 @@ def in_blocks(
 def _rounds(places: Sequence[int]) -> Iterator[Sequence[int]]:
     """Yield the ends of each round's blocks; rounds shrink, so that the last corrects all earlier errors.
 
-    A round has an even number of blocks if it can: with an odd number one of two cores would do nothing for
-    a while, and a block of a wide table takes minutes.
+    A round of more than one block has an even number: with an odd number one of two cores would do nothing
+    for a while, and a block of a wide table takes minutes.
 
     >>> [len(bounds) - 1 for bounds in _rounds(range(26))]
     [8, 8, 4, 2, 2, 1]
@@ -98,8 +98,7 @@ def _rounds(places: Sequence[int]) -> Iterator[Sequence[int]]:
         yield places
         return
     while len(places) > 1:
-        blocks = min(ROUND, len(places) // 2)
-        blocks -= blocks % 2 if blocks > 1 else 0
+        blocks = max(min(ROUND, len(places) // 2) // 2 * 2, 1)
         yield places[: blocks + 1]
         places = places[blocks:]
 

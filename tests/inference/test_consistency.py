@@ -191,7 +191,7 @@ def test_two_looks_are_averaged_by_precision(variance, other):
         Measurement(Marginal(domain, np.array(counts)), v)
         for counts, v in (([8.0, 4.0], variance), ([2.0, 9.0], other))
     ]
-    (both,) = combine_measurements(looks[:1], looks[1:])
+    both = combine_measurements(*looks)
     precision = 1 / variance + 1 / other
     np.testing.assert_allclose(both.variance, 1 / precision)
     mean = sum(m.marginal.counts / m.variance for m in looks) / precision
@@ -205,7 +205,7 @@ def test_exact_looks_count_alike_and_outweigh_any_other():
         for counts, variance in (([4.0, 0.0], 0.0), ([6.0, 0.0], 0.0), ([99.0, 9.0], 1.0))
     )
     for looks, counts in (((one, two), [5, 0]), ((one, noisy), [4, 0]), ((noisy, one), [4, 0])):
-        (both,) = combine_measurements(looks[:1], looks[1:])
+        both = combine_measurements(*looks)
         assert both.marginal.counts.tolist() == pytest.approx(counts)
         assert both.variance.tolist() == pytest.approx([0, 0])
 

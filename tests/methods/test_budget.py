@@ -34,14 +34,14 @@ shares = st.floats(LEAST, 0.9)
 @given(st.floats(1e-12, 1e3), shares | st.just(1.0))
 def test_the_parts_sum_to_the_whole_and_none_is_negative(rho, share):
     split = Split.of(rho, one_ways=share, concordances=LEAST_CONCORDANCES)
-    for one in (split, split.without_scores(), split.sums_only()):
+    for one in (split, *map(split.without, ("departures", "concordances", "sets"))):
         assert one.total == pytest.approx(rho, rel=1e-12)
         assert min(astuple(one)) >= 0
 
 
 @given(shares)
 def test_what_is_not_asked_gets_nothing(share):
-    assert Split.of(1.0, one_ways=share).without_scores().scores == 0
+    assert Split.of(1.0, one_ways=share).without("sets").sets == 0
     hopeless, alone = (Split.of(1.0, one_ways=1.0, attributes=d) for d in (2, 1))
     assert hopeless.first_look + hopeless.one_ways == 1
     assert alone.first_look == 1
@@ -51,7 +51,7 @@ def test_what_is_not_asked_gets_nothing(share):
 def test_the_one_ways_get_their_share_and_the_pairs_the_most(share):
     split = Split.of(2.0, one_ways=share, concordances=MOST_CONCORDANCES)
     assert split.first_look + split.one_ways == pytest.approx(2 * share)
-    assert split.pairs > max(split.departures, split.concordances, split.scores, split.second_look)
+    assert split.pairs > max(split.departures, split.concordances, split.sets, split.second_look)
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1))

@@ -11,10 +11,9 @@ from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.rare_values import THRESHOLD
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.methods.budget import COARSE
-from privsyn.methods.columns import FEWEST as FEWEST_GROUPS
-from privsyn.methods.columns import column_shares, grouped
-from privsyn.methods.default import FEWEST, SMOOTH, TARGET, _weights
+from privsyn.methods.budget import TREND_GROUPS
+from privsyn.methods.columns import FEWEST_GROUPS, column_shares, grouped
+from privsyn.methods.default import LIKELY_TARGET, SMOOTH, TARGET, _weights
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 
 
@@ -38,7 +37,7 @@ def test_values_that_drown_in_the_noise_add_nothing_to_a_share():
 
 
 def test_a_number_counts_for_few_groups_whatever_its_cells():
-    fine, coarse = looked([10.0] * 100, ordered=100), looked([125.0] * COARSE, ordered=COARSE)
+    fine, coarse = looked([10.0] * 100, ordered=100), looked([125.0] * TREND_GROUPS, ordered=TREND_GROUPS)
     assert column_shares((fine, coarse), 1000.0).tolist() == [0.5, 0.5]
 
 
@@ -58,7 +57,7 @@ def test_a_column_that_is_counted_once_keeps_its_groups():
 def test_tables_with_a_column_of_fewest_values_count_more_if_no_target_is_named():
     domain = Domain(tuple("abcd"), (2, 2, 5, 5))
     tables = (("a", "c"), ("b", "c"), ("c", "d"), ("a", "b"))
-    assert _weights(domain, tables, None).tolist() == [FEWEST, FEWEST, 1, FEWEST]
+    assert _weights(domain, tables, None).tolist() == [LIKELY_TARGET, LIKELY_TARGET, 1, LIKELY_TARGET]
 
 
 def test_with_numbers_no_column_counts_more_unless_it_is_the_target():

@@ -314,17 +314,17 @@ QUESTIONS = (
 
 METHODS = (
     bug(
-        "the scores paid for by nobody",
+        "the sets paid for by nobody",
         "privsyn/methods/budget.py",
-        "scored, trends, scores, second))",
+        "scored, trends, sets, second))",
         "scored, trends, second))",
         "tests/methods/test_budget.py::test_the_parts_sum_to_the_whole_and_none_is_negative",
     ),
     bug(
-        "the scores not given back where there are none",
+        "the part of a question that is not asked is not given back",
         "privsyn/methods/budget.py",
-        "pairs=self.pairs + self.scores, scores=0.0",
-        "pairs=self.pairs + self.scores",
+        "pairs=self.pairs + getattr(self, part), **{part: 0.0}",
+        "pairs=self.pairs + getattr(self, part)",
         "tests/methods/test_budget.py::test_the_parts_sum_to_the_whole_and_none_is_negative",
     ),
     bug(
@@ -569,15 +569,15 @@ DISCOVERY = (
     bug(
         "the second look at bounds not in the ledger",
         "privsyn/methods/discovery.py",
-        "*second_look, *third_look)",
-        "*third_look)",
+        "*of_closer, *of_grids)",
+        "*of_grids)",
         "tests/private/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
     ),
     bug(
         "the question on grids not in the ledger",
         "privsyn/methods/discovery.py",
-        "*second_look, *third_look)",
-        "*second_look)",
+        "*of_closer, *of_grids)",
+        "*of_closer)",
         "tests/table/discovery/test_lattices.py::test_the_ledger_says_what_the_grids_cost",
     ),
     bug(

@@ -28,10 +28,8 @@ USUAL = 0.01  # typical dispersion of a table over its number of records, in tab
 UNSURE = 1.5  # standard deviation of its logarithm
 SCORED_AT_ONCE = 3000  # cells of tables: their variances at all dispersions take 1 MB
 POOLING_ROUNDS = 30  # most rounds of expectation-maximisation
-MOST_POOLED = (
-    20_000  # tables, of which their mean and variance are estimated: all tables, or evenly spaced ones
-)
-SETTLED = 1e-3  # change of the mean and of the standard deviation of ln(dispersion) that ends them
+SETTLED = 1e-3  # change of the mean and of the standard deviation of ln(dispersion) that ends these rounds
+MOST_POOLED = 20_000  # tables from which both are estimated; of more tables, evenly spaced ones are taken
 
 
 def departure_likelihood(departure: float, sigma: float, expected: Floats, uncertainty: Floats) -> Floats:
@@ -127,8 +125,8 @@ def pooled_dispersions(
 ) -> Floats:
     """Return the dispersion of each table, shrunk towards a typical value where there is little evidence.
 
-    ln(dispersion) is modelled as normal among the tables. Its mean and variance are estimated from all tables
-    (empirical Bayes, by expectation-maximisation).
+    ln(dispersion) is modelled as normal among the tables. Its mean and variance are estimated from the
+    tables, at most `MOST_POOLED` of them (empirical Bayes, by expectation-maximisation).
 
     Parameters
     ----------
@@ -167,7 +165,7 @@ def pooled_dispersions(
 
 
 def _posterior(table: Floats, mean: float, scatter: float) -> Floats:
-    """Return the posterior probability of each dispersion, for log-likelihoods."""
+    """Return the posterior probabilities of the `DISPERSIONS` of each table, which sum to 1."""
     weights = table - 0.5 * ((LOGS - mean) / scatter) ** 2
     weights = np.exp(weights - weights.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -41,8 +41,8 @@ def learn(
     margins, marginals = tables[: len(one_ways)], tables[len(one_ways) :] if chosen else ()
     # How much noise consistency removes is unknown, so the expected errors assume that it removes none.
     combined = combine_one_ways(private.domain, (*one_ways, *measured))
-    looks = zip(measured if chosen else (), marginals, strict=True)
-    certainties = (table_certainty(m, m.variance, table, combined) for m, table in looks)
+    pairs = zip(measured if chosen else (), marginals, strict=True)
+    certainties = (table_certainty(m, m.variance, table, combined) for m, table in pairs)
     report("counting", 3, 3)
     return Fitted(
         merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)

@@ -143,8 +143,8 @@ def _fit(codec: Codec, tables: Sequence[CountTable], rng: np.random.Generator) -
     sets = tuple(m.attributes for m in bigger)
     found, _ = predicted_by_pairs(merging, sets, first, rng, possible)
     expected = unscored(found, first.one_ways)
-    looks = tuple(zip(expected, bigger, strict=True))
-    return fit_tables(merging, one_ways, pairs, looks, scores, rng, possible, tails)
+    sets_measured = tuple(zip(expected, bigger, strict=True))
+    return fit_tables(merging, one_ways, pairs, sets_measured, scores, rng, possible, tails)
 
 
 def _merging(codec: Codec, tables: Sequence[CountTable]) -> Merging:
@@ -209,7 +209,7 @@ def _pairs(pairs: Sequence[Measurement], bigger: Sequence[Measurement]) -> tuple
             continue
         other = pair.project(found[key].attributes)
         if _same_groups(found[key], other):
-            (found[key],) = combine_measurements((found[key],), (other,))
+            found[key] = combine_measurements(found[key], other)
     return tuple(found.values())
 
 
