@@ -262,7 +262,7 @@ class PrivSyn(ReleasedModel, Estimator):
         )
         private = PrivateTable(coded(rows, codec, self.memory), noise, self._most_rows)
         doubtful = tuple(attribute for name in open_schema.open for attribute in codec.attributes_of(name))
-        target = None if target is None else codec.attributes_of(target)[0]
+        target = None if target is None else codec.target_attribute(target)
         rng, kept = self._generator(1) if run is None else run.generator(), codec.schema.randomised
         facts = PublicFacts(target, codec.axes, codec.possible, doubtful, kept, codec.nullable)
         fitted = self._method.learn(private, row_rho, rng, report, facts)

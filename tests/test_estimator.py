@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_get_params_invariance, check_parameters_default_constructible
 from sklearn.utils.validation import check_is_fitted
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
+from privsyn import Categorical, Determined, InputError, Numerical, PrivSyn, Schema
 from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -171,3 +171,22 @@ def test_a_target_with_a_type_of_its_own_joins_any_table(target):
     for table in TABLES:
         joined, name = with_target(table, target)
         assert pa.table(joined)[name].to_pylist() == [1, 0]
+
+
+def test_a_target_that_is_computed_is_the_column_that_it_is_computed_from():
+    rng = np.random.default_rng(0)
+    status = rng.choice(["paid", "open", "late"], 500)
+    table = pd.DataFrame({"status": status, "sum": rng.integers(0, 9, 500), "due": status != "paid"})
+    columns = {
+        "status": Categorical(["paid", "open", "late"], nullable=False),
+        "sum": Numerical(0, 8, integer=True, nullable=False),
+        "due": Categorical([False, True], nullable=False),
+    }
+    due = Determined("due", by="status", mapping={"paid": False, "open": True, "late": True})
+    spends = {
+        target: PrivSyn(1.0, 1e-6, Schema(columns, constraints=[due]), seed=3, target=target)
+        .fit(table)
+        .ledger_.spends
+        for target in ("due", "status", None)
+    }
+    assert spends["due"] == spends["status"] != spends[None]

@@ -169,9 +169,11 @@ def _write(
     """Write the table, the public page and the sheet. Return the shape, and the `whole` table."""
     import privsyn
     from privsyn.cli.common.console import progress
+    from privsyn.cli.common.terminal import say
     from privsyn.table.io.write import write_blocks
 
     out, page, sheet = cast(Path, outputs["OUT"]), outputs["--public-report"], outputs["--sheet"]
+    existed = out.exists()
     with progress() as bars:
         synthetic = fitted.sample(rows, seed=seed, progress=bars) if whole else None
         blocks = iter([synthetic]) if whole else fitted.sample_blocks(rows, seed=seed, progress=bars)
@@ -184,6 +186,8 @@ def _write(
         if sheet is not None:
             privsyn.sheet(fitted.release_, sheet, data=out)
             written.append(sheet)
+    if existed:
+        say(f"{out} was replaced. If it was published, the costs of both tables add up: docs/composition.md")
     return shape, synthetic
 
 

@@ -125,6 +125,13 @@ class Codec:
         """Return the attributes of a column: itself, its parts or its gap."""
         return self._attributes.of_column(column)
 
+    def target_attribute(self, column: str) -> str:
+        """Return the attribute that stands for a target: that of a column it is computed from, if it is."""
+        by = {computation.column: computation.by[0] for computation in self.computed}
+        while (attribute := self.attributes_of(column)[0]) not in self.domain.names:
+            column = by[column]
+        return attribute
+
     @classmethod
     def for_table(
         cls,
