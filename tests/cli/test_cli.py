@@ -468,6 +468,11 @@ def test_a_table_that_is_there_survives_a_failure(folder, capsys, monkeypatch):
     assert Path("out.csv").read_text() == "old"
 
 
+def test_a_table_that_is_replaced_is_mentioned(folder, capsys):
+    said = [run(capsys, *SYNTH).out for _ in range(2)]
+    assert ["out.csv was replaced" in out for out in said] == [False, True]
+
+
 def test_a_message_names_the_file_asked_for_and_not_its_temporary_place(folder, capsys, monkeypatch):
     def mixed(blocks: object, path: Path, *_: object, **__: object) -> None:
         raise privsyn.InputError(f"{path}: mixes types")
