@@ -36,7 +36,7 @@ MOST_CELLS = 6000
 MOST_CODES = 2**18  # cells of a set over all codes: they are kept, 2 MB, until the set is rejected
 MOST_SETS = 1000  # scored sets of one size; limited by run time
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
-MOST_MEASURED = 60  # sets, those that depart most; with 20, triples of nltcs are 20 % farther off at 5
+MOST_MEASURED = 60  # sets, those that depart most; with 20, triples of nltcs at epsilon 5 err more
 ROUNDS = 5  # of fitting single codes to the counts of their groups
 
 

@@ -126,7 +126,7 @@ class Codec:
         return self._attributes.of_column(column)
 
     def target_attribute(self, column: str) -> str:
-        """Return the attribute that stands for a target: that of a column it is computed from, if it is."""
+        """Return the attribute of a target, or of the first column that it is computed from."""
         by = {computation.column: computation.by[0] for computation in self.computed}
         while (attribute := self.attributes_of(column)[0]) not in self.domain.names:
             column = by[column]
