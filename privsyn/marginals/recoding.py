@@ -116,8 +116,10 @@ class Merging:
         places : iterable of arrays of shape (records,), one per attribute
             From 0 to 1: the place in the cumulated shares of the record's merged code.
         """
-        columns = np.empty((len(records), len(self.original)), np.int32)
+        columns = records.codes.astype(np.int32, order="F")
         for j, (group, share, place) in enumerate(zip(self.groups, self.shares, places, strict=True)):
+            if self.original.names[j] not in self._recoded:
+                continue
             # Sort original codes by group. Each group spans a length of 1 of the cumulated shares.
             order = np.argsort(group, kind="stable")
             edges = np.cumsum(share[order])

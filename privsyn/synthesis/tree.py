@@ -101,7 +101,8 @@ def draw_given(table: Marginal, given: Codes, rng: np.random.Generator) -> Codes
     """
     drawn = np.empty(len(given), np.int32)
     overall = table.counts.sum(axis=0)
-    rows = np.argsort(given, kind="stable")
+    small = len(table.counts) <= np.iinfo(np.uint16).max  # which numpy sorts without comparing
+    rows = np.argsort(given.astype("uint16") if small else given, kind="stable")
     ends = np.cumsum(np.bincount(given, minlength=len(table.counts)))
     for value, (start, end) in enumerate(zip(np.r_[0, ends[:-1]], ends, strict=True)):
         if end > start:
