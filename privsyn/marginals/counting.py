@@ -7,7 +7,7 @@ are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -96,14 +96,16 @@ class Tables:
         counts = np.zeros(sum(sizes), np.int64)
         parts = self._parts(sizes)
         with ThreadPoolExecutor(len(parts)) as pool:
+            begun: list[Future[None]] = []
             for block in blocks:
-                codes = self._codes(block)
+                codes = self._codes(block)  # while the block before is counted
+                _finish(begun)
                 if len(parts) == 1 or codes.shape[1] * len(self.sets) < FEW:
                     for part in parts:
                         add_counts(codes, *part, counts)
                 else:  # no two threads write to the same cells
-                    for begun in [pool.submit(add_counts, codes, *part, counts) for part in parts]:
-                        begun.result()
+                    begun = [pool.submit(add_counts, codes, *part, counts) for part in parts]
+            _finish(begun)
         ends = accumulate(sizes)
         return [
             counts[end - size : end].reshape(shape)
@@ -144,3 +146,9 @@ class Tables:
             parts.append(tuple(np.array(part, np.int64) for part in numbers))
         empty = np.zeros(0, np.int64)
         return parts or [(empty, np.zeros(1, np.int64), empty, empty, empty)]  # type: ignore[return-value]
+
+
+def _finish(begun: list[Future[None]]) -> None:
+    """Wait for threads and raise their errors; leave the list empty."""
+    while begun:
+        begun.pop().result()

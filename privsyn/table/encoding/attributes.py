@@ -152,7 +152,8 @@ class Attributes:
                 found = gap.codes({of: self._read(of, table[of]) for of in (*gap.before, column)})
             else:
                 found = encoder.encode(table[column])
-            codes[:, place] = np.where(found == STRAY, encoder.size if self.nullable[column] else 0, found)
+            codes[:, place] = found
+            codes[found == STRAY, place] = encoder.size if self.nullable[column] else 0
         return Records(self.domain, codes)
 
     def _read(self, name: str, cells: pd.Series) -> Floats:

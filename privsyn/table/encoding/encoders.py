@@ -94,8 +94,8 @@ class CategoricalEncoder(Encoder):
     def _encode(self, cells: pd.Series) -> Ints:
         """Return the place of each cell in the list; objects are compared as in Python."""
         if isinstance(cells.dtype, pd.CategoricalDtype):
-            places = [*_places(cells.cat.categories, self.pool), STRAY]  # pandas' code of missing is -1
-            return np.array(places, dtype=np.int64)[cells.cat.codes]
+            found = _places(cells.array.categories.tolist(), self.pool.tolist())
+            return np.array([*found, STRAY], dtype=np.int64)[cells.array.codes]  # the code of missing is -1
         if getattr(cells.dtype, "storage", "") == "pyarrow":  # five times as fast as `get_indexer`
             texts = pa.array(cells.array)
             found = pc.index_in(texts, value_set=pa.array(self.pool.tolist(), texts.type))

@@ -22,7 +22,16 @@ from privsyn.table.io.csv_text import walk_text
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
 from privsyn.table.io.read_in_memory import ending_of, read_in_memory
-from privsyn.table.io.source import Question, RawTable, batch_rows, slices, stamps_of, unchanged, with_head
+from privsyn.table.io.source import (
+    Question,
+    RawTable,
+    ahead,
+    batch_rows,
+    slices,
+    stamps_of,
+    unchanged,
+    with_head,
+)
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.validation import check_column_names
 
@@ -162,9 +171,12 @@ def _arrow_frames(
 ) -> Iterator[pd.DataFrame]:
     """Yield frames of the columns of `schema`; its metadata, not that of each file, decides their dtypes."""
     names = public_schema(schema).names
-    for batch in batches():
-        table = pa.Table.from_batches([batch]).select(names).replace_schema_metadata(schema.metadata)
-        yield frame_of(table, what)
+
+    def frame(batch: pa.RecordBatch) -> pd.DataFrame:
+        table = pa.Table.from_batches([batch]).select(names)
+        return frame_of(table.replace_schema_metadata(schema.metadata), what)
+
+    return ahead(frame, batches())
 
 
 def _batches(source: Iterator[Any]) -> Stream:

@@ -44,7 +44,7 @@ CELLS = 2**21
 
 LEAST_ROWS = 4096  # of a batch: each column of it takes 0.2 ms before the first cell is read
 
-AHEAD = 2  # batches that are encoded while others are counted
+AHEAD = 2  # batches that are read, or encoded, while others are counted
 
 Stamps = tuple[tuple[Path, tuple[int, int] | None], ...]
 """Files, each with its size and the time of its last change (ns). No row is read for these."""
@@ -107,7 +107,7 @@ class RawTable(ABC):
         A cluster may keep packed codes of `memory` bytes. Codes that pass through this process are the
         caller's to keep.
         """
-        compute: Compute[pd.DataFrame, Block] = _ahead if self.lasting else map
+        compute: Compute[pd.DataFrame, Block] = ahead if self.lasting else map
         return lambda ask: self.ask(partial(ask_codes, codec, compute, ask), add_counts)
 
     def bounded(self, unit: str, choose: Callable[[Ints], Mask]) -> RawTable:
@@ -182,7 +182,7 @@ def ask_kept(codec: Codec, ask: Ask, kept: Iterable[Block]) -> list[Ints]:
     return ask(map(Packing(codec.domain.sizes).unpack, kept))
 
 
-def _ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
+def ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
     """Yield the result for each batch, in order; threads compute the next ones meanwhile.
 
     At most `AHEAD` + 1 batches are begun and not yielded.

@@ -11,7 +11,7 @@ import pytest
 from privsyn import Categorical, Schema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.source import AHEAD, _ahead
+from privsyn.table.io.source import AHEAD, ahead
 
 
 def test_results_come_in_the_order_of_the_batches():
@@ -23,18 +23,18 @@ def test_results_come_in_the_order_of_the_batches():
         later.set()
         return batch
 
-    assert list(_ahead(wait_for_the_next, iter(range(20)))) == list(range(20))
+    assert list(ahead(wait_for_the_next, iter(range(20)))) == list(range(20))
 
 
 def test_few_batches_are_in_memory_at_once():
     read = []
-    results = _ahead(lambda batch: batch, (read.append(batch) or batch for batch in range(20)))
+    results = ahead(lambda batch: batch, (read.append(batch) or batch for batch in range(20)))
     for batch, _ in enumerate(results):
         assert len(read) <= batch + 1 + AHEAD
 
 
 def test_a_batch_that_fails_ends_the_walk_after_those_before_it():
-    results = _ahead(lambda batch: 6 // batch, iter([3, 2, 1, 0, 1]))
+    results = ahead(lambda batch: 6 // batch, iter([3, 2, 1, 0, 1]))
     assert [next(results) for _ in range(3)] == [2, 3, 6]
     with pytest.raises(ZeroDivisionError):
         next(results)
