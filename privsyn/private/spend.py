@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 
 from privsyn.private.laws import LAWS, LawName
@@ -63,7 +64,7 @@ class Spend:
         if not 0 <= self.delta < 1:
             raise ValueError(f"{self.what}: delta must be at least 0 and below 1; got {self.delta}")
 
-    @property
+    @cached_property
     def cost(self) -> float:
         """The cost, rounded up: rho for Gaussian noise, epsilon for Laplace noise."""
         return LAWS[self.law].cost(self.sigma, self.sensitivity)
