@@ -28,8 +28,8 @@ from privsyn.inference.prior.mixture import latent_class_pairs, parameters
 from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.ipf import fit_all, fit_margins
-from privsyn.marginals.marginal import Marginal, Measurement, for_alike
+from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins
+from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.types import Floats, keep
@@ -95,13 +95,15 @@ def independent_pairs(
     """Return for `pairs`, or all, the counts of independent attributes, fitted to the structural zeros."""
     margins = dict(zip(domain.names, one_ways, strict=True))
     shares = {name: one_way.counts / one_way.total for name, one_way in margins.items()}
-    return tuple(
-        possible.fit(
-            Marginal(domain.project((a, b)), np.multiply.outer(margins[a].counts, shares[b])),
-            (margins[a], margins[b]),
-        )
-        for a, b in pairs or combinations(domain.names, 2)
-    )
+    domains = [domain.project(pair) for pair in pairs or combinations(domain.names, 2)]
+    found: dict[int, Marginal] = {}
+    for places in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
+        some = [domains[i] for i in places]
+        first = np.array([margins[pair.names[0]].counts for pair in some])
+        second = np.array([shares[pair.names[1]] for pair in some])
+        found.update(zip(places, unstacked(some, _outer(first, second)), strict=True))
+    tables = (found[i] for i in range(len(domains)))
+    return tuple(possible.fit(t, tuple(margins[name] for name in t.attributes)) for t in tables)
 
 
 def score_pairs(

@@ -76,6 +76,32 @@ class Marginal:
         return Marginal(self.domain, self.counts + lift(delta, self.domain) * share)
 
 
+def unstacked(domains: Sequence[Domain], counts: Counts) -> list[Marginal]:
+    """Return a table of each row of `counts`, which becomes read-only: its rows are not copied.
+
+    A wide table has half a million pairs; each alone would be copied and checked.
+
+    Parameters
+    ----------
+    domains : sequence of Domain, one per table
+        Of one shape.
+    counts : array of shape (tables, ...), of float64
+
+    Examples
+    --------
+    >>> one, two = unstacked([Domain(("a",), (2,)), Domain(("b",), (2,))], np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> two.attributes, two.counts.tolist()
+    (('b',), [3.0, 4.0])
+    """
+    if len(domains) != len(counts) or {counts.shape[1:]} != {domain.shape for domain in domains}:
+        raise ValueError(f"counts {counts.shape} over {len(domains)} domains, not all of that shape")
+    counts.setflags(write=False)
+    tables = [object.__new__(Marginal) for _ in domains]
+    for table, domain, row in zip(tables, domains, counts, strict=True):
+        table.__dict__.update(domain=domain, counts=row)
+    return tables
+
+
 def lift(table: Marginal, domain: Domain) -> Counts:
     """Return the counts of `table`, in a shape that broadcasts over the larger `domain`.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from privsyn.marginals.domain import Domain
@@ -66,18 +68,26 @@ def indif_on_grid(counts: Ints) -> int:
     return whole * GRID + rest * GRID // n
 
 
-def whole_counts(expected: Marginal, domain: Domain) -> Ints:
-    """Round expected counts to integers.
+def whole_counts(expected: Sequence[Marginal], domain: Domain) -> Ints:
+    """Round the expected counts of tables to integers. Return their cells, one table after another.
 
     Counts without an integer in 64 bits are refused: one that wraps is far from its value. So is a table with
     other cells, because one record could count several times along them. The sensitivity would not hold for
     either.
     """
-    if expected.domain.shape != domain.project(expected.attributes).shape:
-        raise ValueError(f"expected counts {expected.domain.shape} over a domain of {domain.shape}")
-    if not (np.abs(expected.counts).sum() <= LARGEST):  # also refuses NaN
+    for table in expected:
+        if table.domain.shape != domain.project(table.attributes).shape:
+            raise ValueError(f"expected counts {table.domain.shape} over a domain of {domain.shape}")
+    cells = np.concatenate([table.counts.ravel() for table in expected])
+    sums = np.add.reduceat(np.abs(cells), first_cells(expected))
+    if not (sums <= LARGEST).all():  # also refuses NaN
         raise ValueError("expected counts are finite, and at most 2^53 together")
-    return np.rint(expected.counts).astype(np.int64)
+    return np.rint(cells).astype(np.int64)
+
+
+def first_cells(tables: Sequence[Marginal]) -> Ints:
+    """Return where the cells of each table begin, if they stand one table after another."""
+    return np.cumsum([0, *(table.counts.size for table in tables[:-1])])
 
 
 def check_signs(signs: Ints, domain: Domain, name: str) -> None:

@@ -29,7 +29,14 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.private.acceptance.excess import Excess
-from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, check_signs, indif_on_grid, whole_counts
+from privsyn.private.dependence import (
+    GRID,
+    INDIF_SENSITIVITY,
+    check_signs,
+    first_cells,
+    indif_on_grid,
+    whole_counts,
+)
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
 from privsyn.private.rows import Rows
@@ -171,14 +178,14 @@ class PrivateTable:
         """
         self._require_distances()
         domain = self.domain if blocks is None else blocks.merged
-        fixed = [whole_counts(table, domain) for table in expected]  # before any row is counted
-        sets = [table.attributes for table in expected]
-        distances = []
-        for table, whole, counts in zip(expected, fixed, self._rows.count(sets), strict=True):
-            joined = counts if blocks is None else blocks.join(table.attributes, counts)
-            distances.append(np.abs(joined - whole).sum())
+        gaps = -whole_counts(expected, domain)  # before any row is counted; 64 bits hold counts less 2^53
+        sets, starts = [table.attributes for table in expected], first_cells(expected)
+        for attributes, start, counts in zip(sets, starts.tolist(), self._rows.count(sets), strict=True):
+            joined = counts if blocks is None else blocks.join(attributes, counts)
+            gaps[start : start + joined.size] += joined.ravel()
+        distances = np.add.reduceat(np.abs(gaps), starts)
         what = f"distance from expected counts, {of}"
-        noisy, scale = self._answer(what, np.array(distances, np.int64), len(expected), rho)
+        noisy, scale = self._answer(what, distances, len(expected), rho)
         return noisy.astype(np.float64), sqrt(self.law.variance(scale))
 
     def concordances(

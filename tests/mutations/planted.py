@@ -241,22 +241,22 @@ QUESTIONS = (
     bug(
         "departures with the sensitivity of a single table",
         "privsyn/private/measure.py",
-        "np.int64), len(expected), rho)",
-        "np.int64), 1, rho)",
+        "distances, len(expected), rho)",
+        "distances, 1, rho)",
         "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
         "a squared distance in place of an absolute one",
         "privsyn/private/measure.py",
-        "np.abs(joined - whole).sum()",
-        "((joined - whole) ** 2).sum()",
+        "np.add.reduceat(np.abs(gaps), starts)",
+        "np.add.reduceat(gaps**2, starts)",
         "tests/private/test_measure.py::test_each_departure_moves_by_1",
     ),
     bug(
         "a distance over blocks and over cells at once",
         "privsyn/private/measure.py",
-        "np.abs(joined - whole).sum()",
-        "np.abs(joined - whole).sum() + (0 if joined is counts else np.abs(counts).sum())",
+        "+= joined.ravel()\n",
+        "+= joined.ravel()\n            gaps[start] -= 0 if joined is counts else np.abs(counts).sum()\n",
         "tests/private/test_measure.py::test_in_blocks_a_departure_is_the_distance_of_the_joined_counts",
     ),
     bug(
