@@ -7,7 +7,7 @@ other answers (one-ways, other pairs, latent classes). It is as good as the mode
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -17,10 +17,11 @@ from scipy.special import ndtr
 
 from privsyn.inference.consistency import EXACT
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.marginals.coarse import coarsen, join
+from privsyn.marginals.coarse import join
 from privsyn.marginals.domain import Attributes
-from privsyn.marginals.marginal import Marginal, Measurement, lift
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
+from privsyn.marginals.marginal import Marginal, Measurement, alike
+from privsyn.marginals.types import Floats
 
 FURTHEST = 6.0
 """Standard deviations below zero: answers further off are clipped here, for numerical accuracy."""
@@ -140,7 +141,7 @@ def _bell(x: Floats) -> Floats:
 
 
 def table_certainty(
-    measured: Measurement, left: Floats, table: Marginal, one_ways: tuple[Measurement, ...]
+    measured: Measurement, left: Floats, table: Marginal, one_ways: Sequence[Measurement]
 ) -> Certainty:
     """Return the certainty of a table that was measured and then fitted to the one-ways.
 
@@ -151,47 +152,65 @@ def table_certainty(
         Posterior variance of each cell, in records squared.
     table : Marginal
         The released counts.
-    one_ways : tuple of Measurement
+    one_ways : sequence of Measurement
         Mean of all measurements of each attribute. Their noise adds to the error of the table.
 
     A table that was measured over joined codes has the expected error of its groups.
     """
-    if measured.groups is not None:
-        groups = dict(zip(table.attributes, measured.groups, strict=True))
-        if left.shape != measured.variance.shape:
-            # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
-            left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
-        table = coarsen(table, measured.groups)
-        one_ways = tuple(_joined(one_way, groups) for one_way in one_ways)
-    variance = _centred(left)
-    variance = variance * _misfit(measured, variance, table)
-    for one_way in one_ways:
-        if one_way.attributes[0] in table.attributes:
-            margin = lift(table.project(one_way.attributes), table.domain)
-            share = np.divide(table.counts, margin, out=np.zeros(table.counts.shape), where=margin > 0)
-            noise = lift(Marginal(one_way.marginal.domain, one_way.variance), table.domain)
-            variance = variance + noise * share**2
-    return Certainty(measured, _expected_variation(variance, table.total))
+    return table_certainties((measured,), (left,), (table,), one_ways)[0]
 
 
-def _joined(one_way: Measurement, groups: Mapping[str, Codes]) -> Measurement:
-    """Return the measurement of an attribute over joined codes."""
-    name, marginal = one_way.attributes[0], one_way.marginal
-    if name not in groups:
-        return one_way
-    group = (groups[name],)
-    return Measurement(coarsen(marginal, group), join(one_way.variance, group))
+def table_certainties(
+    measured: Sequence[Measurement],
+    left: Sequence[Floats],
+    tables: Sequence[Marginal],
+    one_ways: Sequence[Measurement],
+) -> list[Certainty]:
+    """Return `table_certainty` of each table. Those of one shape are computed together."""
+    noise = {one_way.attributes[0]: one_way.variance for one_way in one_ways}
+    joined = list(map(_in_groups, measured, left, tables))
+    errors = np.empty(len(joined))
+    for places in alike([c.shape for c, _ in joined], [c.size for c, _ in joined], CELLS_AT_ONCE):
+        some = [measured[i] for i in places]
+        counts, variance = (np.array([joined[i][part] for i in places]) for part in (0, 1))
+        variance *= prod(1 - 1 / size for size in counts.shape[1:])
+        variance *= _misfits(some, variance, counts)
+        for axis, size in enumerate(counts.shape[1:]):
+            others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
+            margin = counts.sum(axis=others, keepdims=True)
+            share = np.divide(counts, margin, out=np.zeros(counts.shape), where=margin > 0)
+            side = np.array([_along(m, axis, noise[m.attributes[axis]]) for m in some])
+            variance += side.reshape(-1, *(1,) * axis, size, *(1,) * (counts.ndim - axis - 2)) * share**2
+        errors[places] = _expected_variations(variance, sums_of(counts))
+    return list(map(Certainty, measured, errors.tolist()))
 
 
-def _misfit(measured: Measurement, variance: Floats, table: Marginal) -> float:
-    """Return the factor, at least 1, by which the measurement shows errors larger than the model expects.
+def _in_groups(measured: Measurement, left: Floats, table: Marginal) -> tuple[Floats, Floats]:
+    """Return the counts of a table and their posterior variance, in the groups in which it was measured."""
+    if measured.groups is None:
+        return table.counts, left
+    if left.shape != measured.variance.shape:
+        # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
+        left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
+    return join(table.counts, measured.groups), left
+
+
+def _along(measured: Measurement, axis: int, variance: Floats) -> Floats:
+    """Return the variances of one attribute in the groups of a measured table."""
+    return variance if measured.groups is None else join(variance, measured.groups[axis : axis + 1])
+
+
+def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:
+    """Return the factors, at least 1, by which measurements show errors larger than the model expects.
 
     If the model is right, residuals have the noise variance minus that of the estimate. What exceeds this by
     more than chance (one standard deviation) is attributed to the model.
     """
-    energy = np.sum((measured.marginal.counts - table.counts) ** 2)
-    excess = energy - np.sum(measured.variance - variance) - np.sqrt(2 * np.sum(measured.variance**2))
-    return 1.0 + max(float(excess), 0.0) / max(float(variance.sum()), EXACT)
+    noise = np.array([m.variance for m in measured])
+    energy = sums_of((np.array([m.marginal.counts for m in measured]) - counts) ** 2)
+    excess = energy - sums_of(noise - variance) - np.sqrt(2 * sums_of(noise**2))
+    factors = 1.0 + np.maximum(excess, 0.0) / np.maximum(sums_of(variance), EXACT)
+    return np.asarray(factors.reshape(-1, *(1,) * (counts.ndim - 1)))
 
 
 def _centred(variance: Floats) -> Floats:
@@ -199,11 +218,10 @@ def _centred(variance: Floats) -> Floats:
     return variance * prod(1 - 1 / size for size in variance.shape)
 
 
-def _expected_variation(variance: Floats, total: float) -> float:
-    """Return the expected total variation under normal errors, at most 1."""
-    return min(
-        MEAN_OF_ABSOLUTE * float(np.sqrt(np.maximum(variance, EXACT)).sum()) / (2 * max(total, 1.0)), 1.0
-    )
+def _expected_variations(variance: Floats, totals: Floats) -> Floats:
+    """Return the expected total variation of each table under normal errors, at most 1."""
+    errors = MEAN_OF_ABSOLUTE * sums_of(np.sqrt(np.maximum(variance, EXACT)))
+    return np.minimum(errors / (2 * np.maximum(totals, 1.0)), 1.0)
 
 
 def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:

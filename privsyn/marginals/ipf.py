@@ -102,7 +102,7 @@ def fit_alike(
             sums = counts.sum(axis=others, keepdims=True)
             missed = np.maximum(missed, np.abs(sums - margin).reshape(len(left), -1).max(axis=1))
             counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
-        done = (missed <= enough * _sums(counts)) | (before - missed <= STALLED * missed)
+        done = (missed <= enough * sums_of(counts)) | (before - missed <= STALLED * missed)
         if done.any():
             fitted[left[done]] = counts[done]
             left, counts, missed = left[~done], counts[~done], missed[~done]
@@ -115,14 +115,14 @@ def fit_alike(
 
 def _with_totals(counts: Floats, possible: Mask, totals: Floats) -> Floats:
     """Return tables scaled to their totals; where all counts are 0, equal counts in all `possible` cells."""
-    for empty in np.flatnonzero(~(_sums(counts) > 0)):
+    for empty in np.flatnonzero(~(sums_of(counts) > 0)):
         counts[empty] = possible[empty] if possible[empty].any() else 1.0
-    sums = _sums(counts)
+    sums = sums_of(counts)
     off = np.abs(sums - totals) > SAME * np.maximum(sums, np.abs(totals))
     counts[off] *= (totals[off] / sums[off]).reshape(-1, *(1,) * (counts.ndim - 1))
     return counts
 
 
-def _sums(counts: Floats) -> Floats:
+def sums_of(counts: Floats) -> Floats:
     """Return the sum of each table."""
     return np.asarray(counts.reshape(len(counts), -1).sum(axis=1))

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, combine_one_ways, estimate_total
-from privsyn.inference.error_bars import one_way_certainty, table_certainty
+from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import Unexplained, denoise_bigger, expected_by
 from privsyn.inference.ordered.concordance import Concordance
@@ -90,16 +90,12 @@ def fit_tables(
     domain = merging.merged
     pairs = estimate_pairs(domain, one_ways, measured, scores, rng, possible, tails, channels, concordances)
     tables = (*pairs.tables, *denoise_bigger(tuple(bigger), pairs.tables, pairs.one_ways, possible))
-    unbiased = map(channels.unbiased, (*measured, *(m for _, m in bigger)))
+    unbiased = tuple(map(channels.unbiased, (*measured, *(m for _, m in bigger))))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(domain.project(m.attributes)).all())
     combined = tuple(map(channels.unbiased, combine_one_ways(domain, (*one_ways, *whole))))
-    one_way = dict(zip(domain.names, combined, strict=True))
-    certain = (
-        table_certainty(m, v, t, tuple(one_way[name] for name in t.attributes))
-        for m, v, t in zip(unbiased, left, tables, strict=True)
-    )
+    certain = table_certainties(unbiased, left, tables, combined)
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
     return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.consistency import combine_one_ways, estimate_total
-from privsyn.inference.error_bars import one_way_certainty, table_certainty
+from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.pairs import estimate_pairs
 from privsyn.inference.prior.dispersion import DISPERSIONS
@@ -115,11 +115,8 @@ def learn_randomised(
     unknown = [np.zeros(DISPERSIONS.shape)] * len(measured)
     pairs = estimate_pairs(table.domain, one_ways, measured, unknown, rng, channels=channels)
     combined = tuple(map(channels.unbiased, combine_one_ways(table.domain, one_ways)))
-    unbiased = map(channels.unbiased, measured)
-    certain = (
-        table_certainty(m, left, estimate, combined)
-        for m, left, estimate in zip(unbiased, pairs.left, pairs.tables, strict=True)
-    )
+    unbiased = tuple(map(channels.unbiased, measured))
+    certain = table_certainties(unbiased, pairs.left, pairs.tables, combined)
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
     report("counting", 2, 2)
     return Fitted(merging, pairs.one_ways, pairs.tables, pairs.total, certainties)

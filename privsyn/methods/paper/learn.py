@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.inference.consistency import combine_one_ways, estimate_total
-from privsyn.inference.error_bars import one_way_certainty, table_certainty
+from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.rare_values import merge_rare
 from privsyn.methods.facts import PublicFacts
@@ -41,8 +41,8 @@ def learn(
     margins, marginals = tables[: len(one_ways)], tables[len(one_ways) :] if chosen else ()
     # How much noise consistency removes is unknown, so the expected errors assume that it removes none.
     combined = combine_one_ways(private.domain, (*one_ways, *measured))
-    pairs = zip(measured if chosen else (), marginals, strict=True)
-    certainties = (table_certainty(m, m.variance, table, combined) for m, table in pairs)
+    certain = measured if chosen else ()
+    certainties = table_certainties(certain, [m.variance for m in certain], marginals, combined)
     report("counting", 3, 3)
     return Fitted(
         merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)
