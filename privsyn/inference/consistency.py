@@ -7,13 +7,13 @@ both steps are repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
 
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.ipf import CELLS_AT_ONCE
+from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.types import Codes, Counts, Floats
 
@@ -31,9 +31,10 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     >>> estimate_total((a, b))
     12.0
     """
-    sums = np.array([m.marginal.total for m in measurements])
-    weights = [1.0 / max(float(m.variance.sum()), EXACT) for m in measurements]
-    return max(float(np.average(sums, weights=weights)), 1.0)
+    sums, variances = np.empty((2, len(measurements)))
+    for places, counts, variance in _stacks(measurements):
+        sums[places], variances[places] = sums_of(counts), sums_of(variance)
+    return max(float(np.average(sums, weights=1 / np.maximum(variances, EXACT))), 1.0)
 
 
 def combine_measurements(one: Measurement, two: Measurement) -> Measurement:
@@ -69,10 +70,8 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     tuple of Measurement, one per attribute, in the domain's order.
     """
     about: dict[str, dict[int, OneWaySums]] = {name: {} for name in domain.names}
-    domains = [m.marginal.domain for m in measurements]
-    for places in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
+    for places, counts, variances in _stacks(measurements):
         some = [measurements[place] for place in places]
-        counts, variances = np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
         for axis in range(counts.ndim - 1):
             others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
             sums = zip(places, some, counts.sum(axis=others), variances.sum(axis=others), strict=True)
@@ -83,6 +82,14 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
         _together(domain.project((name,)), [of for _, of in sorted(tables.items(), key=itemgetter(0))])
         for name, tables in about.items()
     )
+
+
+def _stacks(measurements: Sequence[Measurement]) -> Iterator[tuple[list[int], Counts, Floats]]:
+    """Yield the places, the counts and the variances of measurements of one shape together."""
+    domains = [m.marginal.domain for m in measurements]
+    for places in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
+        some = [measurements[place] for place in places]
+        yield places, np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
 
 
 OneWaySums = tuple[Counts, Floats, Codes | None]
@@ -96,8 +103,8 @@ def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     groups of codes only inform the sums of groups.
     """
     alone = [(counts, variance) for counts, variance, group in tables if group is None]
-    precisions = np.array([1 / np.maximum(variance, EXACT) for _, variance in alone])
-    mean = np.average([counts for counts, _ in alone], axis=0, weights=precisions)
+    precisions = 1 / np.maximum(np.array([variance for _, variance in alone]), EXACT)
+    mean = np.average(np.array([counts for counts, _ in alone]), axis=0, weights=precisions)
     variance = 1 / precisions.sum(axis=0)
     if len(alone) == len(tables):
         return Measurement(Marginal(domain, mean), variance)

@@ -16,8 +16,8 @@ import numpy as np
 from privsyn.inference import _kernels
 from privsyn.marginals.coarse import LEVELS, firsts, groups_at, join
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_alike, kind_of, lift_all
-from privsyn.marginals.marginal import Marginal, Measurement, for_alike
+from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_alike, kind_of, lift_all, sums_of
+from privsyn.marginals.marginal import Marginal, Measurement, for_alike, unstacked
 from privsyn.marginals.types import Codes, Floats, Ints
 
 REMOVALS = 30  # most rounds of imposing the margins and removing negative counts
@@ -115,7 +115,8 @@ def settle(
     margins : sequence of tuples of Marginal, one tuple per table
     """
     freedom, each = variance + floor, np.arange(len(counts), dtype=np.int32)
-    lifted, totals = lift_all(domains, margins), np.array([sides[0].total for sides in margins])
+    lifted = lift_all(domains, margins)
+    totals = sums_of(lifted[0])
     coarser = tuple(np.zeros(size, np.int32) for size in counts.shape[1:])
     kept = totals.reshape(-1, *(1,) * len(coarser))
     for groups in _levels(domains[0], margins[0]):
@@ -125,8 +126,7 @@ def settle(
             whole = [group[:size] for group, size in zip(groups, side.shape[1:], strict=True)]
             limits.append(_as_sums(join(side, (each, *whole)), sums.shape[1:]))
         kept, coarser = _without_negatives(sums, join(freedom, (each, *groups)), limits), groups
-    fitted = fit_alike(kept + floor, lifted, totals)
-    return [Marginal(domain, table) for domain, table in zip(domains, fitted, strict=True)]
+    return unstacked(domains, fit_alike(kept + floor, lifted, totals))
 
 
 RequiredSums = tuple[tuple[Codes, ...], Floats]

@@ -8,7 +8,7 @@ import numpy as np
 
 from privsyn.marginals import _kernels
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal, for_alike, lift
+from privsyn.marginals.marginal import Marginal, for_alike, unstacked
 from privsyn.marginals.types import Floats, Mask
 
 FITTINGS = 30  # most rounds over the margins
@@ -50,11 +50,11 @@ def fit_all(
     domains = [table.domain for table in tables]
 
     def fit(places: list[int]) -> None:
-        sides = lift_all([domains[i] for i in places], [margins[i] for i in places])
-        totals = np.array([margins[i][0].total for i in places])
+        some = [domains[i] for i in places]
+        sides = lift_all(some, [margins[i] for i in places])
         counts = np.array([tables[i].counts for i in places])
-        for i, found in zip(places, fit_alike(counts, sides, totals, rounds, enough), strict=True):
-            fitted[i] = Marginal(domains[i], found)
+        found = fit_alike(counts, sides, sums_of(sides[0]), rounds, enough)
+        fitted.update(zip(places, unstacked(some, found), strict=True))
 
     for_alike(fit, list(map(kind_of, domains, margins)), [d.cells for d in domains], CELLS_AT_ONCE)
     return [fitted[i] for i in range(len(tables))]
@@ -66,11 +66,17 @@ def kind_of(domain: Domain, margins: tuple[Marginal, ...]) -> Hashable:
 
 
 def lift_all(domains: Sequence[Domain], margins: Sequence[tuple[Marginal, ...]]) -> list[Floats]:
-    """Return each kind of margin of all tables, of shape (tables, ...): 1 along axes that it sums out."""
-    return [
-        np.array([lift(margin, domain) for margin, domain in zip(of_kind, domains, strict=True)])
-        for of_kind in zip(*margins, strict=True)
-    ]
+    """Return each kind of margin of all tables, of shape (tables, ...): 1 along axes that it sums out.
+
+    The tables have one `kind_of`.
+    """
+    lifted = []
+    for of_kind in zip(*margins, strict=True):
+        axes = domains[0].axes(of_kind[0].attributes)  # and those of all the others
+        shape = [size if axis in axes else 1 for axis, size in enumerate(domains[0].shape)]
+        counts = np.array([margin.counts for margin in of_kind])
+        lifted.append(counts.transpose(0, *(1 + np.argsort(axes))).reshape(-1, *shape))
+    return lifted
 
 
 def fit_alike(
