@@ -12,7 +12,8 @@ import numpy as np
 
 from privsyn.inference import _kernels
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
+from privsyn.marginals.marginal import Marginal, alike
 from privsyn.marginals.types import Floats, Ints
 
 CLASSES = 20
@@ -48,19 +49,25 @@ def latent_class_pairs(
     factors = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
     values = _per_attribute((shares + TINY) * factors, starts)
     classes = np.full(CLASSES, 1 / CLASSES)
-    observed = np.concatenate([(pair.counts / pair.total).ravel() for pair in pairs])
-    shapes = np.array([pair.counts.shape for pair in pairs])
+    shapes, totals = np.array([pair.domain.shape for pair in pairs]), np.empty(len(pairs))
+    groups = list(alike([pair.domain.shape for pair in pairs], shapes.prod(axis=1).tolist(), CELLS_AT_ONCE))
+    for places in groups:
+        totals[places] = sums_of(np.array([pairs[place].counts for place in places]))
+    observed = np.concatenate([pair.counts.ravel() for pair in pairs])
+    observed /= np.repeat(totals, shapes.prod(axis=1))
     for _ in range(ROUNDS):
         evidence = np.zeros_like(values)
         _kernels.add_class_evidence(values, classes, observed, edges, shapes, evidence)
         classes = evidence.sum(axis=0) / evidence.sum()
         values = _per_attribute(evidence + KEPT_OPEN * shares + TINY, starts)
-    return tuple(
-        pair.total
-        * (values[row : row + len(pair.counts)] * classes)
-        @ values[column : column + pair.counts.shape[1]].T
-        for (row, column), pair in zip(edges, pairs, strict=True)
-    )
+    found: dict[int, Floats] = {}
+    for places in groups:
+        first, second = (
+            values[edges[places, axis, np.newaxis] + np.arange(shapes[places[0], axis])] for axis in (0, 1)
+        )
+        weights = totals[places, np.newaxis, np.newaxis] * (first * classes)
+        found.update(zip(places, weights @ second.transpose(0, 2, 1), strict=True))
+    return tuple(found[place] for place in range(len(pairs)))
 
 
 def parameters(domain: Domain) -> int:
