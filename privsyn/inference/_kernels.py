@@ -68,6 +68,28 @@ def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
     return np.sqrt(2 / np.pi) * falls
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def sums_of_deviations(expected: Floats, uncertainty: Floats, dispersions: Floats) -> Floats:
+    """Return the sum over each table's cells of their standard deviation at each dispersion.
+
+    Parameters
+    ----------
+    expected, uncertainty : of shape (tables, cells)
+    dispersions : of shape (dispersions,)
+
+    Returns
+    -------
+    float64 of shape (tables, dispersions)
+    """
+    sums = np.zeros((len(expected), len(dispersions)))
+    for t in range(len(expected)):
+        of_table = sums[t]
+        for count, other in zip(expected[t], uncertainty[t]):  # noqa: B905, numba has no strict
+            for d in range(len(dispersions)):
+                of_table[d] += np.sqrt(count * dispersions[d] + other)
+    return sums
+
+
 @njit(cache=True, error_model="numpy")
 def errors(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
     """Return each table's expected error at each budget: float64 of shape (tables, budgets).

@@ -19,7 +19,6 @@ from privsyn.inference.ordered.concordance import Concordance, with_concordances
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
-    SCORED_AT_ONCE,
     departure_likelihoods,
     pooled_dispersions,
     residual_likelihoods,
@@ -143,7 +142,7 @@ def score_pairs(
         )
 
     domains = [pair.domain for pair in expected]
-    for_alike(score, [d.shape for d in domains], [d.cells for d in domains], SCORED_AT_ONCE)
+    for_alike(score, [d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE)
     return list(found)
 
 

@@ -158,7 +158,7 @@ def test_pairs_scored_together_have_the_scores_of_each_alone(ordered, monkeypatc
     pairs, smoother = independent_pairs(domain, margins), Smoother(margins)
     blocks, channels = joined(domain, margins, 9), Channels.for_domain({"c": 0.7}, domain)
     departures = rng.uniform(0, 300, len(pairs))
-    monkeypatch.setattr(stage, "SCORED_AT_ONCE", 30)  # two or three of a shape
+    monkeypatch.setattr(stage, "CELLS_AT_ONCE", 30)  # two or three of a shape
     found = score_pairs(departures, 5.0, pairs, measured, smoother, blocks, channels)
     for departure, pair, scores in zip(departures, pairs, found, strict=True):
         names, signal = pair.attributes, channels.signal(pair.attributes)

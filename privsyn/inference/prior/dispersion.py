@@ -16,6 +16,7 @@ from math import prod
 
 import numpy as np
 
+from privsyn.inference import _kernels
 from privsyn.marginals.marginal import Measurement, for_alike
 from privsyn.marginals.types import Floats
 
@@ -56,9 +57,7 @@ def departure_likelihoods(departures: Floats, sigma: float, expected: Floats, un
     -------
     array of shape (tables, dispersions): log-likelihood of each dispersion, up to a constant.
     """
-    variances = expected[:, np.newaxis] * DISPERSIONS[:, np.newaxis]
-    variances += uncertainty[:, np.newaxis]
-    predicted = MEAN_OF_ABSOLUTE * np.sqrt(variances, out=variances).sum(axis=2)
+    predicted = MEAN_OF_ABSOLUTE * _kernels.sums_of_deviations(expected, uncertainty, DISPERSIONS)
     scale = np.hypot(sigma, MODEL_ERROR * predicted)
     return np.asarray(-0.5 * ((departures[:, np.newaxis] - predicted) / scale) ** 2 - np.log(scale))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from privsyn.inference import _kernels
 from privsyn.inference.prior import dispersion as module
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
@@ -54,6 +57,18 @@ def test_residuals_tell_the_dispersion(shape, dispersion, sigma):
         residual = rng.normal(0, np.sqrt(dispersion * expected + sigma**2))
         likelihoods.append(residual_likelihood(residual, expected, sigma**2))
     assert abs(peak(likelihoods) - np.log(dispersion)) < STEP / 2 + 6 * np.sqrt(2 / 2000) * (1 + noise)
+
+
+def test_the_sum_of_deviations_is_that_of_a_loop_over_cells():
+    rng = np.random.default_rng(0)
+    expected, uncertainty = rng.exponential(100.0, (2, 3, 7))
+    expected[0, 0] = uncertainty[0, 0] = 0.0
+    slow = [
+        [sum(sqrt(d * cell + other) for cell, other in zip(*table, strict=True)) for d in DISPERSIONS]
+        for table in zip(expected, uncertainty, strict=True)
+    ]
+    found = _kernels.sums_of_deviations(expected, uncertainty, DISPERSIONS)
+    np.testing.assert_allclose(found, slow, rtol=1e-12)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
