@@ -39,8 +39,8 @@ FAILED = (
     " in the same order each time, and every worker this version of privsyn?"
 )
 
-CELLS = 2**21
-"""Cells of a batch: about 100,000 rows of 20 columns."""
+CELLS = 2**22
+"""Cells of a batch: about 200,000 rows of 20 columns."""
 
 LEAST_ROWS = 4096  # of a batch: each column of it takes 0.2 ms before the first cell is read
 
@@ -215,7 +215,7 @@ def batch_rows(columns: int) -> int:
     """Return how many rows are read at a time.
 
     >>> batch_rows(15), batch_rows(10_000)
-    (139810, 4096)
+    (279620, 4096)
     """
     return max(LEAST_ROWS, CELLS // max(columns, 1))
 
