@@ -17,7 +17,7 @@ from os import cpu_count
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals._kernels import add_counts
+from privsyn.marginals._kernels import add_counts, recode
 from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.types import Integers, Ints
 
@@ -123,8 +123,10 @@ class Tables:
         kind = code_type(max((self.domain.sizes[place] for place in self._used), default=1))
         codes = np.empty((len(self._used), len(block[0]) if block else 0), kind)
         for row, place in enumerate(self._used):
-            column = block[place]
-            codes[row] = column if self.groups is None else self.groups[place].astype(kind)[column]
+            if self.groups is None:
+                codes[row] = block[place]
+            else:
+                recode(block[place], self.groups[place].astype(kind), codes[row])
         return codes
 
     def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints, Ints]]:
