@@ -42,6 +42,7 @@ from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
+ROUNDING = 1 / 12  # the variance that rounding to whole numbers adds to that of the noise
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,16 @@ class Round:
     moved : float
         By how many standard deviations of the noise the person moves all answers together: the mu of this
         run. It needs no statistics: for every run it may not exceed the claim.
+    residuals : tuple of float
+        Of every question that the person moves, the noise in that direction, in standard deviations. Whatever
+        was asked before, it is a standard normal number: half of the variance that the ledger claims shows
+        in far fewer of them than in guesses.
     """
 
     inside: bool
     evidence: float
     moved: float
+    residuals: tuple[float, ...]
 
     @property
     def right(self) -> bool:
@@ -131,12 +137,16 @@ def play(game: Game) -> Round:
         game.model().fit(game.table(inside=inside))
     assert exchanges, "no question was seen: the spy looks in the wrong place"
     evidence = squares = 0.0
+    residuals = []
     for e in exchanges:
         q0, q1 = (e.others, e.exact) if inside else (e.exact, e.others)
         step = (q1 - q0).astype(float)
         evidence += float(step @ (e.answer - (q0 + q1) / 2)) / e.sigma**2
         squares += float(step @ step) / e.sigma**2
-    return Round(inside, evidence, sqrt(squares))
+        if step.any():
+            variance = float(step @ step) * (e.sigma**2 + ROUNDING)
+            residuals.append(float(step @ (e.answer - e.exact)) / sqrt(variance))
+    return Round(inside, evidence, sqrt(squares), tuple(residuals))
 
 
 def sample(game: Game) -> tuple[bool, float]:

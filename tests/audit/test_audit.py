@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest, norm
+from scipy.stats import binom, binomtest, chi2, norm
 
 from audit.distinguishing import lower_bound, play, rows_bound, sample
 from audit.games import GAMES
@@ -22,9 +22,11 @@ from audit.unique import PROMISED, comes_out, passes
 ERROR = 1e-7  # of one bound
 CLAIM = 2.0  # with a larger mu fewer runs show as much, but more of it is lost in the rounding of the noise
 SHORT = [replace(game, claim=CLAIM) for game in GAMES]
-RUNS = {"default": 40, "published": 1260}  # the default takes 20 to 40 ms a run, the published method 5 to 9
-ROWS_RUNS = 130  # half of them are counted; if all 65 guesses are right, the bound is above the claim
-USED = 0.65  # of the claim, at least
+RUNS = {"default": 15, "published": 100}  # the default takes 20 to 40 ms a run, the published method 5 to 9
+RESIDUALS = {"default": 11, "published": 2}  # of one run, at least
+ROWS_CLAIM = 0.25  # the smaller, the fewer right guesses refute it
+ROWS_RUNS = 60  # half of them are counted; if all 30 guesses are right, the bound is above the claim
+USED = 0.1  # of the claim is shown by the guesses, at least
 SEEN = 0.9  # of mu is left after InDif's share that a pair does not move, and the rounding of the noise
 
 pytestmark = pytest.mark.no_cover
@@ -39,41 +41,53 @@ def test_the_answers_tell_no_more_than_is_claimed_and_most_of_that():
 
     How far the person moves the answers is certain, not likely: in no run further than its mu. How the budget
     is split may follow noise, and so in some runs the person moves them a little less: the run that moved
-    them most must come near the claim. The guesses tell whether the noise has the sigma that the ledger says.
+    them most must come near the claim. Whether the noise has the sigma that the ledger says, the residuals
+    tell in few runs. The guesses need no law of the noise, and far more runs to come near the claim: those
+    are left to `make audit`.
     """
-    everything = []
+    right, residuals = [], []
     for game in SHORT:
         rounds = [play(game) for _ in range(runs(game))]
         assert game.moves * game.mu < max(played.moved for played in rounds) <= game.mu * (1 + 1e-9)
-        right = [played.right for played in rounds]
-        assert lower_bound(sum(right), len(right), error=ERROR) <= game.mu
-        everything += right
-    assert USED * CLAIM < lower_bound(sum(everything), len(everything), error=ERROR) <= CLAIM
+        guesses = [played.right for played in rounds]
+        assert lower_bound(sum(guesses), len(guesses), error=ERROR) <= game.mu
+        right += guesses
+        residuals += [residual for played in rounds for residual in played.residuals]
+    assert USED * CLAIM < lower_bound(sum(right), len(right), error=ERROR) <= CLAIM
+    assert len(residuals) >= sum(runs(game) * RESIDUALS[game.method] for game in SHORT)
+    assert chi2.ppf(ERROR, len(residuals)) < np.square(residuals).sum() < chi2.isf(ERROR, len(residuals))
 
 
-def test_the_short_audit_hardly_fails_by_chance():
+def test_the_guesses_of_the_short_audit_hardly_fail_by_chance():
     """Fewer right guesses than make the bound fall short are seen with a probability under 1e-7."""
     played = sum(map(runs, SHORT))
     few = int(binom.ppf(1e-7, played, norm.cdf(SEEN * CLAIM / 2)))
     assert lower_bound(few, played, error=ERROR) > USED * CLAIM
 
 
-def test_the_short_audit_finds_noise_of_half_the_variance():
-    """A sigma too small by a factor of sqrt 2 is found out but for a chance of 1e-7."""
-    played = sum(map(runs, SHORT))
-    few = int(binom.ppf(1e-7, played, norm.cdf(SEEN * np.sqrt(2) * CLAIM / 2)))
-    assert lower_bound(few, played, error=ERROR) > CLAIM
+@pytest.mark.parametrize("factor", [0.6, 1.7])
+def test_the_short_audit_finds_noise_of_another_variance(factor):
+    """Less or more noise than the ledger says, by these factors, is found out but for a chance of 1e-7."""
+    seen = sum(runs(game) * RESIDUALS[game.method] for game in SHORT)
+    nearest = chi2.isf(1e-7, seen) if factor < 1 else chi2.ppf(1e-7, seen)
+    assert not chi2.ppf(ERROR, seen) < factor * nearest < chi2.isf(ERROR, seen)
 
 
 @pytest.mark.parametrize("game", [game for game in GAMES if game.settings], ids=lambda game: game.name)
 def test_the_sampled_rows_tell_no_more_than_is_claimed(game):
     """Runs that ask question 0 too take long: `make audit` samples from those."""
+    game = replace(game, claim=ROWS_CLAIM)
     assert rows_bound([sample(game) for _ in range(ROWS_RUNS)], error=ERROR) <= game.mu
+
+
+def test_rows_that_always_tell_are_found_out():
+    always = [(place % 2 == 0, float(place % 2 == 0)) for place in range(ROWS_RUNS)]
+    assert rows_bound(always, error=ERROR) > ROWS_CLAIM
 
 
 def test_what_one_person_alone_holds_never_comes_out():
     """With a chance of 1e-9 at most it does; `make audit` looks at 2,000 releases."""
-    assert not any(comes_out() for _ in range(40))
+    assert not any(comes_out() for _ in range(20))
 
 
 def test_a_threshold_lets_through_as_much_as_it_promises():
