@@ -3,7 +3,7 @@
 import gc
 import json
 import shutil
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 
 import pytest
@@ -12,6 +12,7 @@ from command import fill
 from hypothesis import settings
 from jsonschema import Draft202012Validator
 
+from privsyn.evaluation import models
 from privsyn.private.ledger import Ledger
 
 # A deadline would measure the machine's load, and the time to compile a kernel, not the code. Every run draws
@@ -52,6 +53,16 @@ def _typer_builds_its_commands_once():
     """Build Typer's commands once, not in each run: that took a quarter of the time of such tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _models_have_few_trees():
+    """Ten trees say as well what is trained on what: a hundred were most of the time of a comparison."""
+    with pytest.MonkeyPatch.context() as patch:
+        for model, trees in (("HistGradientBoosting", "max_iter"), ("RandomForest", "n_estimators")):
+            for name in (f"{model}Classifier", f"{model}Regressor"):
+                patch.setattr(models, name, partial(getattr(models, name), **{trees: 10}))
         yield
 
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("datasets/*.md")])
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.M | re.S)
 COMMAND = re.compile(r"^\$ privsyn (.*?[^\\])$", re.M | re.S)
-ROWS = 1_000
+ROWS = 400
 
 
 def examples(page: Path) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from privsyn.evaluation.attacks.risks import LIMITS, Rate, Risk
 from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.scores import NOT_PRIVATE
 
-ROWS = 1500
+ROWS = 600
 
 
 def people(seed: int, rows: int = ROWS) -> pd.DataFrame:
@@ -45,7 +45,7 @@ def people(seed: int, rows: int = ROWS) -> pd.DataFrame:
 def _fewer_tries():
     """For speed: the laws hold of any number of predicates."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attacks, "TRIES", 5000)
+        patch.setattr(attacks, "TRIES", 2000)
         yield
 
 
@@ -61,11 +61,6 @@ ALL = [
 @pytest.fixture(scope="module")
 def of_a_copy() -> Risks:
     return attack(KEPT, KEPT, HELD_OUT)
-
-
-@pytest.fixture(scope="module")
-def of_fresh_rows() -> Risks:
-    return attack(KEPT, people(3), HELD_OUT)
 
 
 def test_a_copy_of_the_rows_is_found_out_by_every_attack(of_a_copy):
@@ -97,12 +92,12 @@ def test_how_many_rows_are_held_out_makes_neither_a_leak_nor_none(size):
 
 
 def test_the_risk_of_linking_is_the_share_of_rows_that_were_copied():
-    # A rate of 0.3 among 1,500 rows has a standard error of 0.012, and here are five of them on either side.
+    # A rate of 0.3 among 600 rows has a standard error of 0.019, and here are five of them on either side.
     # A row that was not copied is linked as seldom as one held out, and that is what the risk takes off.
     copied = int(0.3 * ROWS)
     made = pd.concat([KEPT[:copied], people(3)[copied:]])
     risk = attack(KEPT, made, HELD_OUT).attacks["link two halves of a row"]
-    assert risk.value == pytest.approx(0.3, abs=0.06)
+    assert risk.value == pytest.approx(0.3, abs=0.095)
 
 
 def test_whoever_finds_two_rows_has_linked_nothing():
@@ -134,16 +129,16 @@ def test_the_sides_exchanged_leak_nothing(of_a_copy):
     assert all(risk.interval[0] >= -1 for risk in exchanged.attacks.values())
 
 
-def test_what_the_columns_say_about_each_other_is_no_leak(of_fresh_rows):
-    pay = of_fresh_rows.attacks["infer job"]
-    assert pay.train.value > pay.naive.value + 0.1  # 1,500 rows: nine standard errors
-    assert not pay.above_zero_by(3)
+def test_what_the_columns_say_about_each_other_is_no_leak():
+    risk = attack(*(people(seed, 1500) for seed in (1, 3, 2)), secrets=["job"]).attacks["infer job"]
+    assert risk.train.value > risk.naive.value + 0.1  # 1,500 rows: nine standard errors
+    assert not risk.above_zero_by(3)
 
 
 @pytest.mark.no_cover
-def test_one_seed_one_result(of_fresh_rows):
-    assert attack(KEPT, people(3), HELD_OUT) == of_fresh_rows
-    assert attack(KEPT, people(3), HELD_OUT, seed=1) != of_fresh_rows
+def test_one_seed_one_result():
+    once, again, other = (attack(KEPT, people(3), HELD_OUT, seed=seed) for seed in (0, 0, 1))
+    assert once == again != other
 
 
 def test_only_the_secrets_asked_for_are_inferred():

