@@ -22,6 +22,8 @@ from command import CANARY, COLUMNS, SCHEMA, fill, run, table
 import privsyn
 from privsyn.table.io.read_in_memory import read_in_memory
 
+pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
+
 SETTINGS = "--epsilon 1 --schema schema.yaml"
 HEADER = ",".join(COLUMNS)
 ROW = f"44,{CANARY},1000.5,2019-01-01"
@@ -270,7 +272,6 @@ def test_a_mistake_ends_in_one_line_and_leaves_nothing(case, folder, capsys):
     assert contents(folder) == before
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("case", LEGAL, ids=label)
 def test_what_is_odd_but_legal_works(case, folder, capsys):
     case.make()

@@ -29,6 +29,8 @@ SMALL = """
 from privsyn.synthesis import batches as blocks
 blocks.MOST_ROWS = blocks.LEAST_ROWS = 1000
 """
+pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
+
 SLOW = """
 import time; from privsyn.release.release import Release
 decoded = Release._decoded
@@ -110,7 +112,6 @@ def test_what_is_called_otherwise_was_not_left(folder, capsys):
     assert run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5).err == ""
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("word", "ending"), [(signal.SIGINT, "csv"), (signal.SIGTERM, "csv.gz"), (signal.SIGKILL, "parquet")]
 )
@@ -169,7 +170,6 @@ def test_rows_with_something_given_are_not_resumed(option, folder, capsys):
 # A disk that fills up
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_full_disk_keeps_what_is_done_for_the_next_run(ending, folder, capsys):
     command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
@@ -339,7 +339,6 @@ def at_stage(after, path, change, stage, done, _):
         change(path)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
 def test_a_change_is_refused_until_the_last_question_however_often_rows_are_read(
@@ -355,7 +354,6 @@ def test_a_change_is_refused_until_the_last_question_however_often_rows_are_read
             model.fit(path)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
 def test_a_change_after_the_last_question_loses_nothing(name, memory, change, tmp_path, schema):

