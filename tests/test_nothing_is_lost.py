@@ -38,7 +38,7 @@ pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
 SYNTH = ("synth", "data.csv", "out.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 40)
 RESCUE = Path("out.csv.rescue.privsyn")
 KEPT = ("--model", "m.privsyn", "--ledger", "ledger.json")
-EVERYTHING = (*SYNTH, "--report", "r.html", "--public-report", "p.html")
+EVERYTHING = (*SYNTH, "--paper", "--report", "r.html", "--public-report", "p.html")
 
 LATER = {
     "sampling": (PrivSyn, "sample"),

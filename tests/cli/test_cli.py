@@ -153,9 +153,9 @@ def test_every_command_takes_a_folder_of_parquet_files_and_tells_which_others_it
         schema,
         ("schema", "--check", "schema.yaml"),
         plan,
-        ("evaluate", "data.csv"),
-        ("sweep", "--epsilon", 1, "--seeds", 1, "--out", "r.csv", "--no-models", "--schema", "schema.yaml"),
-        ("synth", "out.csv", *SETTINGS, "--report", "r.html", "--force"),
+        ("evaluate", "data.csv", "--model", "linear"),
+        ("sweep", *SETTINGS, "--seeds", 1, "--out", "r.csv", "--no-models", "--preset", "paper"),
+        ("synth", "out.csv", *SETTINGS, "--paper", "--report", "r.html", "--force"),
     ]
     for command, *rest in commands:
         of_parts = run(capsys, command, "parts", *rest)

@@ -137,7 +137,7 @@ def test_random_runs_agree_with_dp_accounting() -> None:
     run: `test_one_gaussian_stands_for_the_composition_of_many` does that for a few.
     """
     rng = np.random.default_rng(4)
-    for _ in range(700):
+    for _ in range(300):
         ledger = random_run(rng)
         mu = sqrt(fsum((spend.sensitivity / spend.sigma) ** 2 for spend in ledger.spends))
         delta = ledger.promised_delta * rng.choice([1.0, 30.0])

@@ -17,7 +17,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.local.response import LocalPromise
 from privsyn.private.spend import Spend
 
-SETS = 300
+SETS = 120
 CLOSE = 1e-3
 FEW, FINE = 15, 2e-4  # of the sets are compared on a finer grid too
 STEP = 4e-3  # of the independent accountant's grid of losses

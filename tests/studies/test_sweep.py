@@ -23,6 +23,8 @@ def table(rows=400):
 
 
 def swept(out=None, epsilons=(1.0, 10.0), **settings):
+    """Of the quick method: what a sweep keeps does not depend on it."""
+    settings = {"presets": ("paper",)} | settings
     return sweep(table(), epsilons, seeds=2, schema=SCHEMA, models=False, out=out, **settings)
 
 
@@ -64,7 +66,7 @@ def test_an_interrupted_sweep_resumes(folder, monkeypatch):
         ),
     )
     assert len(swept("r.csv")) == 4
-    assert measured == [Run(10.0, 1)]
+    assert measured == [Run(10.0, 1, "paper")]
     swept("r.csv")
     assert len(measured) == 1
     swept("r.csv", delta=1e-6)
@@ -177,6 +179,7 @@ def test_impossible_settings_are_refused(folder):
 # On the command line
 
 SWEEP = ("sweep", "data.csv", "--schema", "schema.yaml", "--epsilon", "0.5,5", "--seeds", 1, "--no-models")
+QUICK = (*SWEEP, "--preset", "paper", "--out", "r.csv")
 
 
 def test_the_command_shows_progress_and_says_that_it_is_not_private(folder, capsys):
@@ -189,14 +192,14 @@ def test_the_command_shows_progress_and_says_that_it_is_not_private(folder, caps
 
 
 def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, capsys):
-    assert "also keeps" not in run(capsys, *SWEEP, "--out", "r.csv").out
-    other = run(capsys, *SWEEP, "--out", "r.csv", "--delta", 1e-6)
+    assert "also keeps" not in run(capsys, *QUICK).out
+    other = run(capsys, *QUICK, "--delta", 1e-6)
     assert other.out.startswith("r.csv: 2 runs, one row each.")
     assert "r.csv: also keeps 2 runs of other settings or another version" in other.out
     changed = pd.read_csv("data.csv")
     changed.loc[0, "age"] += 1
     changed.to_csv("data.csv", index=False)
-    refused = run(capsys, *SWEEP, "--out", "r.csv")
+    refused = run(capsys, *QUICK)
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
     assert "r.csv: contains runs on another table" in refused.err
 
@@ -225,7 +228,7 @@ def test_what_any_run_would_refuse_is_refused_before_the_first(folder, capsys, m
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_a_plot_of_errors_against_epsilon(folder, capsys, ending):
     pytest.importorskip("matplotlib")
-    done = run(capsys, *SWEEP, "--out", "r.csv", "--plot", f"r.{ending}")
+    done = run(capsys, *QUICK, "--plot", f"r.{ending}")
     assert done.code == 0
     plot = (folder / f"r.{ending}").read_bytes()
     assert plot.startswith(b"\x89PNG") if ending == "png" else b"<svg" in plot
