@@ -52,12 +52,16 @@ def test_every_pair_of_a_tree_is_met_exactly(records, shape, times, seed):
 @settings(deadline=None)
 @given(rows, st.sampled_from(list(TREES)), st.integers(0, 200), seeds)
 def test_any_number_of_rows_meets_a_tree_to_rounding(records, shape, n, seed):
-    """Each quota is off by less than one row, and what is off at a parent is off at its child."""
+    """Each quota is off by less than one row, and what is off at a parent is off at its child.
+
+    Without an edge are pairs that are exactly independent: they are met on average.
+    """
     begun = start(records, TREES[shape], n, seed)
     tables = tables_of(records, [*DOMAIN.names, *TREES[shape]])
     assert len(begun) == n
     for table in tables:
-        assert reference.distance(begun, table) <= sum(other.domain.cells for other in tables)
+        if len(table.domain) == 1 or coupling(table) > 1e-9:
+            assert reference.distance(begun, table) <= sum(other.domain.cells for other in tables)
 
 
 def dependent_records(n=400):
