@@ -40,7 +40,7 @@ def count_ones(context: Any, word: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def recode(column: Integers, group: Integers, found: Integers) -> None:
-    """Write the group of each code to `found`: numpy would first make an index of eight bytes of each code."""
+    """Write the group of each code to `found`. In numpy, each code would first become an index of 8 bytes."""
     for row in range(len(column)):
         found[row] = group[column[row]]
 

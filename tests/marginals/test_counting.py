@@ -49,6 +49,33 @@ def test_counts_are_those_of_the_twin_and_add_up_over_blocks(records, data):
     assert alike(Tables(records.domain, sets).count(blocks_of(records, cut)), expected(records, sets))
 
 
+@given(records=coded_tables(), data=st.data())
+def test_codes_are_counted_by_group(records, data):
+    sizes = [data.draw(st.integers(1, size)) for size in records.domain.sizes]
+    groups = tuple(np.arange(size) % few for size, few in zip(records.domain.sizes, sizes, strict=True))
+    merged = Domain(records.domain.names, tuple(sizes))
+    codes = [group[column] for group, column in zip(groups, records.codes.T, strict=True)]
+    found = Tables(merged, sets := [(name,) for name in merged.names], groups).count([block_of(records)])
+    assert alike(found, expected(Records(merged, np.stack(codes, axis=1)), sets))
+
+
+def test_an_error_in_a_thread_or_in_the_rows_ends_the_count(monkeypatch):
+    """Also if it is found while the next block is prepared, or after the last."""
+
+    def fail(*_):
+        raise OSError("lost")
+
+    monkeypatch.setattr(counting, "cpu_count", lambda: 2)
+    monkeypatch.setattr(counting, "FEW", 0)
+    block = block_of(draw(10))
+    with pytest.raises(ZeroDivisionError):
+        Tables(DOMAIN, SETS).count(1 // n and block for n in (1, 1, 0))
+    monkeypatch.setattr(counting, "add_counts", fail)
+    for blocks in ([block], [block, block]):
+        with pytest.raises(OSError, match="lost"):
+            Tables(DOMAIN, SETS).count(blocks)
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize("n", [0, 1, STRETCH, 2 * STRETCH + 1])
 def test_no_row_is_lost_between_stretches(n):
