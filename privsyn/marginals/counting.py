@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -95,16 +96,22 @@ class Tables:
         sizes = [prod(shape) for shape in self.shapes]
         counts = np.zeros(sum(sizes), np.int64)
         parts = self._parts(sizes)
-        with ThreadPoolExecutor(len(parts)) as pool:
+        with ExitStack() as stack:  # no two threads write to the same cells: each has its own tables
+            pools = [stack.enter_context(ThreadPoolExecutor(1)) for _ in parts]
             begun: list[Future[None]] = []
             for block in blocks:
-                codes = self._codes(block)  # while the block before is counted
-                _finish(begun)
+                codes = self._codes(block)  # while the blocks before are counted
                 if len(parts) == 1 or codes.shape[1] * len(self.sets) < FEW:
+                    _finish(begun)
                     for part in parts:
                         add_counts(codes, *part, counts)
-                else:  # no two threads write to the same cells
-                    begun = [pool.submit(add_counts, codes, *part, counts) for part in parts]
+                else:
+                    tasks = zip(pools, parts, strict=True)
+                    before, begun = (
+                        begun,
+                        [pool.submit(add_counts, codes, *part, counts) for pool, part in tasks],
+                    )
+                    _finish(before)
             _finish(begun)
         ends = accumulate(sizes)
         return [
