@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -10,7 +9,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.counting import Block, Walk
+from privsyn.marginals.counting import Block
 
 BYTE = 256  # numbers that a byte holds
 
@@ -71,8 +70,3 @@ class Packing:
                 columns[place], column = column - rest * size, rest
             columns[group[0]] = column
         return tuple(columns[place] for place in range(len(columns)))
-
-    def around(self, walk: Walk, keep: Callable[[Walk], Walk]) -> Walk:
-        """Return the walk that `keep` makes of `walk`; packed blocks pass through `keep`, and no others."""
-        kept = keep(lambda ask: walk(lambda blocks: ask(map(self.pack, blocks))))
-        return lambda ask: kept(lambda blocks: ask(map(self.unpack, blocks)))

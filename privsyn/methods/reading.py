@@ -30,14 +30,10 @@ def bounded(rows: RawTable, unit: str | None, rows_per_unit: int, bits: Bits) ->
 
 
 def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:
-    """Return the encoded rows. They may take half of the memory, or all that an iterator needs.
-
-    They are kept packed. Each row is packed and unpacked on its own, and unpacked codes are the codes.
-    """
+    """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
     memory = check_bytes("memory", limit)
     walk = rows.walk(codec, memory / 2)
     if rows.near:
         most = np.inf if rows.once else memory / 2
-        keep = partial(CachedWalk, memory=most, check=rows.require_unchanged)
-        walk = Packing(codec.domain.sizes).around(walk, keep)
+        walk = CachedWalk(walk, Packing(codec.domain.sizes), most, rows.require_unchanged)
     return Rows(codec.domain, walk, memory / 4)

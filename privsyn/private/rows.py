@@ -16,6 +16,7 @@ import numpy as np
 
 from privsyn.marginals.counting import Ask, Block, Tables, Walk, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.packing import Packing
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Integers, Ints
 
@@ -25,10 +26,13 @@ CELL = 8  # bytes of a count
 class CachedWalk:
     """A walk over blocks that keeps them and, if all fit in memory, walks over the kept ones from then on.
 
+    They are kept packed. Each row is packed and unpacked on its own, and unpacked codes are the codes.
+
     Parameters
     ----------
     walk : Walk
         A walk whose blocks pass through this process.
+    packing : Packing
     memory : float
         Bytes that may be kept.
     check : callable, optional
@@ -36,8 +40,11 @@ class CachedWalk:
         raise, and whether the blocks fit in memory follows from the number of rows, which is private.
     """
 
-    def __init__(self, walk: Walk, memory: float, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, walk: Walk, packing: Packing, memory: float, check: Callable[[], None] = lambda: None
+    ) -> None:
         self._walk = walk
+        self._packing = packing
         self._memory = memory
         self._check = check
         self._kept: list[Block] | None = None
@@ -46,7 +53,7 @@ class CachedWalk:
         """Return the answer of `ask` for all blocks."""
         if self._kept is not None:
             self._check()
-            counts = ask(self._kept)
+            counts = ask(map(self._packing.unpack, self._kept))
             self._check()
             return counts
         return self._walk(lambda blocks: ask(self._keep(blocks)))
@@ -55,11 +62,12 @@ class CachedWalk:
         kept: list[Block] = []
         size = 0
         for block in blocks:
-            size += sum(column.nbytes for column in block)
+            packed = self._packing.pack(block)
+            size += sum(column.nbytes for column in packed)
             if size > self._memory:
                 kept.clear()
             else:
-                kept.append(block)
+                kept.append(packed)
             yield block
         if size <= self._memory:
             self._kept = kept

@@ -17,6 +17,7 @@ from privsyn.marginals._kernels import STRETCH
 from privsyn.marginals.counting import Tables, block_of, code_type
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.packing import Packing
 from privsyn.private.rows import CELL, CachedWalk, Rows
 
 DOMAIN = Domain(("a", "b", "c", "d"), (3, 300, 2, 5))
@@ -183,11 +184,11 @@ def test_a_set_asked_twice_is_counted_once():
     assert list(rows.count([])) == []
 
 
-@pytest.mark.parametrize(("room", "walks"), [(np.inf, 1), (5 * 400, 1), (5 * 400 - 1, 3), (0, 3)])
+@pytest.mark.parametrize(("room", "walks"), [(np.inf, 1), (3 * 400, 1), (3 * 400 - 1, 3), (0, 3)])
 def test_blocks_are_kept_if_all_of_them_fit(room, walks):
-    records = draw(400)  # of 5 bytes each
+    records = draw(400)  # of 5 bytes each, 3 packed
     walk = Walked(blocks_of(records, 100, 300))
-    rows = Rows(DOMAIN, CachedWalk(walk, room), 0)
+    rows = Rows(DOMAIN, CachedWalk(walk, Packing(DOMAIN.sizes), room), 0)
     for _ in range(3):
         assert alike(rows.count([("a", "b")]), expected(records, [("a", "b")]))
     assert walk.times == walks

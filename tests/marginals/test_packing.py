@@ -28,18 +28,3 @@ def test_eight_columns_of_two_codes_share_a_byte():
     sizes = (12, 8, 6, 3, 4, 2, 2, 2, 3, 12, 8, 16, 6, 8, 16, 12, 8, 6, 6, 16)
     assert len(Packing(sizes).groups) == 7
     assert all(np.prod([sizes[p] for p in group]) <= BYTE for group in Packing(sizes).groups)
-
-
-def test_what_is_kept_is_packed():
-    seen = []
-
-    def keep(walk):
-        def kept(ask):
-            return walk(lambda blocks: ask([seen.append(len(block)) or block for block in blocks]))
-
-        return kept
-
-    block = tuple(np.array([0, 1], np.uint8) for _ in range(8))
-    walk = Packing((2,) * 8).around(lambda ask: ask([block]), keep)
-    answer = walk(lambda blocks: [np.stack(block) for block in blocks])
-    assert (seen, answer[0].tolist()) == ([1], [[0, 1]] * 8)
