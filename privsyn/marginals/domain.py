@@ -131,8 +131,10 @@ class Records:
             raise ValueError(f"codes are integers, not {codes.dtype}")
         if codes.size and ((codes.min(axis=0) < 0) | (codes.max(axis=0) >= self.domain.sizes)).any():
             raise ValueError("a code lies outside its domain")  # which code and which row is private
-        codes = np.array(codes, dtype=np.int32, order="F")
-        codes.setflags(write=False)
+        flags = codes.flags
+        if codes.dtype != np.int32 or flags.writeable or not (flags.owndata and flags.f_contiguous):
+            codes = np.array(codes, dtype=np.int32, order="F")
+            codes.setflags(write=False)
         object.__setattr__(self, "codes", codes)
 
     def __len__(self) -> int:

@@ -7,8 +7,10 @@ no other row, and no cell makes the encoder fail.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,15 +96,29 @@ class CategoricalEncoder(Encoder):
     def _encode(self, cells: pd.Series) -> Ints:
         """Return the place of each cell in the list; objects are compared as in Python."""
         if isinstance(cells.dtype, pd.CategoricalDtype):
-            found = _places(cells.array.categories.tolist(), self.pool.tolist())
+            found = self._places(cells.array.categories.tolist())
             return np.array([*found, STRAY], dtype=np.int64)[cells.array.codes]  # the code of missing is -1
         if getattr(cells.dtype, "storage", "") == "pyarrow":  # five times as fast as `get_indexer`
             texts = pa.array(cells.array)
-            found = pc.index_in(texts, value_set=pa.array(self.pool.tolist(), texts.type))
+            found = pc.index_in(texts, value_set=pa.array(list(self._listed), texts.type))
             return found.fill_null(STRAY).to_numpy().astype(np.int64)
         if cells.dtype == OBJECT or family(cells.dtype) == "decimal":
-            return np.array(_places(cells, self.pool), dtype=np.int64)
+            return np.array(self._places(cells), dtype=np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
+
+    @cached_property
+    def _listed(self) -> dict[Any, int]:
+        """The place of each listed value."""
+        return {value: place for place, value in enumerate(self.pool.tolist())}
+
+    def _places(self, cells: Iterable[Any]) -> list[int]:
+        def find(cell: Any) -> int:
+            try:
+                return self._listed.get(cell, STRAY)
+            except Exception:  # lists are not hashable, and objects may raise any exception
+                return STRAY
+
+        return [find(cell) for cell in cells]
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the places; NaN for a cell that is not listed."""
@@ -132,18 +148,6 @@ class CategoricalEncoder(Encoder):
 def missing_cells(cells: pd.Series) -> Mask:
     """Return which cells are missing. `isna` fails on objects that cannot be compared with themselves."""
     return missing_among(cells.tolist()) if cells.dtype == OBJECT else cells.isna().to_numpy()
-
-
-def _places(cells: Any, pool: Any) -> list[int]:
-    place = {value: code for code, value in enumerate(pool)}
-
-    def find(cell: Any) -> int:
-        try:
-            return place.get(cell, STRAY)
-        except Exception:  # lists are not hashable, and objects may raise any exception
-            return STRAY
-
-    return [find(cell) for cell in cells]
 
 
 @dataclass(frozen=True, eq=False)
