@@ -1,6 +1,6 @@
-"""Compiled loops that count rows and fit pairs to margins; `counting` and `ipf` call them.
+"""Compiled loops that recode and count rows and fit pairs to margins; `counting` and `ipf` call them.
 
-Their slow twins are in tests/reference.py.
+Tests compare them with slow twins, most of them in tests/reference.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ def count_ones(context: Any, word: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def recode(column: Integers, group: Integers, found: Integers) -> None:
-    """Write the group of each code to `found`. In numpy, each code would first become an index of 8 bytes."""
+    """Write the group of each code to `found`. In numpy, each code would first become an index of 8 bytes.
+
+    Parameters
+    ----------
+    column, found : arrays of shape (rows,)
+    group : array of shape (codes,)
+        Every code of `column` has a group: no bounds are checked.
+    """
     for row in range(len(column)):
         found[row] = group[column[row]]
 

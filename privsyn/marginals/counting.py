@@ -106,11 +106,8 @@ class Tables:
                     for part in parts:
                         add_counts(codes, *part, counts)
                 else:
-                    tasks = zip(pools, parts, strict=True)
-                    before, begun = (
-                        begun,
-                        [pool.submit(add_counts, codes, *part, counts) for pool, part in tasks],
-                    )
+                    before, tasks = begun, zip(pools, parts, strict=True)
+                    begun = [pool.submit(add_counts, codes, *part, counts) for pool, part in tasks]
                     _finish(before)
             _finish(begun)
         ends = accumulate(sizes)
@@ -158,6 +155,6 @@ class Tables:
 
 
 def _finish(begun: list[Future[None]]) -> None:
-    """Wait for threads and raise their errors; leave the list empty."""
-    while begun:
-        begun.pop().result()
+    """Wait for threads and raise their errors."""
+    for task in begun:
+        task.result()

@@ -131,10 +131,8 @@ class Records:
             raise ValueError(f"codes are integers, not {codes.dtype}")
         if codes.size and ((codes.min(axis=0) < 0) | (codes.max(axis=0) >= self.domain.sizes)).any():
             raise ValueError("a code lies outside its domain")  # which code and which row is private
-        flags = codes.flags
-        if codes.dtype != np.int32 or flags.writeable or not (flags.owndata and flags.f_contiguous):
-            codes = np.array(codes, dtype=np.int32, order="F")
-            codes.setflags(write=False)
+        codes = np.array(codes, dtype=np.int32, order="F")  # a copy: whoever froze an array can thaw it
+        codes.setflags(write=False)
         object.__setattr__(self, "codes", codes)
 
     def __len__(self) -> int:

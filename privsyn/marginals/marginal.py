@@ -86,6 +86,12 @@ def unstacked(domains: Sequence[Domain], counts: Counts) -> list[Marginal]:
     domains : sequence of Domain, one per table
         Of one shape.
     counts : array of shape (tables, ...), of float64
+        The caller gives it up.
+
+    Raises
+    ------
+    ValueError
+        If a domain has another shape than the rows of `counts`.
 
     Examples
     --------

@@ -116,7 +116,7 @@ class Merging:
         places : iterable of arrays of shape (records,), one per attribute
             From 0 to 1: the place in the cumulated shares of the record's merged code.
         """
-        columns = records.codes.astype(np.int32, order="F")
+        columns = records.codes.copy(order="F")
         for j, (group, share, place) in enumerate(zip(self.groups, self.shares, places, strict=True)):
             if self.original.names[j] not in self._recoded:
                 continue

@@ -73,7 +73,7 @@ def whole_counts(expected: Sequence[Marginal], domain: Domain) -> Ints:
 
     Counts without an integer in 64 bits are refused: one that wraps is far from its value. So is a table with
     other cells, because one record could count several times along them. The sensitivity would not hold for
-    either.
+    either. Both raise ``ValueError``, as does no table at all.
     """
     for table in expected:
         if table.domain.shape != domain.project(table.attributes).shape:

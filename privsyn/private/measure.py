@@ -177,6 +177,8 @@ class PrivateTable:
             Standard deviation of the noise in each, in records.
         """
         self._require_distances()
+        if blocks is not None and blocks.original != self.domain:  # a record could lie in no block, or in two
+            raise ValueError(f"blocks of {blocks.original.shape} for a table of {self.domain.shape}")
         domain = self.domain if blocks is None else blocks.merged
         gaps = -whole_counts(expected, domain)  # before any row is counted; 64 bits hold counts less 2^53
         sets, starts = [table.attributes for table in expected], first_cells(expected)

@@ -33,6 +33,7 @@ class CachedWalk:
     walk : Walk
         A walk whose blocks pass through this process.
     packing : Packing
+        Of the columns of the blocks.
     memory : float
         Bytes that may be kept.
     check : callable, optional
@@ -62,12 +63,11 @@ class CachedWalk:
         kept: list[Block] = []
         size = 0
         for block in blocks:
-            packed = self._packing.pack(block)
-            size += sum(column.nbytes for column in packed)
-            if size > self._memory:
-                kept.clear()
-            else:
-                kept.append(packed)
+            if size <= self._memory:
+                kept.append(self._packing.pack(block))
+                size += sum(column.nbytes for column in kept[-1])
+                if size > self._memory:
+                    kept.clear()
             yield block
         if size <= self._memory:
             self._kept = kept
@@ -111,7 +111,14 @@ class Rows:
         """Return the rows in merged codes. Each row is recoded on its own, so neighbours stay neighbours.
 
         The kept counts of single attributes are added up. All others are counted again when needed.
+
+        Raises
+        ------
+        ValueError
+            If `merging` is of other codes. Compiled loops would read groups that it does not have.
         """
+        if merging.original != self.domain:
+            raise ValueError(f"a merging of {merging.original.shape} for rows of {self.domain.shape}")
         groups = merging.groups
         if self.groups is not None:
             groups = tuple(later[group] for group, later in zip(self.groups, groups, strict=True))

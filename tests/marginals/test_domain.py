@@ -96,9 +96,11 @@ def test_projecting_twice_is_projecting_once(records, data):
 
 
 def test_records_are_a_copy_that_nobody_can_change():
-    codes = np.array([[0, 1], [1, 0]])
+    codes = np.array([[0, 1], [1, 0]], np.int32, order="F")
+    older = codes[:]
+    codes.setflags(write=False)
     records = Records(binary("ab"), codes)
-    codes[0, 0] = 1
+    older[0, 0] = 1
     assert records.codes.tolist() == [[0, 1], [1, 0]]
     assert records.codes.dtype == np.int32
     assert records.codes.flags.f_contiguous

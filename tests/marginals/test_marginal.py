@@ -11,7 +11,7 @@ from reference import binary
 from strategies import domains
 
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.marginal import Marginal, Measurement, lift, unstacked
 
 counts_in_records = st.floats(-1e6, 1e6)
 CLOSE = {"rtol": 1e-12, "atol": 1e-6}  # sums of numbers up to 1e6
@@ -93,6 +93,20 @@ def test_projection_and_spread_leave_the_table_as_it_was():
     table = Marginal(binary("ab"), np.arange(4.0).reshape(2, 2))
     table.spread(Marginal(binary("a"), np.ones(2))).project(())
     assert table.counts.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+
+
+def test_unstacked_tables_share_counts_that_nobody_can_change():
+    counts = np.arange(4.0).reshape(2, 2)
+    one, two = unstacked([binary("a"), binary("b")], counts)
+    assert two.counts.tolist() == [2.0, 3.0]
+    with pytest.raises(ValueError, match="read-only"):
+        one.counts[0] = 5.0
+
+
+@pytest.mark.parametrize("names", ["a", "abc"])
+def test_as_many_tables_as_counts_are_unstacked(names):
+    with pytest.raises(ValueError, match=rf"counts \(2, 2\) over {len(names)} domains"):
+        unstacked([binary(name) for name in names], np.ones((2, 2)))
 
 
 def test_counts_of_another_shape_are_refused():

@@ -440,6 +440,19 @@ def test_expected_counts_over_other_cells_than_are_counted_are_refused():
     assert private.spends == ()
 
 
+def test_a_merging_of_other_codes_is_refused_before_the_rows_are_looked_at():
+    """Codes without a group would be read from beyond its end, counts without a place added elsewhere."""
+    other = Domain(TINY.names, (5, 2, 2))
+    private = PrivateTable(Records(other, np.array([(4, 1, 1)])), StubNoise())
+    table = Marginal(ONE_A.merged.project(("c", "a")), np.ones((2, 1)))
+    with pytest.raises(ValueError, match=r"a merging of \(2, 2, 2\) for rows of \(5, 2, 2\)"):
+        private.merge(ONE_A)
+    private._rows = SimpleNamespace(domain=other)  # it cannot count
+    with pytest.raises(ValueError, match=r"blocks of \(2, 2, 2\) for a table of \(5, 2, 2\)"):
+        private.departures((table,), 1.0, ONE_A)
+    assert private.spends == ()
+
+
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 2.0**54, -1e19])
 def test_expected_counts_that_are_no_integers_are_refused_before_the_rows_are_looked_at(odd):
     table = Marginal(TINY.project(("c", "a")), np.full((2, 2), 0.0))
