@@ -1,8 +1,8 @@
 """Checkpoint of a long `sample_to`: a folder beside the file, from which an interrupted call resumes.
 
-The folder contains only what takes long to make: the codes of each block. A resumed call counts the blocks
-again, and decodes and writes their rows again, with the same random draws. So no record of progress can be
-wrong. A resumed call does what an uninterrupted one does, except that some blocks exist already.
+The folder contains only what takes long to make: the codes of each block. A resumed call decodes and writes
+their rows again, with the same random draws. So no record of progress can be wrong. A resumed call does what
+an uninterrupted one does, except that some blocks exist already.
 
 Everything in the folder is made from the release, and is as public as the release.
 """

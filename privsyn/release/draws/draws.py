@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from os import PathLike, cpu_count
 from typing import TYPE_CHECKING, Any, overload
@@ -19,6 +18,7 @@ from privsyn.inference.posterior.tables import Posterior
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.io.write import stacked, write_blocks
+from privsyn.threads import ahead
 
 if TYPE_CHECKING:
     from privsyn.release.release import Release
@@ -87,17 +87,11 @@ class Draws(Sequence[Any]):
     def frames(self) -> Iterator[pd.DataFrame]:
         """Yield all tables as pandas data frames. Threads make the next ones; this changes no table."""
         threads = min(cpu_count() or 1, MOST_THREADS)
-        pool, begun = ThreadPoolExecutor(threads), deque[Future[pd.DataFrame]]()
-        try:
+        with closing(ahead(self._frame, range(self._m), threads)) as made:
             for k in range(self._m):
-                begun.extend(
-                    pool.submit(self._frame, j) for j in range(k + len(begun), min(k + threads, self._m))
-                )
                 self._report("drawing tables", k, self._m)
-                yield begun.popleft().result()
+                yield next(made)
             self._report("drawing tables", self._m, self._m)
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     def to_file(self, path: str | PathLike[str], *, excel_safe: bool = False) -> tuple[int, int]:
         """Write all tables to one file, one below the other, with the number of the draw in column "draw".

@@ -23,9 +23,9 @@ from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
 from privsyn.table.io.read_in_memory import ending_of, read_in_memory
 from privsyn.table.io.source import (
+    AHEAD,
     Question,
     RawTable,
-    ahead,
     batch_rows,
     slices,
     stamps_of,
@@ -34,6 +34,7 @@ from privsyn.table.io.source import (
 )
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.validation import check_column_names
+from privsyn.threads import ahead
 
 A = TypeVar("A")
 
@@ -176,7 +177,7 @@ def _arrow_frames(
         table = pa.Table.from_batches([batch]).select(names)
         return frame_of(table.replace_schema_metadata(schema.metadata), what)
 
-    return ahead(frame, batches())
+    return ahead(frame, batches(), AHEAD)
 
 
 def _batches(source: Iterator[Any]) -> Stream:

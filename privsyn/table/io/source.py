@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +22,7 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.persons import KEY, KeptRows, codes_of, fingerprints, persons_of
 from privsyn.table.schema.schema import Schema
+from privsyn.threads import ahead
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -44,7 +43,7 @@ CELLS = 2**22
 
 LEAST_ROWS = 4096  # of a batch: each column of it takes 0.2 ms before the first cell is read
 
-AHEAD = 2  # batches that are read, or encoded, while others are counted
+AHEAD = 2  # batches that are read, and as many that are encoded, while others are counted
 
 Stamps = tuple[tuple[Path, tuple[int, int] | None], ...]
 """Files, each with its size and the time of its last change (ns). No row is read for these."""
@@ -107,7 +106,7 @@ class RawTable(ABC):
         A cluster may keep packed codes of `memory` bytes. Codes that pass through this process are the
         caller's to keep.
         """
-        compute: Compute[pd.DataFrame, Block] = ahead if self.lasting else map
+        compute: Compute[pd.DataFrame, Block] = partial(ahead, threads=AHEAD) if self.lasting else map
         return lambda ask: self.ask(partial(ask_codes, codec, compute, ask), add_counts)
 
     def bounded(self, unit: str, choose: Callable[[Ints], Mask]) -> RawTable:
@@ -180,21 +179,6 @@ def ask_and_keep(
 def ask_kept(codec: Codec, ask: Ask, kept: Iterable[Block]) -> list[Ints]:
     """Apply a function to codes that were kept."""
     return ask(map(Packing(codec.domain.sizes).unpack, kept))
-
-
-def ahead(function: Callable[[A], B], batches: Iterator[A]) -> Iterator[B]:
-    """Yield the result for each batch, in order; threads compute the next ones meanwhile.
-
-    At most `AHEAD` + 1 batches are begun and not yielded.
-    """
-    begun: deque[Future[B]] = deque()
-    with ThreadPoolExecutor(AHEAD) as pool:
-        for batch in batches:
-            begun.append(pool.submit(function, batch))
-            if len(begun) > AHEAD:
-                yield begun.popleft().result()
-        while begun:
-            yield begun.popleft().result()
 
 
 def add_counts(some: list[Ints], others: list[Ints]) -> list[Ints]:

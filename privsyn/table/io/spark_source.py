@@ -214,7 +214,7 @@ def _in_order(rows: Sequence[Any]) -> list[Any]:
 
 
 def _answer_of(row: Any) -> Any:
-    """Return the answer of a part. Spark itself unpickles all that its workers send."""
+    """Return the answer of a part. A worker could run code here: docs/privacy.md says whom that trusts."""
     return pickle.loads(row.answer)  # noqa: S301
 
 

@@ -103,7 +103,7 @@ def test_all_ways_over_parquet_give_one_release(schema, method, parquet, tmp_pat
     make_batches_small(monkeypatch)
     several = ds.dataset([str(file) for file in sorted(folder.glob("part-*"))])
     ways = [(str(parquet), 0), (folder, "10 kB"), (several, "2GB"), (table, "2GB")]
-    for source, memory in ways[2:3] if method == "default" else ways:  # it asks much
+    for source, memory in ways[2:3] if method == "default" else ways:  # it is slow
         assert saved(source, tmp_path, schema, method=method, memory=memory) == in_memory
 
 
