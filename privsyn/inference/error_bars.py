@@ -140,39 +140,33 @@ def _bell(x: Floats) -> Floats:
     return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
 
 
-def table_certainty(
-    measured: Measurement, left: Floats, table: Marginal, one_ways: Sequence[Measurement]
-) -> Certainty:
-    """Return the certainty of a table that was measured and then fitted to the one-ways.
-
-    Parameters
-    ----------
-    measured : Measurement
-    left : array of the table's shape, or of that of its groups
-        Posterior variance of each cell, in records squared.
-    table : Marginal
-        The released counts.
-    one_ways : sequence of Measurement
-        Mean of all measurements of each attribute. Their noise adds to the error of the table.
-
-    A table that was measured over joined codes has the expected error of its groups.
-    """
-    return table_certainties((measured,), (left,), (table,), one_ways)[0]
-
-
 def table_certainties(
     measured: Sequence[Measurement],
     left: Sequence[Floats],
     tables: Sequence[Marginal],
     one_ways: Sequence[Measurement],
 ) -> list[Certainty]:
-    """Return `table_certainty` of each table. Those of one shape are computed together."""
+    """Return the certainty of each table that was measured and then fitted to the one-ways, in order.
+
+    A table that was measured over joined codes has the expected error of its groups. Tables of one shape are
+    computed together.
+
+    Parameters
+    ----------
+    measured : sequence of Measurement
+    left : sequence of arrays of the tables' shapes, or of those of their groups
+        Posterior variance of each cell, in records squared.
+    tables : sequence of Marginal
+        The released counts.
+    one_ways : sequence of Measurement
+        Mean of all measurements of each attribute of the tables. Their noise adds to the errors.
+    """
     noise = {one_way.attributes[0]: one_way.variance for one_way in one_ways}
     joined = list(map(_in_groups, measured, left, tables))
     errors = np.empty(len(joined))
     for places in alike([c.shape for c, _ in joined], [c.size for c, _ in joined], CELLS_AT_ONCE):
         some = [measured[i] for i in places]
-        counts, variance = (np.array([joined[i][part] for i in places]) for part in (0, 1))
+        counts, variance = map(np.array, zip(*(joined[i] for i in places), strict=True))
         variance *= prod(1 - 1 / size for size in counts.shape[1:])
         variance *= _misfits(some, variance, counts)
         for axis, size in enumerate(counts.shape[1:]):

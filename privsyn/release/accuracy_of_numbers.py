@@ -135,7 +135,8 @@ class OrderedColumns:
         lows, highs = self._encoders[name].extents
         ends = np.flatnonzero(np.diff(group, append=-1))
         starts = np.append(0, ends[:-1] + 1)
-        # A missing cell may share a group with the last codes.
+        # A missing cell may share a group with ordered codes, and have all of its records.
+        share = np.where(np.bincount(group, share)[group] > 0, share, 1.0)
         middles = np.bincount(group, share * (lows + highs) / 2) / np.bincount(group, share)
         return NumberedCells(lows[starts], highs[ends], np.clip(middles, lows[starts], highs[ends]))
 

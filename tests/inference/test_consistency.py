@@ -163,6 +163,15 @@ def test_a_single_table_with_a_negative_total_is_overruled():
     assert all(table.counts.min() >= 0 for table in tables)
 
 
+def test_tables_of_one_shape_weigh_by_their_own_noise():
+    sums, variances = np.array([10.0, 40.0, 70.0]), np.array([1.0, 4.0, 16.0])
+    noisy = tuple(
+        Measurement(Marginal(Domain((name,), (2,)), np.full(2, total / 2)), variance)
+        for name, total, variance in zip("abc", sums, variances, strict=True)
+    )
+    assert estimate_total(noisy) == pytest.approx(np.average(sums, weights=1 / variances))
+
+
 def test_the_measurements_are_left_as_they_were():
     _, noisy = measure(0, "cycle", 30.0)
     before = [m.marginal.counts.copy() for m in noisy]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privsyn.inference.error_bars import Certainty, expected_distance, one_way_certainty, table_certainty
+from privsyn.inference.error_bars import Certainty, expected_distance, one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import Unexplained
 from privsyn.inference.rare_values import merge_rare
@@ -13,6 +13,11 @@ from privsyn.marginals.marginal import Marginal, Measurement
 PAIR = Domain(("a", "b"), (4, 5))
 EVEN = Marginal(PAIR, np.full((4, 5), 50.0))
 EXACT = tuple(Measurement(EVEN.project((name,)), 0.0) for name in "ab")
+
+
+def certainty(measured, left, table, one_ways):
+    """Return the certainty of a table alone."""
+    return table_certainties((measured,), (left,), (table,), one_ways)[0]
 
 
 def test_of_a_one_way_it_is_the_error_of_noise_whose_total_is_known():
@@ -55,21 +60,32 @@ def test_of_a_table_with_exact_margins_it_is_the_error_of_noise_without_its_marg
     for axis in (1, 2):
         noise -= noise.mean(axis=axis, keepdims=True)
     found = np.abs(noise).sum(axis=(1, 2)).mean() / 2 / EVEN.total
-    certain = table_certainty(Measurement(EVEN, 25.0), np.full((4, 5), 25.0), EVEN, EXACT)
+    certain = certainty(Measurement(EVEN, 25.0), np.full((4, 5), 25.0), EVEN, EXACT)
     assert certain.error == pytest.approx(found, rel=0.015)
 
 
 def test_an_error_of_a_margin_goes_to_the_table_in_proportion():
     """Every cell of a row has its share of the row's error: total variation is the margin's."""
     one_way = Measurement(EVEN.project(("a",)), 9.0)
-    certain = table_certainty(Measurement(EVEN, 25.0), np.zeros((4, 5)), EVEN, (one_way, EXACT[1]))
+    certain = certainty(Measurement(EVEN, 25.0), np.zeros((4, 5)), EVEN, (one_way, EXACT[1]))
     margin = np.sqrt(2 / np.pi) * 4 * 3.0 / 2 / EVEN.total
     assert certain.error == pytest.approx(margin)
 
 
+def test_each_table_has_its_own_error_in_the_order_of_the_tables():
+    """Whatever other tables, of its shape or another, are computed with it."""
+    other = EVEN.project(("b", "a"))
+    tables = (EVEN, other, EVEN, EVEN)
+    measured = [Measurement(table, sigma**2) for table, sigma in zip(tables, (1, 2, 4, 8), strict=True)]
+    left = [m.variance for m in measured]
+    alone = [certainty(*each, EXACT).error for each in zip(measured, left, tables, strict=True)]
+    together = [certain.error for certain in table_certainties(measured, left, tables, EXACT)]
+    assert together == pytest.approx(alone)
+
+
 def test_an_expected_error_is_at_most_the_whole():
     drowned = Measurement(EVEN, 1e12)
-    assert table_certainty(drowned, drowned.variance, EVEN, EXACT).error == 1.0
+    assert certainty(drowned, drowned.variance, EVEN, EXACT).error == 1.0
 
 
 def test_what_a_measurement_leaves_is_less_than_its_noise_and_than_what_was_unknown():

@@ -1,12 +1,16 @@
 """Means, quantiles and correlations of a release, with intervals, from released answers alone."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Total, load
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.recoding import Merging
+from privsyn.release.accuracy_of_numbers import OrderedColumns
 
 ROWS = 3000
 
@@ -102,7 +106,7 @@ def test_a_release_that_was_saved_has_the_same(precise, tmp_path):
 
 def test_a_release_whose_accuracy_was_read_can_be_pickled(precise):
     means = precise.accuracy_.means
-    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy_.means, means)  # noqa: S301
+    pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(precise.release_)).accuracy_.means, means)
 
 
 def test_what_constraints_link_or_compute_is_not_covered():
@@ -138,6 +142,21 @@ def test_one_column_alone_has_a_mean_and_no_correlation():
     accuracy = PrivSyn(1.0, 1e-6, Schema({"x": SCHEMA.columns["x"]}), seed=0).fit(table()[["x"]]).accuracy_
     assert accuracy.means["covered"].all()
     assert accuracy.correlations.empty
+
+
+def test_numbers_of_which_only_missing_cells_are_drawn_have_a_mean():
+    """All of them share one group with the missing cells, which take all of its records."""
+    people = pd.DataFrame({"x": pd.array([1, 2, None, None], dtype="Int64")})
+    fitted = PrivSyn.paper(0.01, 1e-6, Schema({"x": Numerical(1, 9, integer=True)}), seed=0).fit(people)
+    release = fitted.release_
+    merging = release.fitted.merging
+    missing = np.zeros(merging.original.sizes[0])
+    missing[-1] = 1.0
+    group = np.zeros(len(missing), np.int32)
+    merged = Domain(merging.original.names, (1,), (1,))
+    merging = Merging(merging.original, merged, (group,), (missing,))
+    cells = OrderedColumns(release.codec, replace(release.fitted, merging=merging)).cells("x")
+    assert (cells.lows, cells.middles, cells.highs) == (1.0, 5.0, 9.0)
 
 
 def test_a_column_whose_rare_numbers_are_pooled_has_no_intervals_and_the_others_have():

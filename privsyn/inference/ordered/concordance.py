@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.inference.ordered.tilt import STRONGEST, ranks_of
+from privsyn.inference.ordered.tilt import MOST, STRONGEST, ranks_of
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother
 from privsyn.marginals.domain import Attributes
@@ -90,7 +90,7 @@ class Concordance:
             if abs(wanted - now) <= enough:
                 break
             step = np.clip((wanted - now) / np.maximum(slope, STEEP * table.total), -LARGEST, LARGEST)
-            tilted = table.counts * np.exp(step * np.outer(a, b))
+            tilted = table.counts * np.exp(np.clip(step * np.outer(a, b), -MOST, MOST))
             table = fit_margins(Marginal(table.domain, tilted), margins, rounds=ROUNDS)
             before, now = now, self.of(table.counts)
             slope = (now - before) / step

@@ -45,6 +45,17 @@ def test_an_imposed_concordance_is_met_and_the_margins_are_kept(wanted):
     assert (found.counts > 0).all()
 
 
+def test_ranks_of_codes_that_hardly_any_record_has_stay_finite():
+    """Where all but one record of ten billion have one code, the ranks of the others are enormous."""
+    rare = np.full(CODES, 1e-9)
+    rare[0] = 4.0
+    table = Marginal(SQUARE, np.outer(rare, rare) / rare.sum())
+    margins = tuple(table.project((name,)) for name in "ab")
+    found = concordance(table, -3.0, 1e-6).imposed(table, -3.0, margins)
+    assert np.isfinite(found.counts).all()
+    assert found.project(("a",)).counts == pytest.approx(rare, rel=1e-3)
+
+
 def test_numbers_that_agree_in_their_sign_alone_are_not_put_on_a_diagonal():
     """Within each quadrant the two are independent: their rank correlation is 3/4."""
     table, margins = even()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privsyn.inference.error_bars import one_way_certainty, table_certainty
+from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.posterior.margins import noise_factor
 from privsyn.inference.posterior.tables import Posterior
@@ -32,7 +32,7 @@ def fitted(counts=COUNTS, sigma=SIGMA, ordered=(0, 0), shift=0.0):
     pair = Measurement(Marginal(domain, counts + off), sigma**2)
     certainties = (
         *map(one_way_certainty, combined, margins),
-        table_certainty(pair, pair.variance, table, combined),
+        *table_certainties((pair,), (pair.variance,), (table,), combined),
     )
     return Fitted(merging, margins, (table,), table.total, certainties)
 
@@ -86,9 +86,8 @@ def test_a_correlation_of_ranks_is_drawn_about_the_measurement():
     flat = np.outer(true.sum(axis=1), true.sum(axis=0)) / true.sum()
     release = fitted(flat, sigma=40.0, ordered=(8, 8))
     measured = Measurement(Marginal(release.marginals[0].domain, true), 40.0**2)
-    pair = table_certainty(
-        measured, measured.variance, release.marginals[0], tuple(c.measured for c in release.certainties[:2])
-    )
+    one_ways = tuple(c.measured for c in release.certainties[:2])
+    (pair,) = table_certainties((measured,), (measured.variance,), release.marginals, one_ways)
     release = Fitted(
         release.merging, release.one_ways, release.marginals, release.total, (*release.certainties[:2], pair)
     )
