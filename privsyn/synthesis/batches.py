@@ -1,30 +1,23 @@
 """Many records, made in blocks, that together have the counts of one large sample.
 
-A cell with 30 of ten million records has 0.3 per hundred thousand, which every block would round away. Blocks
-would also repeat the same errors. So blocks are made in rounds of a few. The target of a round is the target
-of all records up to its end, minus the counts of the rounds before. Each round corrects earlier errors; only
-those of the last remain. Within a round, a cell's count is divided among the blocks in whole records.
-
-Threads make the blocks of a round independently; the number of threads does not change the result. A block
-depends only on the seed and the blocks of earlier rounds. So a caller can return stored blocks to resume an
-interrupted run.
+A cell with 30 of ten million records has 0.3 per hundred thousand, which every block would round away. So a
+cell's count is divided among the blocks in whole records. Threads make the blocks independently; the number
+of threads does not change the result. A block depends only on the tables, the seed and its place. So a caller
+can return stored blocks to resume an interrupted run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import count
 from os import cpu_count
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.types import Floats
+from privsyn.threads import ahead
 
 Make = Callable[[tuple[Marginal, ...], int, np.random.Generator], Records]
 """Returns the given number of records with counts as close as possible to the tables'."""
@@ -41,8 +34,6 @@ def make_block(_place: int, _rows: int, block: Callable[[], Records]) -> Records
 MOST_ROWS, LEAST_ROWS, CELLS = 100_000, 20_000, 2**22
 """Bounds on a block's rows, and its rows times columns: enough to fit all tables, but small for the cache."""
 
-ROUND = 8  # most blocks per round, and so of useful threads
-
 
 def in_blocks(
     tables: tuple[Marginal, ...],
@@ -51,7 +42,7 @@ def in_blocks(
     seeds: np.random.SeedSequence,
     keep: Keep = make_block,
 ) -> Iterator[Records]:
-    """Yield records in blocks.
+    """Return the blocks of records, made as they are taken.
 
     Parameters
     ----------
@@ -65,42 +56,21 @@ def in_blocks(
     keep : callable, optional
         Called from several threads.
     """
-    held: Sequence[npt.NDArray[Any]] = [np.zeros(table.domain.shape) for table in tables]
-    pool, made, places = ThreadPoolExecutor(cpu_count()), list[Records](), count()
-    try:
-        for own in _rounds((0, *ends)):
-            wanted = [_wanted(t, h, own[0], own[-1]) for t, h in zip(tables, held, strict=True)]
-            dealing, *rngs = map(np.random.default_rng, seeds.spawn(len(own)))
-            sizes = np.diff(own)
-            parts = zip(_deal(wanted, sizes, dealing), sizes.tolist(), rngs, strict=True)
-            begun = [pool.submit(keep, next(places), part[1], partial(make, *part)) for part in parts]
-            yield from made  # the round before, while this one is being made
-            made = [block.result() for block in begun]
-            counted = Tables(made[0].domain, [t.attributes for t in tables]).count(map(block_of, made))
-            held = [h + c for h, c in zip(held, counted, strict=True)]
-        yield from made
-    finally:
-        pool.shutdown(cancel_futures=True)
+    dealing, *own = seeds.spawn(len(ends) + 1)
+    rng = np.random.default_rng(dealing)
+    offsets = [rng.random(table.domain.shape) for table in tables]
 
+    starts = (0, *ends)
 
-def _rounds(places: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Yield the ends of each round's blocks; rounds shrink, so that the last corrects all earlier errors.
+    def block(place: int) -> Records:
+        start, end = starts[place : place + 2]
+        targets = tuple(_between(*pair, start, end) for pair in zip(tables, offsets, strict=True))
+        return make(targets, end - start, np.random.default_rng(own[place]))
 
-    A round of more than one block has an even number: with an odd number one of two cores would do nothing
-    for a while, and a block of a wide table takes minutes.
+    def kept(place: int) -> Records:
+        return keep(place, starts[place + 1] - starts[place], partial(block, place))
 
-    >>> [len(bounds) - 1 for bounds in _rounds(range(26))]
-    [8, 8, 4, 2, 2, 1]
-    >>> [len(bounds) - 1 for bounds in _rounds(range(3))]
-    [2]
-    """
-    if len(places) == 3:
-        yield places
-        return
-    while len(places) > 1:
-        blocks = max(min(ROUND, len(places) // 2) // 2 * 2, 1)
-        yield places[: blocks + 1]
-        places = places[blocks:]
+    return ahead(kept, range(len(ends)), cpu_count() or 1)
 
 
 def block_ends(n: int, columns: int) -> list[int]:
@@ -113,30 +83,11 @@ def block_ends(n: int, columns: int) -> list[int]:
     return [round(n * block / count) for block in range(1, count + 1)]
 
 
-def _wanted(table: Marginal, held: npt.NDArray[np.float64], start: int, end: int) -> Marginal:
-    """Return the target counts of records `start` to `end`, given the counts `held` by those before.
+def _between(table: Marginal, offsets: Floats, start: int, end: int) -> Marginal:
+    """Return the target counts of records `start` to `end`: whole records, which add up over all blocks.
 
-    At most twice their share plus one record: errors stay bounded even if tables cannot all be met.
-    """
-    share = table.counts / table.total
-    return Marginal(table.domain, np.clip(share * end - held, 0, 2 * share * (end - start) + 1))
-
-
-def _deal(
-    tables: Sequence[Marginal], sizes: npt.NDArray[np.int64], rng: np.random.Generator
-) -> list[tuple[Marginal, ...]]:
-    """Return for each block of a round its target counts of each table: whole records that add up.
-
-    The cumulated target of a cell is its share of the round's count plus one random offset per round, rounded
+    The cumulated target of a cell is its share of the records so far plus the cell's random offset, rounded
     down. A block gets the difference of two such numbers.
     """
-    ends = np.cumsum(sizes) / np.sum(sizes)
-    blocks: list[list[Marginal]] = [[] for _ in sizes]
-    for table in tables:
-        offset = rng.random(table.domain.shape)
-        before = np.floor(offset)
-        for block, end in zip(blocks, ends, strict=True):
-            after = np.floor(table.counts * end + offset)
-            block.append(Marginal(table.domain, after - before))
-            before = after
-    return [tuple(block) for block in blocks]
+    share = table.counts / table.total
+    return Marginal(table.domain, np.floor(share * end + offsets) - np.floor(share * start + offsets))

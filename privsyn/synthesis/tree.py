@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.graphs import strongest_tree
 from privsyn.marginals.marginal import Marginal
@@ -101,8 +102,8 @@ def draw_given(table: Marginal, given: Codes, rng: np.random.Generator) -> Codes
     """
     drawn = np.empty(len(given), np.int32)
     overall = table.counts.sum(axis=0)
-    small = len(table.counts) <= np.iinfo(np.uint16).max  # which numpy sorts without comparing
-    rows = np.argsort(given.astype("uint16") if small else given, kind="stable")
+    # numpy sorts codes of 8 or 16 bits without comparing them
+    rows = np.argsort(given.astype(code_type(len(table.counts))), kind="stable")
     ends = np.cumsum(np.bincount(given, minlength=len(table.counts)))
     for value, (start, end) in enumerate(zip(np.r_[0, ends[:-1]], ends, strict=True)):
         if end > start:

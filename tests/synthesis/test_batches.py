@@ -70,18 +70,18 @@ def test_the_blocks_of_a_sample_are_nearly_equal_and_none_is_lost():
     assert len(block_ends(10**6, 1000)) == 50
 
 
-def test_together_they_are_nearer_than_each_and_than_made_alone():
+def test_together_they_are_nearer_than_each_and_than_with_targets_in_fractions():
     made = run(40_000, 1000)
     alone = [make(LEARNT, 1000, np.random.default_rng(seed)) for seed in range(40)]
     assert [len(block) for block in made] == [1000] * 40
-    assert faults(made) < 0.3 * faults(alone)
-    assert faults(made) < 0.1 * faults(made[:1])
+    assert faults(made) < 0.5 * faults(alone)
+    assert faults(made) < 0.25 * faults(made[:1])
 
 
 def test_together_they_are_far_nearer_than_records_drawn_afresh():
     odds = LEARNT[-1].counts.ravel() / LEARNT[-1].total
     drawn = np.random.default_rng(0).multinomial(40_000, odds) / 40_000
-    assert faults(run(40_000, 1000)) < 0.1 * np.abs(drawn - odds).sum() / 2
+    assert faults(run(40_000, 1000)) < 0.25 * np.abs(drawn - odds).sum() / 2
 
 
 def test_values_too_rare_for_any_block_are_in_the_whole():
@@ -100,6 +100,21 @@ def test_values_too_rare_for_any_block_are_in_the_whole():
 def test_no_two_blocks_are_alike():
     first, second, *_ = run(4000, 1000)
     assert (first.codes != second.codes).any()
+
+
+def test_blocks_have_draws_of_their_own_and_any_may_have_a_rare_cell():
+    """Half of 1,000 cells, each of half a record, have one: 500, with a standard deviation of 16."""
+    domain, targets, draws = Domain(("a",), (1000,)), [], []
+
+    def watch(tables, n, rng):
+        targets.append(tables[0].counts)
+        draws.append(rng.random())
+        return Records(domain, np.zeros((n, 1), np.int64))
+
+    list(in_blocks((Marginal(domain, np.ones(1000)),), [250, 500], watch, np.random.SeedSequence(0)))
+    assert draws[0] != draws[1]
+    assert set(np.unique(sum(targets))) == {0, 1}
+    assert all(150 < target.sum() < 350 for target in targets)
 
 
 def test_what_is_made_does_not_depend_on_the_number_of_threads(monkeypatch):

@@ -49,6 +49,16 @@ def test_every_pair_of_a_tree_is_met_exactly(records, shape, times, seed):
             assert reference.distance(begun, table) == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("codes", [256, 257, 2**16 + 1])
+def test_columns_of_many_codes_keep_their_pairs(codes):
+    """Their rows are sorted by codes of 8, 16 or 32 bits."""
+    domain = Domain(("a", "b"), (codes, 2))
+    records = Records(domain, np.stack([np.arange(codes), np.arange(codes) % 2], axis=1))
+    found = start(records, ["ab"], codes)
+    assert np.array_equal(np.bincount(found.codes[:, 0], minlength=codes), np.ones(codes))
+    assert np.array_equal(found.codes[:, 1], found.codes[:, 0] % 2)
+
+
 @settings(deadline=None)
 @given(rows, st.sampled_from(list(TREES)), st.integers(0, 200), seeds)
 def test_any_number_of_rows_meets_a_tree_to_rounding(records, shape, n, seed):
