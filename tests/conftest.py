@@ -58,7 +58,7 @@ def _typer_builds_its_commands_once():
 
 @pytest.fixture(scope="session", autouse=True)
 def _models_have_few_trees():
-    """Ten trees say as well what is trained on what: a hundred were most of the time of a comparison."""
+    """Train ten trees, for speed."""
     with pytest.MonkeyPatch.context() as patch:
         for model, trees in (("HistGradientBoosting", "max_iter"), ("RandomForest", "n_estimators")):
             for name in (f"{model}Classifier", f"{model}Regressor"):

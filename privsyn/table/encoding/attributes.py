@@ -154,7 +154,6 @@ class Attributes:
                 found = encoder.encode(table[column])
             codes[:, place] = found
             codes[found == STRAY, place] = encoder.size if self.nullable[column] else 0
-        codes.setflags(write=False)
         return Records(self.domain, codes)
 
     def _read(self, name: str, cells: pd.Series) -> Floats:

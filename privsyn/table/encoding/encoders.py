@@ -112,6 +112,8 @@ class CategoricalEncoder(Encoder):
         return {value: place for place, value in enumerate(self.pool.tolist())}
 
     def _places(self, cells: Iterable[Any]) -> list[int]:
+        """Return the place of each cell in the list; `STRAY` if it is not listed."""
+
         def find(cell: Any) -> int:
             try:
                 return self._listed.get(cell, STRAY)

@@ -193,7 +193,7 @@ def test_a_schema_cannot_be_changed_but_copied():
     assert list(schema.columns) == ["a"]
     with pytest.raises(TypeError):
         schema.columns["c"] = Categorical(["z"])
-    assert copy.deepcopy(schema) == schema == pickle.loads(pickle.dumps(schema))  # noqa: S301
+    assert copy.deepcopy(schema) == schema == pickle.loads(pickle.dumps(schema))
 
 
 def test_an_empty_cell_is_missing_unless_it_is_a_value():
