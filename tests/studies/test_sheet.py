@@ -40,8 +40,8 @@ def release():
             "note": [CANARY] * 400,
         }
     )
+    accept = {"risk": 1e-9, "criteria": [{"margin": ["pay"], "error": 1e-4}]}  # so it is never met by chance
     with pytest.warns(DroppedWarning):
-        accept = {"risk": 1e-9, "criteria": [{"margin": ["pay"], "error": 1e-4}]}  # so it is never met by chance
         return PrivSyn(2.0, 1e-6, SCHEMA, accept=accept).fit(rows).release_
 
 
