@@ -169,6 +169,13 @@ def test_columns_that_could_have_missing_cells_but_have_none_come_out_without_an
     assert sum(empty) <= 2
 
 
+def test_a_target_without_missing_cells_comes_out_without_any():
+    """Noise alone exceeds five standard deviations in 1 of 3,000,000 targets, and two in 1 of 44. Seeded."""
+    flags = pd.DataFrame({"a": ["no", "yes"] * 50, "b": ["no", "yes", "yes", "no"] * 25})
+    for seed in range(100):
+        assert PrivSyn(1.0, DELTA, target="b", seed=seed).fit(flags).sample(200)["b"].notna().all()
+
+
 @both
 def test_without_a_schema_only_names_and_dtypes_are_public(method):
     model = PrivSyn(LARGE, schema=None, method=method).fit(PEOPLE)

@@ -17,6 +17,7 @@ from privsyn.marginals.types import Codes, Floats, Mask
 
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 MISSING = 2.0  # the same for missing cells: in 1 of 44 columns without any, the noise alone exceeds it
+MISSING_TARGET = 5.0  # in 1 of 3,000,000: a row without the column to be predicted trains no model
 
 
 def merge_rare(
@@ -29,6 +30,7 @@ def merge_rare(
     doubtful: Collection[str] = (),
     cells: Mapping[str, Floats] = MappingProxyType({}),
     nullable: Collection[str] = (),
+    target: str | None = None,
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
@@ -52,6 +54,8 @@ def merge_rare(
         Attributes whose last code is that of missing cells. It is never drawn if its count is under
         `MISSING` standard deviations, and if there is another code: most columns have no missing cell. Not
         for attributes with an axis, whose cells are joined before the second count.
+    target : str, optional
+        The attribute to be predicted. Of its missing cells `MISSING_TARGET` is asked.
 
     Examples
     --------
@@ -88,7 +92,7 @@ def merge_rare(
             if whole:
                 thresholds = np.full(len(counts), -np.inf)
             if name in nullable:
-                thresholds[-1] = MISSING * sigma[-1]
+                thresholds[-1] = (MISSING_TARGET if name == target else MISSING) * sigma[-1]
             runs = (
                 np.arange(count, dtype=np.int32)
                 if whole

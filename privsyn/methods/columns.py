@@ -56,7 +56,12 @@ def measure_columns(
     unbiased = tuple(map(channels.unbiased, one_ways))
     nullable = set(facts.nullable).difference(facts.kept)
     pooled = merge_rare(
-        unbiased, estimate_total(one_ways), spared=spared, doubtful=facts.doubtful, nullable=nullable
+        unbiased,
+        estimate_total(one_ways),
+        spared=spared,
+        doubtful=facts.doubtful,
+        nullable=nullable,
+        target=facts.target,
     )
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     return private.merge(pooled), joined.then(pooled), one_ways, split

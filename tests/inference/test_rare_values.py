@@ -24,3 +24,10 @@ def test_missing_cells_are_drawn_from_two_standard_deviations_on(settings, missi
     merging = merged((*others, missing), **settings)
     assert (merging.shares[0][-1] > 0) == drawn
     assert np.allclose(np.bincount(merging.groups[0], merging.shares[0]), 1)
+
+
+@pytest.mark.parametrize(("missing", "drawn"), [(25.0, False), (49.9, False), (50.1, True)])
+def test_missing_cells_of_the_target_are_drawn_from_five_standard_deviations_on(missing, drawn):
+    merging = merged((500.0, 400.0, missing), spared=9, target="a")
+    assert (merging.shares[0][-1] > 0) == drawn
+    assert merged((500.0, 400.0, missing), spared=9, target="b").shares[0][-1] > 0
