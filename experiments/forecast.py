@@ -1,4 +1,4 @@
-"""How good are forecasts of what models learn? Writes the table of docs/engineer.md.
+"""How good are forecasts of what models learn? Writes docs/forecast-measured.md.
 
     python experiments/forecast.py --folder DATA [--data adult,hmeq] [--eps 0.2,1,5] [--seeds 0,1,2]
 
@@ -28,8 +28,7 @@ from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.models import Task, learning
 
 HERE = Path(__file__).parent
-PAGE, RUNS = HERE.parent / "docs" / "engineer.md", HERE / "forecast.csv"
-BEGIN, END = "<!-- forecast: begin -->\n", "<!-- forecast: end -->\n"
+PAGE, RUNS = HERE.parent / "docs" / "forecast-measured.md", HERE / "forecast.csv"
 DATA = "insurance,obesity,hmeq,abalone,wine,kc-house,nltcs,br2000,adult"
 MOST_ROWS = 10_000
 GUESS = {"auc": 0.5, "r2": 0.0}
@@ -69,7 +68,7 @@ def found(table: Table, train: pd.DataFrame, synthetic: pd.DataFrame, test: pd.D
 
 
 def main() -> None:
-    """Make all runs, and write their rows and the table of the page."""
+    """Make all runs, and write their rows and the page."""
     asked = parser(__doc__, data=DATA, eps="0.2,1,5", seeds="0,1,2").parse_args()
     tables: dict[str, Table] = {}
 
@@ -92,9 +91,7 @@ def main() -> None:
 
     keys = ("data", "epsilon", "seed")
     runs = (dict(zip(keys, run, strict=True)) for run in product(asked.data, asked.eps, asked.seeds))
-    rows = resumed(RUNS, runs, make)
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}{page(rows)}{END}{rest.split(END)[1]}", encoding="utf-8")
+    PAGE.write_text(page(resumed(RUNS, runs, make)), encoding="utf-8")
 
 
 def page(rows: pd.DataFrame) -> str:
@@ -103,7 +100,13 @@ def page(rows: pd.DataFrame) -> str:
     means = rows.groupby(["data", "epsilon"])[["found_score", "score", "found_drop", "drop"]].mean()
     lines = [[data, f"{eps:g}", *(f"{x:.3f}" for x in row)] for (data, eps), *row in means.itertuples()]
     hopeless = rows[rows["useless"]]
-    return f"""{agreement(rows)}
+    return f"""# Forecasts of what models learn, measured
+
+`privsyn.forecast` [expects a score and a drop](engineer.md#may-i-train-on-this) from the release alone. Here
+they stand beside what was observed on held-out real rows. Scores are AUC or R2 of gradient boosting. A drop
+is the score from real rows minus the score from synthetic rows.
+
+{agreement(rows)}
 These were {len(rows)} runs with {rows["data"].nunique()} tables. Drops are compared where the forecast does
 not call the table useless. It does so in {len(hopeless)} runs, in which models reached {means_of(hopeless)}.
 Means over up to {rows["seed"].nunique()} seeds:
