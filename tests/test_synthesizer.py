@@ -9,8 +9,8 @@ import logging
 import sys
 import weakref
 from fractions import Fraction
-from itertools import pairwise
-from math import fsum, inf, nan, sqrt
+from itertools import groupby, pairwise
+from math import fsum, inf, log, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,10 @@ import pytest
 from dp_accounting import gaussian_mechanism
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from owners.meeting import Meeting, together
 from strategies import tables
 
-from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Datetime, InputError, Numerical, Owners, PrivSyn, Schema, load
 from privsyn.errors import NotFoundWarning
 from privsyn.marginals.domain import Records
 from privsyn.private import discovery, measure
@@ -226,6 +227,87 @@ def test_the_ledger_sums_to_the_budget_where_nothing_depends(method):
     table = pd.DataFrame({name: ["x"] * 200 for name in schema.columns})
     ledger = fitted(method, LARGE, table, schema).ledger_
     assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
+
+
+def of_owners(folder):
+    """The model of three owners of a third of the rows each, who meet in this process."""
+    peers = [f"localhost:{port}" for port in (7000, 7001, 7002)]
+
+    def owner(party):
+        own = Owners(PEOPLE[party::3], party=party, peers=peers, folder=folder / str(party))
+        return PrivSyn(1.0, DELTA, SCHEMA).fit(own)
+
+    return together(Meeting(3), owner)[1]
+
+
+def randomised_beside(folder):
+    """A run with a column that the respondents randomised, beside others."""
+    columns = dict(SCHEMA.columns) | {"sex": Categorical(["Female", "Male"], nullable=False, keep=0.5)}
+    table = PEOPLE.assign(sex=PEOPLE["sex"].astype(str).replace(CANARY, "Male"))
+    return fitted(schema=Schema(columns), table=table, seed=0)
+
+
+KINDS = {
+    "own": ("one-way", lambda folder: fitted(seed=0)),
+    "published": ("dependence", lambda folder: fitted("published", seed=0)),
+    "unit": (
+        "one-way",
+        lambda folder: fitted(
+            table=PEOPLE.assign(who=np.arange(400) // 4), unit="who", rows_per_unit=3, seed=0
+        ),
+    ),
+    "target": ("distance from expected counts, pairs with", lambda folder: fitted(target="member", seed=0)),
+    "pure": ("one-way", lambda folder: PrivSyn(1.0, 0, SCHEMA, seed=0).fit(PEOPLE)),
+    "owners": ("counts over", of_owners),
+    "accept": (
+        "acceptance",
+        lambda folder: fitted(accept=[{"margin": ["sex", "member"], "error": 0.2}], seed=0),
+    ),
+    "randomised": ("one-way", randomised_beside),
+    "discovery": ("values of", lambda folder: fitted(epsilon=5.0, schema=None, seed=0)),
+    "pure discovery": (
+        "bounds of",
+        lambda folder: PrivSyn(5.0, 0, seed=0).fit(PEOPLE[["age", "pay"]]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("asked", "run"), KINDS.values(), ids=KINDS)
+def test_the_total_of_a_ledger_is_the_sum_of_all_noise_that_was_drawn(asked, run, tmp_path, monkeypatch):
+    """Of each kind of run, from what is published: no draw without a spend of its scale, none twice."""
+    drawn, released = [], measure.release
+
+    def recording(exact, scale, noise):
+        drawn.append((noise, scale))
+        return released(exact, scale, noise)
+
+    for module in (measure, discovery):
+        monkeypatch.setattr(module, "release", recording)
+    ledger = run(tmp_path).ledger_
+    plain = json.loads(ledger.to_json())
+    law, unit = ("scale", "epsilon") if "epsilon" in plain else ("sigma", "rho")
+    spends = plain["spends"]
+    stated = [spend[law] for spend in spends]
+    mine = [scale for noise, scale in drawn if noise is drawn[0][0]]  # of several owners, one
+    assert [scale for scale, _ in groupby(mine)] == [scale for scale, _ in groupby(stated)]
+    ratios = [Fraction(spend["sensitivity"]) / Fraction(spend[law]) for spend in spends]
+    total = sum(ratios if unit == "epsilon" else [ratio**2 / 2 for ratio in ratios])
+    assert plain[unit] == ledger.cost == pytest.approx(float(total), rel=1e-12)
+    assert plain[unit] == pytest.approx(fsum(spend[unit] for spend in spends), rel=1e-15)
+    assert plain["reserved_delta"] == fsum(spend["delta"] for spend in spends)
+    assert 0.97 * ledger.budget < total <= ledger.budget * (1 + 1e-12)
+    assert any(spend["what"].startswith(asked) for spend in spends)
+
+
+def test_the_total_of_a_randomised_table_is_the_sum_of_its_columns_and_nothing_is_drawn(monkeypatch):
+    monkeypatch.setattr(measure, "release", lambda *_: pytest.fail("a question was asked"))
+    columns = {name: Categorical(list("xyz"), nullable=False, keep=0.5) for name in ("c0", "c1")}
+    ledger = PrivSyn(schema=Schema(columns)).fit(coded(2)[1]).ledger_
+    plain = json.loads(ledger.to_json())
+    assert plain["spends"] == []
+    each = [column["epsilon"] for column in plain["local"]["columns"]]
+    assert each == pytest.approx([log(4)] * 2, rel=1e-12)
+    assert plain["local"]["epsilon"] == ledger.cost == pytest.approx(fsum(each), rel=1e-15)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 1e-9), (8.0, 1e-6)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -71,6 +72,18 @@ def test_a_randomised_table_has_the_same_form_and_other_cells(sent):
     assert (sent.table.dtypes == before.dtypes).all()
     shares = (sent.table == before).mean()
     assert np.allclose(shares, [0.5 + 0.5 / 3, 0.5 + 0.5 / 3, 0.75], atol=0.014)  # 5 standard errors
+
+
+def test_each_column_is_kept_as_often_as_its_own_promise_says():
+    """Not as often as the column that is kept most, and not as `keep` says of columns without their own."""
+    columns = {name: SCHEMA.columns[name] for name in "ab"} | {
+        "c": Categorical(["no", "yes"], nullable=False)
+    }
+    columns["b"] = replace(columns["b"], keep=0.05)
+    hidden = fixed(table(), Schema(columns), keep=0.95)
+    shares = [each.keep + (1 - each.keep) / each.values for each in hidden.ledger.local]
+    assert [each.keep for each in hidden.ledger.local] == [0.5, 0.05, 0.95]
+    assert (hidden.table == table()).mean().tolist() == pytest.approx(shares, abs=0.014)
 
 
 def test_the_estimates_are_of_the_table_before_randomisation(model):

@@ -75,6 +75,13 @@ ACCOUNTING = (
         "return law.accounting",
         "tests/test_synthesizer.py::test_paper_is_the_published_method_with_its_accounting",
     ),
+    bug(
+        "a delta whose terms cancel without a margin",
+        "privsyn/private/accounting.py",
+        "+ CANCELLATION * first",
+        "+ 0.0 * CANCELLATION",
+        "tests/private/test_accounting.py::test_delta_is_never_below_the_truth",
+    ),
 )
 
 LEDGER = (
@@ -193,6 +200,14 @@ NOISE = (
         "return min(nearest, round(6 * sigma))",
         "tests/private/test_sampler.py::test_words_from_all_over_the_range_agree_with_mpmath",
     ),
+    bug(
+        "noise that repeats after a block of cells",
+        "privsyn/private/sampler.py",
+        "draw(bits(min(BLOCK, size - start)))\n",
+        "draw(bits(min(BLOCK, size - start)))\n"
+        "        draws[start : start + BLOCK] = draws[: min(BLOCK, size - start)]\n",
+        "tests/private/test_sampler.py::test_blocks_join_without_a_seam",
+    ),
 )
 
 QUESTIONS = (
@@ -309,6 +324,28 @@ QUESTIONS = (
         "            noisy = np.where(next(self._rows.count([attributes])) < 10, 0, noisy)\n"
         "        table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))",
         "tests/methods/test_methods.py::test_nothing_is_learnt_but_from_answers",
+    ),
+    bug(
+        "the last of merged counts in place of their sum",
+        "privsyn/private/rows.py",
+        "np.add.at(known[(name,)], merging.groups[axis], counts)",
+        "known[(name,)][merging.groups[axis]] = counts",
+        "tests/private/test_measure.py::test_counts_that_were_kept_before_a_merging_are_added_up",
+    ),
+    bug(
+        "rows that are kept in memory counted twice",
+        "privsyn/private/rows.py",
+        "            self._kept = kept\n",
+        "            self._kept = kept + kept\n",
+        "tests/private/test_measure.py"
+        "::test_a_row_is_counted_once_in_each_question_whether_or_not_it_is_kept",
+    ),
+    bug(
+        "the sensitivity of one row for a person of k rows in merged codes",
+        "privsyn/private/measure.py",
+        "self._noise, self._rows_per_unit, self._log)",
+        "self._noise, 1, self._log)",
+        "tests/private/test_measure.py::test_a_person_has_as_many_rows_in_merged_codes",
     ),
 )
 
@@ -440,6 +477,36 @@ PERSONS = (
         "    rows = len(persons)\n"
         "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n",
         "tests/test_unit.py::test_rows_without_an_identifier_are_not_counted",
+    ),
+    bug(
+        "a key of fingerprints that anybody knows",
+        "privsyn/table/io/persons.py",
+        "KEY = secrets.token_bytes(16)",
+        "KEY = bytes(16)",
+        "tests/table/io/test_persons.py::test_a_fingerprint_is_of_the_identifier_and_of_the_key",
+    ),
+    Bug(
+        "a mark of all identifiers that anybody can make",
+        (
+            Edit(
+                "privsyn/table/io/persons.py",
+                "mark = blake2b(prints.tobytes(), digest_size=32, key=key)",
+                "mark = blake2b(prints.tobytes(), digest_size=32)",
+            ),
+            Edit(
+                "privsyn/table/io/persons.py",
+                "mark, start = blake2b(digest_size=32, key=self.key), 0",
+                "mark, start = blake2b(digest_size=32), 0",
+            ),
+        ),
+        ("tests/table/io/test_persons.py::test_the_mark_of_a_part_is_of_the_key_too",),
+    ),
+    bug(
+        "the rows of a person bounded in the first batch alone",
+        "privsyn/table/io/source.py",
+        "    yield from kept\n",
+        "    yield from kept if bound is None else frames\n",
+        "tests/table/io/test_persons.py::test_a_person_who_leaves_changes_the_kept_rows_of_nobody_else",
     ),
 )
 
@@ -593,6 +660,34 @@ DISCOVERY = (
         "minlength=len(self.lows)).astype(np.int64)",
         "minlength=len(self.lows)).astype(np.int64) * 2",
         "tests/private/test_discovery.py::test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity",
+    ),
+    bug(
+        "half of the noise in the counts of bounds",
+        "privsyn/private/discovery.py",
+        "(release(exact, scale, noise), sigma) for",
+        "(release(exact, scale / 2, noise), sigma) for",
+        "tests/private/test_discovery.py::test_the_noise_of_question_0_is_that_of_its_ledger",
+    ),
+    bug(
+        "half of the noise in the number of numbers",
+        "privsyn/private/discovery.py",
+        "int(release(exact, scale, noise)[0])",
+        "int(release(exact, scale / 2, noise)[0])",
+        "tests/private/test_discovery.py::test_the_noise_of_question_0_is_that_of_its_ledger",
+    ),
+    bug(
+        "dates counted in years by their exact number",
+        "privsyn/methods/discovery.py",
+        "if near and size < SPREAD",
+        "if near and sum(int(each.sum()) for each in near.values()) / len(near) < SPREAD",
+        "tests/private/test_discovery.py::test_what_question_0_asks_follows_from_released_answers_alone",
+    ),
+    bug(
+        "votes of a part that are added to it again",
+        "privsyn/private/discovery.py",
+        "sums = dict(more)",
+        "sums = more",
+        "tests/private/test_discovery.py::test_the_votes_of_parts_add_up_to_those_of_the_table",
     ),
 )
 
@@ -829,6 +924,78 @@ PURE = (
         "sure = 0.0 * log1p(0.0)",
         "tests/private/test_composition.py::test_no_bound_is_given_at_a_delta_below_its_own",
     ),
+    bug(
+        "the deltas of thresholds forgotten in a composition of zCDP",
+        "privsyn/private/composition.py",
+        "left = delta - fsum(run.reserved for run in runs)\n",
+        "left = delta\n",
+        "tests/private/test_composition.py::test_what_thresholds_reserve_of_delta_is_not_left_for_the_noise",
+    ),
+    bug(
+        "the deltas of thresholds forgotten in an exact composition",
+        "privsyn/private/composition.py",
+        "left = (delta - fsum(run.reserved for run in gaussian) - sure)",
+        "left = (delta - sure)",
+        "tests/private/test_composition.py::test_what_thresholds_reserve_of_delta_is_not_left_for_the_noise",
+    ),
+    bug(
+        "the deltas of other accountings forgotten beside Gaussian noise",
+        "privsyn/private/composition.py",
+        "for run in gaussian) - sure) / (1 - sure)",
+        "for run in gaussian))",
+        "tests/private/test_composition.py::test_the_delta_of_another_accounting_is_not_left_for_the_noise",
+    ),
+    bug(
+        "advanced composition without its drift",
+        "privsyn/private/composition.py",
+        "return drift + sqrt(",
+        "return 0 * drift + sqrt(",
+        "tests/private/test_composition.py"
+        "::test_no_theorem_gives_less_than_follows_from_the_promises_that_it_rests_on",
+    ),
+    bug(
+        "losses of a composition rounded to nearest, not up",
+        "privsyn/private/composition.py",
+        "np.ceil(losses / step)",
+        "np.rint(losses / step)",
+        "tests/private/test_composition.py::test_a_loss_that_is_rounded_becomes_no_smaller",
+    ),
+    bug(
+        "a composed epsilon rounded down",
+        "privsyn/private/composition.py",
+        "    return high\n",
+        "    return low\n",
+        "tests/private/test_composition.py::test_a_composed_epsilon_is_rounded_up",
+    ),
+    bug(
+        "counts measured elsewhere composed as if they cost nothing",
+        "privsyn/private/composition.py",
+        "if run.elsewhere is not None:",
+        "if False:",
+        "tests/private/test_composition.py::test_what_has_no_joint_promise_is_refused",
+    ),
+    bug(
+        "a pure ledger that is called twice as private in mu",
+        "privsyn/private/ledger.py",
+        "-2 * float(ndtri_exp(",
+        "-1 * float(ndtri_exp(",
+        "tests/private/test_pure.py"
+        "::test_the_gaussian_answer_that_stands_for_a_pure_ledger_is_no_more_private",
+    ),
+    bug(
+        "a pure ledger with a quarter of its rho",
+        "privsyn/private/ledger.py",
+        'self.cost**2 / 2 if self.accounting == "pure"',
+        'self.cost**2 / 8 if self.accounting == "pure"',
+        "tests/private/test_pure.py::test_the_rho_of_laplace_noise_is_half_the_square_of_its_epsilon",
+    ),
+    bug(
+        "a Laplace scale without room for rounded shares",
+        "privsyn/private/laws.py",
+        "HEADROOM = 2.0**-40",
+        "HEADROOM = 0.0",
+        "tests/private/test_pure.py::test_k_rows_cost_k_times_as_much_and_no_more_than_their_share",
+    ),
 )
 
 LOCAL = (
@@ -923,6 +1090,13 @@ LOCAL = (
         "if epsilon is None and others:",
         "if epsilon is None and not schema.randomised:",
         "tests/methods/test_randomised.py::test_what_cannot_be_randomised_is_refused_in_one_line",
+    ),
+    bug(
+        "each column kept as often as the one that is kept most",
+        "privsyn/methods/randomise.py",
+        "randomised(codes[:, place], size, settled.randomised[name])",
+        "randomised(codes[:, place], size, max(settled.randomised.values()))",
+        "tests/methods/test_randomised.py::test_each_column_is_kept_as_often_as_its_own_promise_says",
     ),
 )
 
@@ -1032,6 +1206,71 @@ OWNERS = (
         "if False:",
         "tests/owners/test_rounds.py::test_what_several_owners_cannot_do_is_refused_in_one_line",
     ),
+    bug(
+        "rows of a person chosen by words that all owners know",
+        "privsyn/owners/owners.py",
+        "shake_256(secret + next",
+        "shake_256(next",
+        "tests/owners/test_rounds.py"
+        "::test_which_rows_of_a_person_are_kept_follows_from_what_only_the_owner_knows",
+    ),
+    bug(
+        "the public part of a run's name as the secret of an owner",
+        "privsyn/owners/journal.py",
+        'bytes.fromhex(key["secret"]))',
+        'bytes.fromhex(key["part"]))',
+        "tests/owners/test_rounds.py"
+        "::test_which_rows_of_a_person_are_kept_follows_from_what_only_the_owner_knows",
+    ),
+    bug(
+        "an owner with a certificate that poses as another",
+        "privsyn/owners/network.py",
+        "                self._check_name(peer)\n",
+        "",
+        "tests/owners/test_processes.py::test_an_owner_cannot_pose_as_another_with_a_certificate_of_its_own",
+    ),
+    bug(
+        "owners who trust different numbers of owners",
+        "privsyn/owners/owners.py",
+        "several = (owners.trusted, len",
+        "several = (len",
+        "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
+    ),
+    bug(
+        "owners who keep different numbers of rows of a person",
+        "privsyn/owners/owners.py",
+        '"unit", "rows_per_unit", "target"',
+        '"unit", "target"',
+        "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
+    ),
+    bug(
+        "owners who promise different epsilons",
+        "privsyn/owners/owners.py",
+        'AGREED = ("epsilon", "delta", ',
+        'AGREED = ("delta", ',
+        "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
+    ),
+    bug(
+        "owners with different schemas",
+        "privsyn/owners/owners.py",
+        "(agreed, to_plain(open_schema.schema), columns,",
+        "(agreed, columns,",
+        "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
+    ),
+    bug(
+        "an answer with the noise of another scale",
+        "privsyn/owners/sums.py",
+        'f"{size} {scale!r}".encode()',
+        'f"{size}".encode()',
+        "tests/owners/test_rounds.py::test_a_question_with_another_scale_is_another_question",
+    ),
+    bug(
+        "a run resumed with a table that changed",
+        "privsyn/owners/owners.py",
+        "repr((owners.party, stamps))",
+        "repr(owners.party)",
+        "tests/owners/test_rounds.py::test_a_table_that_changed_is_not_taken_for_that_of_the_interrupted_run",
+    ),
 )
 
 ACCEPTANCE = (
@@ -1083,6 +1322,37 @@ ACCEPTANCE = (
         "np.where(u > 0, u * high, u * low)",
         "np.where(u > 0, u * low, u * high)",
         "tests/release/acceptance/test_slope.py::test_no_row_of_a_cell_adds_more_than_its_units",
+    ),
+    bug(
+        "a distance rounded down",
+        "privsyn/private/acceptance/excess.py",
+        "return -(-UNIT * distance // (2 * total)) -",
+        "return UNIT * distance // (2 * total) -",
+        "tests/private/acceptance/test_excess.py::test_a_distance_of_less_than_a_unit_is_rounded_up",
+    ),
+    bug(
+        "rows of a cut cell that lower a sum",
+        "privsyn/release/acceptance/statistic.py",
+        "np.expand_dims(np.maximum(side, 0), others) * cut",
+        "np.expand_dims(side, others) * cut",
+        "tests/release/acceptance/test_acceptance.py"
+        "::test_a_row_of_a_cut_cell_adds_as_much_as_if_it_met_the_condition_and_as_if_it_did_not",
+    ),
+    bug(
+        "rows of a cut cell that never meet the condition of a proportion",
+        "privsyn/release/acceptance/statistic.py",
+        "above[possible], below[sure])",
+        "above[sure], below[sure])",
+        "tests/release/acceptance/test_acceptance.py"
+        "::test_private_rows_of_a_cut_cell_are_taken_to_meet_a_condition_or_not_as_is_worse",
+    ),
+    bug(
+        "numbers of a mean taken to lie at the near end of their cells",
+        "privsyn/release/acceptance/statistic.py",
+        "ceil((high - middle - within) / step) for high in last",
+        "ceil((low - middle - within) / step) for low in first",
+        "tests/release/acceptance/test_acceptance.py"
+        "::test_a_number_counts_as_the_end_of_its_cell_that_is_worse",
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import struct
 import subprocess
@@ -95,6 +96,40 @@ def test_an_owner_that_is_killed_and_started_again_gets_the_model_of_the_others(
     assert (tmp_path / "1.privsyn.run" / "000000.noisy").read_bytes() == sent
     assert len({(tmp_path / f"{party}.privsyn").read_bytes() for party in range(3)}) == 1
     assert len(load(tmp_path / "0.privsyn").sample(50, seed=0)) == 50
+
+
+def certificates(folder):
+    """Write a folder for each owner, as docs/owners.md does, with keys that take less time to make."""
+    key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    lines = [f"req -x509 {key} -keyout ca.key -out ca.crt -subj /CN=study"]
+    for party in range(3):
+        tls = folder / f"tls-{party}"
+        tls.mkdir()
+        (folder / f"{party}.ext").write_text(f"subjectAltName=DNS:owner-{party}")
+        lines.append(f"req {key} -keyout {tls}/owner.key -out {party}.csr -subj /CN=owner-{party}")
+        lines.append(
+            f"x509 -req -in {party}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -extfile {party}.ext"
+            f" -out {tls}/owner.crt"
+        )
+    for line in lines:
+        subprocess.run(["openssl", *line.split()], cwd=folder, check=True, capture_output=True)
+    for party in range(3):
+        shutil.copy(folder / "ca.crt", folder / f"tls-{party}")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
+def test_an_owner_cannot_pose_as_another_with_a_certificate_of_its_own(start, tmp_path):
+    """Somebody calls the others as owner 0, and has the certificate and the key of owner 1."""
+    certificates(tmp_path)
+    ports = json.dumps(free_ports())
+    _, *others = (
+        start(SCRIPT, "shares", party, ports, party, f"{party}.json", f"tls-{place}")
+        for party, place in enumerate((1, 1, 2))
+    )
+    for process in others:
+        _, said = process.communicate(timeout=SECONDS)
+        assert "owner 0: its certificate does not name owner-0" in said
+    assert not list(tmp_path.glob("*.json"))
 
 
 def messages(content):

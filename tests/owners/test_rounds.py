@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections import Counter
@@ -13,7 +14,7 @@ import pytest
 from owners.meeting import Meeting, Wire, met, together
 
 from privsyn import Categorical, InputError, Numerical, Owners, PrivSyn, Schema
-from privsyn.owners.journal import Journal
+from privsyn.owners.journal import PART, SECRET, Journal
 from privsyn.owners.sums import SecureSums, digest
 from privsyn.private import noise
 
@@ -22,7 +23,7 @@ ROUNDS = 3
 SHIFTED = 4  # the first sum of answers: after settings, the name of the run, and the digest of the question
 
 
-def answers(drawn, folder, party, settings=b"same"):
+def answers(drawn, folder, party, settings=b"same", scale=1.0):
     """One owner's run of a few questions, each of which follows from the answer before."""
     journal = Journal.open(folder / str(party))
     steps = SecureSums(
@@ -36,7 +37,7 @@ def answers(drawn, folder, party, settings=b"same"):
     )
     try:
         steps.begin()
-        found, scale = [], 1.0
+        found = []
         for number in range(ROUNDS):
 
             def noisy(number=number):
@@ -201,6 +202,30 @@ def test_another_question_under_the_same_number_is_refused(tmp_path):
         journal.noisy(0, digest(b"b"), lambda: np.arange(3))
 
 
+def test_a_question_with_another_scale_is_another_question(tmp_path):
+    """The answer on the disk has the noise of the first: with the second, the ledger would be wrong."""
+    drawn = Counter()
+    together(Meeting(3), partial(answers, drawn, tmp_path))
+    found = together(Meeting(3), partial(answers, drawn, tmp_path, scale=2.0))
+    assert all(isinstance(error, InputError) and "question 1 differs" in str(error) for error in found)
+    assert set(drawn.values()) == {1}
+
+
+def test_which_rows_of_a_person_are_kept_follows_from_what_only_the_owner_knows(tmp_path):
+    """The part of the run's name, which all owners get, changes nothing; the secret changes all words."""
+
+    def words(**changed):
+        place = tmp_path / "run" / "run.json"
+        if changed:
+            place.write_text(json.dumps(json.loads(place.read_text()) | changed))
+        return Owners(None, party=0, peers=PEERS, folder=tmp_path / "run").run().bits(100)
+
+    first = words()
+    assert (words(part="00" * PART) == first).all()
+    assert (words(secret="00" * SECRET) != first).all()
+    assert len(set(first.tolist())) == 100
+
+
 def test_only_the_owner_can_read_its_noisy_answers(tmp_path):
     together(Meeting(3), partial(answers, Counter(), tmp_path))
     files = list((tmp_path / "0").iterdir())
@@ -227,11 +252,10 @@ def table(seed, rows):
     )
 
 
-def fitted(folder, party, *, unit=None, **settings):
+def fitted(folder, party, *, unit=None, owner=(), **settings):
     own = table(party, 300 + 200 * party)
-    owners = Owners(
-        own if unit else own.drop(columns="who"), party=party, peers=PEERS, folder=folder / str(party)
-    )
+    own = own if unit else own.drop(columns="who")
+    owners = Owners(own, party=party, peers=PEERS, folder=folder / str(party), **dict(owner))
     model = PrivSyn(**{"epsilon": 1.0, "delta": 1e-9, "schema": SCHEMA} | settings, unit=unit)
     return model.fit(owners)
 
@@ -250,6 +274,38 @@ def test_all_owners_have_the_same_bytes(unit, crash, tmp_path):
     assert any("are with one owner" in fact for fact in ledger.public_inputs) is bool(unit)
     again = together_one(Meeting(3), lambda party: fitted(tmp_path, party, **unit))
     assert again.release_.packed() == models[1].release_.packed()
+
+
+AGREED = (
+    {"owner": {"honest": 3}},
+    {"owner": {"tls": "."}},
+    {"epsilon": 2.0},
+    {"delta": 1e-8},
+    {"rows_per_unit": 3},
+    {"target": "sex"},
+    {"schema": Schema(dict(SCHEMA.columns) | {"job": Categorical(list("acb"))})},
+)
+
+
+@pytest.mark.parametrize("other", AGREED, ids=lambda other: "-".join(other.get("owner", other)))
+def test_nothing_is_counted_before_all_owners_agree_on_each_setting(other, tmp_path):
+    def owner(party):
+        return fitted(tmp_path, party, **{"unit": "who", "rows_per_unit": 2} | (other if party == 2 else {}))
+
+    found = together(Meeting(3), owner)
+    assert all(isinstance(error, InputError) and "another settings" in str(error) for error in found)
+    assert not list(tmp_path.glob("*/*.noisy"))
+
+
+def test_a_table_that_changed_is_not_taken_for_that_of_the_interrupted_run(tmp_path):
+    """Some questions would be answered by the old rows and some by the new ones."""
+    file = tmp_path / "own.csv"
+    owners = Owners(file, party=0, peers=PEERS, folder=tmp_path / "run", patience=1)
+    model = PrivSyn(epsilon=1.0, delta=1e-9, schema=SCHEMA)
+    for rows, message in ((50, "not reached in 1 s"), (51, "was begun with another table")):
+        table(0, rows).drop(columns="who").to_csv(file, index=False)
+        with met(Meeting(3)), pytest.raises(InputError, match=message):
+            model.fit(owners)
 
 
 def test_without_noise_several_owners_release_the_counts_of_all_rows(tmp_path, monkeypatch):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import exp, inf, log, prod, sqrt
+from math import exp, fsum, inf, log, prod, sqrt
 
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from privsyn.errors import InputError
-from privsyn.private.accounting import rho_for
-from privsyn.private.composition import responses
+from privsyn.private.accounting import epsilon_for, rho_for
+from privsyn.private.composition import _least, responses
 from privsyn.private.ledger import Ledger
 from privsyn.private.local.response import LocalPromise
 from privsyn.private.spend import Spend
@@ -97,6 +97,20 @@ def test_losses_that_are_too_many_are_rounded_up():
     assert rounded >= delta * (1 - 1e-6)
 
 
+def test_a_loss_that_is_rounded_becomes_no_smaller():
+    """So large losses are at least as likely as without rounding, wherever "large" begins."""
+    epsilons = np.random.default_rng(3).uniform(0.01, 0.2, 14).tolist()
+    (exact, chances), (rounded, coarse) = responses(epsilons), responses(epsilons, most=64)
+    assert len(rounded) < len(exact)
+    for loss in exact:
+        assert coarse[rounded >= loss - 1e-12].sum() >= chances[exact >= loss].sum() * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("least", [0.3, 1.7, 3.0])
+def test_a_composed_epsilon_is_rounded_up(least):
+    assert _least(lambda epsilon: float(epsilon < least), 0.5, 4.0) >= least
+
+
 def test_the_pure_promise_is_the_sum_of_epsilons():
     joint = Ledger.compose([release(1.0), release(0.5)])
     assert (joint.epsilon, joint.delta) == (1.5, 0.0)
@@ -106,6 +120,37 @@ def test_the_pure_promise_is_the_sum_of_epsilons():
 def test_many_small_releases_gain_from_advanced_composition():
     known = by_theorem(Ledger.compose([release(0.1)] * 50, 1e-6))
     assert known["optimal"] < known["zCDP"] < known["advanced"] < known["sequential"]
+
+
+def test_no_theorem_gives_less_than_follows_from_the_promises_that_it_rests_on():
+    for epsilon, runs in ((0.1, 50), (1.0, 100), (3.0, 20)):
+        known = by_theorem(Ledger.compose([release(epsilon)] * runs, 1e-6))
+        assert known["optimal"] <= min(known["advanced"], known["sequential"])
+
+
+def with_threshold(epsilon, delta, reserved):
+    """The ledger of a run that reserved a part of its delta for a threshold."""
+    return replace(release(epsilon, delta), spends=(Spend("values of a", 1, 1.0, 1e6, delta=reserved),))
+
+
+def test_what_thresholds_reserve_of_delta_is_not_left_for_the_noise():
+    runs = [with_threshold(1.0, 1e-6, 4e-7), with_threshold(0.5, 1e-6, 3e-7)]
+    rho = fsum(run.budget for run in runs)
+    known = by_theorem(Ledger.compose(runs, 2e-6))
+    assert known["exact"] == pytest.approx(epsilon_for(rho, 1.3e-6, "gaussian"), rel=1e-9)
+    assert known["zCDP"] == pytest.approx(epsilon_for(rho, 1.3e-6, "zcdp"), rel=1e-9)
+    known = by_theorem(Ledger.compose(runs, 6e-7))
+    assert known["exact"] == known["zCDP"] == inf
+
+
+def test_the_delta_of_another_accounting_is_not_left_for_the_noise():
+    runs = [release(1.0, 1e-7), release(1.0, 1e-6, accounting="classical")]
+    assert by_theorem(Ledger.compose(runs, 9e-7))["exact"] == inf
+    without = Ledger.compose([release(1.0, 1e-7), release(1.0)], 1e-6 / (1 - 1e-6))
+    assert by_theorem(Ledger.compose(runs, 2e-6))["exact"] == pytest.approx(by_theorem(without)["exact"])
+
+
+ELSEWHERE = Ledger((), 0.0, 0.0, "gaussian", "elsewhere", True, (), "1.0", elsewhere="an office promises it")
 
 
 def test_disjoint_tables_cost_as_the_largest_and_only_if_that_is_stated():
@@ -165,6 +210,7 @@ def test_the_table_shows_every_theorem_and_marks_the_best():
     [
         ([], None, "no ledger"),
         ([release(1.0), release(1.0, private=False)], None, "ledger 2 is NOT PRIVATE"),
+        ([release(1.0), ELSEWHERE], None, "counts measured elsewhere have no promise of ours"),
         ([release(1.0), release(1.0, unit="who")], None, "ledger 2 protects all rows of one 'who'"),
         ([release(1.0)], 1.0, "delta"),
         ([release(1.0)], float("nan"), "delta"),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from copy import deepcopy
 from functools import reduce
-from itertools import product
+from itertools import groupby, product
 from math import floor, sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
+from replay import Tape
 from scipy.stats import binomtest, norm
-from strategies import OfNoType
+from strategies import OfNoType, StubNoise
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, SIZE, VALUES, discover, reserved_delta
@@ -123,6 +124,39 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
     assert [spend.sensitivity for spend in discovered.spends] == sensitivities
     assert all("c0" in spend.what for spend in discovered.spends[:2])
     assert len({spend.what for spend in discovered.spends}) == 5
+
+
+def test_the_noise_of_question_0_is_that_of_its_ledger():
+    table = pd.DataFrame({"c": ["a"] * 300, "n": 1900, "m": 2.5})
+    noise = StubNoise()
+    settings = {"rho": 10.0, "delta": 1e-10, "rows_per_unit": 2, "report": lambda *_: None}
+    discovered = discover(OpenSchema.of(None, table), read_in_batches(table), noise=noise, **settings)
+    drawn = [sigma for sigma, _ in noise.drawn]
+    stated = [spend.sigma for spend in discovered.spends]
+    assert [sigma for sigma, _ in groupby(drawn)] == [sigma for sigma, _ in groupby(stated)]
+    assert len(stated) == 6
+
+
+def test_what_question_0_asks_follows_from_released_answers_alone():
+    """Few dates are counted in years: of how many they are, only the noisy number decides."""
+
+    def asked(rows, door):
+        days = pd.date_range("2010-01-01", periods=rows, freq="D").to_numpy()
+        table = pd.DataFrame({"d": days})
+        with door():
+            return discover(
+                OpenSchema.of(None, table),
+                read_in_batches(table),
+                rho=0.0158,
+                delta=0.0,
+                noise=SeededGaussian(0),
+                rows_per_unit=1,
+                report=lambda *_: None,
+            ).spends
+
+    for some, others in ((400, 40_000), (40_000, 400)):
+        tape = Tape()
+        assert asked(some, tape.record) == asked(others, tape.replay)
 
 
 def test_a_second_look_that_nothing_wants_is_not_paid_for():

@@ -18,10 +18,12 @@ from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals import counting
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.packing import Packing
 from privsyn.marginals.recoding import Merging
 from privsyn.private import measure
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
+from privsyn.private.rows import CachedWalk
 
 rhos = st.floats(1e-6, 1e3)
 TINY = Domain(("a", "b", "c"), (2, 2, 2))
@@ -497,6 +499,32 @@ def test_rows_are_merged_one_by_one(case):
     names = merging.merged.names
     (answer,) = private.marginals((names,), np.ones(1))
     assert np.array_equal(answer.marginal.counts, reference.count(merged, names).counts)
+
+
+def test_counts_that_were_kept_before_a_merging_are_added_up():
+    """Not replaced by the last of them: the answer is that of a table that was not asked before."""
+    rows = [(0, 1, 1), (0, 0, 1), (1, 0, 1)]
+    asked = private_table(rows)
+    asked.one_ways(1.0)
+    assert one_ways(asked.merge(ONE_A)).tolist() == one_ways(private_table(rows).merge(ONE_A)).tolist()
+    assert one_ways(asked.merge(ONE_A)).tolist() == [3, 2, 1, 0, 3]
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_person_has_as_many_rows_in_merged_codes(k):
+    private = PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), k).merge(ONE_A)
+    private.one_ways(1.0)
+    assert private.spends[0].sensitivity == k * sqrt(3)
+
+
+@pytest.mark.parametrize("memory", [0, 5, np.inf])
+def test_a_row_is_counted_once_in_each_question_whether_or_not_it_is_kept(memory):
+    blocks = [counting.block_of(Records(TINY, np.array([row] * 4))) for row in ((0, 1, 1), (1, 0, 1))]
+    walk = CachedWalk(lambda ask: ask(iter(blocks)), Packing(TINY.sizes), memory)
+    for _ in range(3):
+        one, three = walk(counting.Tables(TINY, (("a",), ("c", "b", "a"))).count)
+        assert one.tolist() == [4, 4]
+        assert three.sum() == 8
 
 
 @given(merged_neighbours())

@@ -211,6 +211,19 @@ def test_pure_epsilon_is_its_own_budget_and_falls_with_delta_as_randomised_respo
         rho_for(0.7, -1, "pure")
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_gaussian_answer_that_stands_for_a_pure_ledger_is_no_more_private(epsilon):
+    ledger = Ledger((), epsilon, 0.0, "pure", "a test", True, (), "1.0")
+    for at in np.linspace(0.01, 0.99, 9) * epsilon:
+        assert delta_for(ledger.mu**2 / 2, at, "gaussian") >= delta_for(epsilon, at, "pure") * (1 - 1e-9)
+
+
+def test_the_rho_of_laplace_noise_is_half_the_square_of_its_epsilon():
+    spends = (Spend("a", 1, 1.0, 4.0, law="laplace"), Spend("b", 1, 1.0, 2.0, law="laplace"))
+    assert [spend.rho for spend in spends] == [1 / 32, 1 / 8]
+    assert Ledger(spends, 0.75, 0.0, "pure", "a test", True, (), "1.0").rho == 0.75**2 / 2
+
+
 # --- error bars --------------------------------------------------------------------------------------------
 
 RUNS = 40_000

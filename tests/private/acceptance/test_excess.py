@@ -90,6 +90,13 @@ def test_a_distance_is_exceeded_exactly_if_the_shares_are_further_apart(counts, 
     assert (excess > 0) == (apart > Fraction(allowed, UNIT))
 
 
+def test_a_distance_of_less_than_a_unit_is_rounded_up():
+    """Two rows in equal shares; what was released has one row more in one of two million."""
+    expected = [10**6 + 1, 10**6, 0, 0, 0, 0]
+    assert distance(expected, 0).of(np.array([1, 1, 0, 0, 0, 0]).reshape(2, 3)) == 1
+    assert distance(expected, 0).of(np.array(expected).reshape(2, 3)) == 0
+
+
 def test_a_distance_of_many_rows_does_not_overflow():
     many = 10**9 * np.ones((2, 3), np.int64)
     assert distance((many // 7).ravel(), 0).of(many) == 0

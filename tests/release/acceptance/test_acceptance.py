@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.release.acceptance.criteria import check_accept, read_criteria
 from privsyn.release.acceptance.judge import SEED, judge
+from privsyn.release.acceptance.statistic import _sides, _units
 from privsyn.release.release import Release
 from privsyn.table.encoding.codec import Codec
 
@@ -224,21 +227,39 @@ def test_what_turns_out_to_be_impossible_later_is_a_verdict_and_no_error(monkeyp
     assert not acceptance.met
 
 
-def test_private_rows_on_the_wrong_side_of_a_cut_cell_are_not_taken_to_meet_a_condition():
-    """Half of the rows lie in one cell of numbers just below a range that cuts it."""
+def test_private_rows_of_a_cut_cell_are_taken_to_meet_a_condition_or_not_as_is_worse():
+    """Half of the rows lie in one cell of numbers just below or above the end of a range that cuts it."""
     schema = Schema({"pay": Numerical(0.0, 1e6, nullable=False)})
     cells = Codec.for_table(schema, pd.DataFrame({"pay": [0.5]}), fine=True).cells()["pay"]
     low, high = (ends[cells.find(np.array([5e4]))[0]] for ends in (cells.lows, cells.highs))
-    real = pd.DataFrame(
-        {"pay": np.append(np.full(1000, low + 0.3 * (high - low)), np.linspace(0, 1e6, 1000))}
-    )
-    for at in (0.4, 0.6):  # the middle lies in the range, or not
+    for place, at in ((0.3, 0.4), (0.3, 0.6), (0.95, 0.9)):  # of the rows, and where the range begins
+        pay = np.append(np.full(1000, low + place * (high - low)), np.linspace(0, 1e6, 1000))
+        real = pd.DataFrame({"pay": pay})
         range_ = {"low": float(low + at * (high - low))}
         criteria = [{"proportion": {"pay": range_}, "within": 0.1}]
         model = PrivSyn(500.0, 1e-6, schema, accept=criteria).fit(real)
         shares = [(table["pay"] >= range_["low"]).mean() for table in (real, model.sample(seed=SEED))]
         assert abs(shares[0] - shares[1]) > 0.12
         assert not model.ledger_.acceptance.met
+
+
+def test_a_row_of_a_cut_cell_adds_as_much_as_if_it_met_the_condition_and_as_if_it_did_not():
+    above, below = np.array([-3, 0, 5]), np.array([4, 0, -6])
+    sure, possible = (np.array(mask) for mask in ([False, False, True], [False, True, True]))
+    layout = SimpleNamespace(sure=[np.ones(3, bool), sure], possible=[np.ones(3, bool), possible])
+    for side, added in zip((above, below), _sides(layout, above, below), strict=True):
+        outside, cut, inside = added.T
+        assert not outside.any()
+        assert cut.tolist() == np.maximum(side, 0).tolist()
+        assert inside.tolist() == side.tolist()
+
+
+def test_a_number_counts_as_the_end_of_its_cell_that_is_worse():
+    lows, highs, middle, within = [0.0, 1.0, 5.0], [1.0, 5.0, 7.5], Fraction(13, 4), Fraction(1, 3)
+    above, below, step = _units(lows, highs, middle, within)
+    for low, high, up, down in zip(lows, highs, above.tolist(), below.tolist(), strict=True):
+        assert 0 <= up * step - (Fraction(high) - middle - within) < step
+        assert 0 <= down * step - (middle - Fraction(low) - within) < step
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0])

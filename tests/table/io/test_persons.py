@@ -216,6 +216,13 @@ def test_a_fingerprint_is_of_the_identifier_and_of_the_key():
     assert (fingerprints(table, "who", bytes(16))[:3] != prints[:3]).all()
 
 
+def test_the_mark_of_a_part_is_of_the_key_too():
+    """A cluster gets it: without a key, anybody could try lists of identifiers."""
+    prints, kept = np.ones((3, 2), np.int64), np.ones(3, bool)
+    one, same, other = (KeptRows.of("who", prints, kept, bytes([key] * 16)) for key in (1, 1, 2))
+    assert one.mark == same.mark != other.mark
+
+
 # --- dtypes and cells --------------------------------------------------------------------------------------
 
 
