@@ -11,7 +11,7 @@ from privsyn.inference.consistency import average_one_ways, combine_one_ways, es
 from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import Unexplained, denoise_bigger, expected_by
-from privsyn.inference.ordered.concordance import Concordance
+from privsyn.inference.ordered.concordance import Concordance, within_intervals
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import Pairs, estimate_pairs
 from privsyn.marginals.channel import NO_CHANNELS, Channels
@@ -89,15 +89,17 @@ def fit_tables(
     """
     domain = merging.merged
     pairs = estimate_pairs(domain, one_ways, measured, scores, rng, possible, tails, channels, concordances)
-    tables = (*pairs.tables, *denoise_bigger(tuple(bigger), pairs.tables, pairs.one_ways, possible))
     unbiased = tuple(map(channels.unbiased, (*measured, *(m for _, m in bigger))))
     left = [*pairs.left, *(candidate.left(m) for candidate, m in bigger)]
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = tuple(m for m in measured if possible.of(domain.project(m.attributes)).all())
     combined = tuple(map(channels.unbiased, combine_one_ways(domain, (*one_ways, *whole))))
+    shared = tails.share(combined)
+    two_way = within_intervals(pairs.tables, unbiased[: len(measured)], pairs.one_ways, shared, possible)
+    tables = (*two_way, *denoise_bigger(tuple(bigger), two_way, pairs.one_ways, possible))
     certain = table_certainties(unbiased, left, tables, combined)
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
-    return Fitted(tails.share(combined), pairs.one_ways, tables, pairs.total, certainties)
+    return Fitted(shared, pairs.one_ways, tables, pairs.total, certainties)
 
 
 def predicted_by_pairs(

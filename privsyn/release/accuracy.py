@@ -129,10 +129,11 @@ class Accuracy:
 
         The interval covers the mean of the private numbers, clipped to the bounds. It comes from the noisy
         counts of the column, alone and in pairs, and takes each number at the place in its cell where the
-        release draws it. ``within_cells`` is how far the mean can move if numbers lie elsewhere in their
-        cells; it is large where bounds are far beyond the numbers. Times are cells of the table. A column
-        with ``covered`` False was not measured, as it follows from others, or its bounds were not found, or
-        rare numbers far apart were pooled, as the published method does.
+        release draws it. It is extended to the estimate where this, which uses all answers and the
+        constraints, lies outside. ``within_cells`` is how far the mean can move if numbers lie elsewhere in
+        their cells; it is large where bounds are far beyond the numbers. Times are cells of the table. A
+        column with ``covered`` False was not measured, as it follows from others, or its bounds were not
+        found, or rare numbers far apart were pooled, as the published method does.
         """
         return self._ordered.means()
 

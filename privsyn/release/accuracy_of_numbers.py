@@ -80,7 +80,7 @@ class OrderedColumns:
         found, away = UNKNOWN, nan
         if name in self._encoders:
             certainty, released = self._one_way(name)
-            found = mean_interval(certainty.measured, released, self.cells(name), self.noise(name))
+            found = mean_interval(certainty.measured, released, self.cells(name), self.noise(name)).extended()
             away = within_cells(released, self.cells(name))
         return {**self._shown(name, found), "within_cells": away}
 
@@ -94,7 +94,7 @@ class OrderedColumns:
                     certainty, released = self._one_way(name)
                     found = quantile_interval(
                         certainty.measured, released, self.cells(name), self.noise(name), share
-                    )
+                    ).extended()
                 rows.append({"column": name, "share": share, **self._shown(name, found)})
         return pd.DataFrame(rows, columns=["column", "share", "estimate", "low", "high", "covered"])
 
@@ -108,7 +108,7 @@ class OrderedColumns:
             if frozenset(pair) in measured:
                 certainty, released = measured[frozenset(pair)]
                 a, b = (self.ranks(name) for name in certainty.attributes)
-                found = correlation_interval(certainty.measured, released, (a, b))
+                found = correlation_interval(certainty.measured, released, (a, b)).extended()
                 if any(set(pair) <= columns for columns in tied):
                     found = Interval(found.estimate, nan, nan)
             rows.append({"columns": pair, **vars(found), "covered": not np.isnan(found.low)})
@@ -141,13 +141,7 @@ class OrderedColumns:
         return NumberedCells(lows[starts], highs[ends], np.clip(middles, lows[starts], highs[ends]))
 
     def _ranks(self, name: str) -> Ranks:
-        group, share = self._merged(name)
-        counts = self._one_way(name)[1].counts[group] * share
-        place = self._codec.domain.names.index(name)
-        domain = self._fitted.merging.original.project((name,))
-        fine = np.zeros(self._codec.domain.sizes[place])
-        fine[: len(counts)] = counts
-        return Ranks.of(Marginal(domain, fine), group)
+        return Ranks.after(self._fitted.merging, self._one_way(name)[1])
 
     def _shown(self, name: str, found: Interval) -> dict[str, Any]:
         """Return an interval in the units of the column; times as cells of the table."""

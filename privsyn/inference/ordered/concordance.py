@@ -11,33 +11,34 @@ towards the measured one by inverse variance. The variance of the estimates is a
 tables, found from all pairs together. The table is tilted by the product of each side's sign plus its rank.
 Most dependence between numbers runs along the whole range, as ranks do. But ranks alone hardly move the
 middle: if two numbers agree in their sign alone, they would put all records on a diagonal.
+
+In the end, the rank correlation of each estimated table lies in the interval that its noisy counts give.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from privsyn.inference.ordered.tilt import MOST, STRONGEST, ranks_of
+from privsyn.inference.ordered.number_intervals import Ranks, correlation_interval, correlation_of
+from privsyn.inference.ordered.tilt import SAME, ranks_of, tilted_to
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother
 from privsyn.marginals.domain import Attributes
-from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats, Ints
 
-# The first three and STEEP are plausible values that were not tuned.
+# The first three are plausible values that were not tuned.
 USUAL = 0.5  # error variance of the concordance of an estimated table, over the noise variance of the table
 LEAST = 0.1  # the same: the least share
 SURE = 3.0  # pairs: weight of the usual share
-STEPS = 20  # most steps of a tilt
-LARGEST = 0.5  # step
-ROUNDS = 3  # of proportional fitting after a step
+INSIDE = 2e-4  # of a correlation: how far inside its interval an estimate is moved, at most
 ENOUGH = 0.05  # standard deviations of the noise: the wanted concordance counts as met
-SAME = 1e-5  # of the records: the same where there is hardly any noise
-STEEP = 1e-3  # of the records: the least effect of a tilt that is expected
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,21 +81,8 @@ class Concordance:
     def imposed(self, table: Marginal, wanted: float, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted to the wanted concordance (in records), with the given margins."""
         a, b = (ranks_of(side)[:, 0] + sign for side, sign in zip(margins, self.signs, strict=True))
-        most = STRONGEST * table.total
-        wanted = min(max(wanted, -most), most)
         enough = ENOUGH * self.variance**0.5 + SAME * table.total
-        now = self.of(table.counts)
-        both = (a * self.signs[0]) @ table.counts @ (b * self.signs[1])
-        slope = both - now * (a @ table.counts @ b) / table.total  # without margins
-        for _ in range(STEPS):
-            if abs(wanted - now) <= enough:
-                break
-            step = np.clip((wanted - now) / np.maximum(slope, STEEP * table.total), -LARGEST, LARGEST)
-            tilted = table.counts * np.exp(np.clip(step * np.outer(a, b), -MOST, MOST))
-            table = fit_margins(Marginal(table.domain, tilted), margins, rounds=ROUNDS)
-            before, now = now, self.of(table.counts)
-            slope = (now - before) / step
-        return fit_margins(table, margins)
+        return tilted_to(table, margins, np.outer(a, b), self.of, wanted, enough)
 
 
 def signs_of(side: Marginal) -> Ints:
@@ -162,4 +150,51 @@ def with_concordances(
     for i, one, gap, kept in zip(places, seen, gaps.tolist(), (own / (own + noise)).tolist(), strict=True):
         sides = tuple(margin[name] for name in one.attributes)
         found[i] = one.imposed(tables[i], one.of(tables[i].counts) + kept * gap, sides)
+    return tuple(found)
+
+
+def within_intervals(
+    tables: Sequence[Marginal],
+    measured: Sequence[Measurement],
+    one_ways: Sequence[Marginal],
+    merging: Merging,
+    possible: StructuralZeros,
+) -> tuple[Marginal, ...]:
+    """Return the tables of pairs, each tilted until its rank correlation lies in its own interval.
+
+    An estimate combines the noisy counts of its pair with other answers and a prior. It is better on average,
+    but where it contradicts the pair's own counts, the prior is wrong. So it moves at most to the end of the
+    interval (limited translation: Efron and Morris, JASA 1972). The margins may allow less.
+
+    Parameters
+    ----------
+    tables : sequence of Marginal
+        Estimated; only pairs of ordered attributes move.
+    measured : sequence of Measurement
+        Of these tables, unbiased.
+    one_ways : sequence of Marginal, one per attribute
+        The margins of the tables.
+    merging : Merging
+        With the shares of the original codes.
+    possible : StructuralZeros
+        Pairs under a constraint have no interval.
+    """
+    margin = {table.attributes[0]: table for table in one_ways}
+    ranks = {
+        name: Ranks.after(merging, table) for name, table in margin.items() if table.domain.ordered[0] > 1
+    }
+    found = list(tables)
+    for place, (table, answer) in enumerate(zip(tables, measured, strict=True)):
+        if not ranks.keys() >= set(table.attributes) or not possible.of(table.domain).all():
+            continue
+        a, b = (ranks[name] for name in table.attributes)
+        interval = correlation_interval(answer, table, (a, b))
+        inside = min(INSIDE, (interval.high - interval.low) / 4)
+        wanted = min(max(interval.estimate, interval.low + inside), interval.high - inside)
+        if interval.low <= interval.estimate <= interval.high:
+            continue
+        sides = tuple(margin[name] for name in table.attributes)
+        direction = np.outer(*(ranks_of(side)[:, 0] for side in sides))
+        statistic = partial(correlation_of, sides=(a, b))
+        found[place] = tilted_to(table, sides, direction, statistic, wanted, inside / 2)
     return tuple(found)

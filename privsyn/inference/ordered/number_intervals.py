@@ -1,7 +1,8 @@
 r"""Means, quantiles and rank correlations of ordered attributes, with 95 % intervals.
 
 Like those of counts (`error_bars`), the intervals use only the noisy answers, whose noise is known. The
-estimates use the released tables, which are usually more accurate, and may lie outside the intervals.
+estimates use the released tables, which are usually more accurate. A pair is moved until its correlation lies
+in the interval (`concordance`). Where an estimate still lies outside, the interval is extended to it.
 
 The noise of a weighted sum of cells is taken as normal. With a delta of 0 the noise of a cell is a Laplace
 variable, of which at least 93 % lie within the normal interval of 95 %; of sums, nearly 95 %.
@@ -26,6 +27,7 @@ from privsyn.inference.error_bars import ROUNDING, TWO_SIDED
 from privsyn.inference.prior.copula import TERMS, hermite
 from privsyn.inference.prior.smoothing import groups_of
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, keep
 
 LEAST_TOTAL = 4.0
@@ -42,6 +44,10 @@ class Interval:
     estimate: float
     low: float
     high: float
+
+    def extended(self) -> Interval:
+        """Return the interval, extended to the estimate if this lies outside: it covers at least as often."""
+        return replace(self, low=min(self.low, self.estimate), high=max(self.high, self.estimate))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +183,16 @@ class Ranks:
         shares = counts / counts.sum()
         return cls(merged, shares, np.cumsum(shares) - shares / 2 - 0.5, hermite(one_way))
 
+    @classmethod
+    def after(cls, merging: Merging, one_way: Marginal) -> Ranks:
+        """Return the ranks of an attribute whose codes were merged; `one_way` has the merged codes."""
+        (place,), original = merging.original.axes(one_way.attributes), merging.original
+        ordered = original.ordered[place]
+        merged = merging.groups[place][:ordered]
+        counts = np.zeros(original.sizes[place])
+        counts[:ordered] = one_way.counts[merged] * merging.shares[place][:ordered]
+        return cls.of(Marginal(original.project(one_way.attributes), counts), merged)
+
     def in_groups(self, groups: Codes) -> Ranks:
         """Return the same codes, each with the mean rank of its group."""
         group = groups[self.merged]
@@ -208,7 +224,7 @@ def correlation_interval(measured: Measurement, released: Marginal, sides: tuple
         Released counts of the pair, in merged codes.
     sides : tuple of Ranks
     """
-    estimate = _spearman(released.counts[tuple(slice(int(side.merged.max()) + 1) for side in sides)])
+    estimate = correlation_of(released.counts, sides)
     every = groups_of(measured)
     coarse = [side.in_groups(group) for side, group in zip(sides, every, strict=True)]
     weights = np.outer(*(_by_group(side, group) for side, group in zip(coarse, every, strict=True)))
@@ -239,6 +255,11 @@ def _by_group(side: Ranks, group: Codes) -> Floats:
     found = np.empty(int(places.max()) + 1)
     found[places] = side.middles
     return found
+
+
+def correlation_of(counts: Floats, sides: tuple[Ranks, Ranks]) -> float:
+    """Return Spearman's correlation among the records that have an order in both attributes."""
+    return _spearman(counts[tuple(slice(int(side.merged.max()) + 1) for side in sides)])
 
 
 def _spearman(table: Floats) -> float:

@@ -9,6 +9,7 @@ they are known better than any cell, and their measurement is unbiased. Cells ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,9 @@ ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
 ROUGHLY = 0.2  # the same for a part: it adds at most 4 % to the variance
 SAME = 1e-5  # of the records: the same where there is hardly any noise
 PARTS = 8  # most parts of an ordered attribute: pairs of numbers are mostly measured in 8 groups or fewer
+FIRST = 0.125  # tilt that is tried first
+TRIALS = 24  # most tilts that are tried: some 8 doublings, and then halvings
+MET = 5e-3  # of the records: largest gap of a margin
 STRONGEST = 0.98  # largest correlation that is drawn
 FURTHEST = 1.5  # standard deviations: largest mean rank that is drawn for a value or a part
 TINY = 1e-9  # records
@@ -126,19 +130,76 @@ class Trend:
         steps: int = STEPS,
         damping: float = 1.0,
     ) -> Marginal:
+        """Return the table after the step that came closest to these trends; steps may overshoot."""
         (a, b), (u, v) = self.coarse, self.fine
         sides, totals = lift_all([table.domain], [margins]), np.array([margins[0].total])
-        counts = table.counts
-        for _ in range(steps):
+        counts = best = table.counts
+        least = np.inf
+        for _ in range(steps + 1):
             sums = join(counts, self.groups)
             gap = (self.wanted - a.T @ sums @ b) * these
-            if (np.abs(gap) <= self.enough).all():
+            missed = float((np.abs(gap) / self.enough).max())
+            if missed < least:
+                best, least = counts, missed
+            if missed <= 1:
                 break
             room = (a**2).T @ sums @ (b**2)
             step = np.divide(gap, room, out=np.zeros_like(gap), where=these & (room > 0))
             tilt = np.exp(np.clip(u @ np.clip(damping * step, -LARGEST, LARGEST) @ v.T, -MOST, MOST))
             counts = fit_alike((counts * tilt)[np.newaxis], sides, totals, rounds=ROUNDS)[0]
-        return Marginal(table.domain, counts)
+        return Marginal(table.domain, best)
+
+
+def tilted_to(
+    table: Marginal,
+    margins: tuple[Marginal, ...],
+    direction: Floats,
+    statistic: Callable[[Floats], float],
+    wanted: float,
+    enough: float,
+) -> Marginal:
+    r"""Return the table times :math:`e^{t d}`, fitted to its margins, with t such that a statistic is met.
+
+    The statistic increases with the tilt t, up to the most that the margins allow. The tilt doubles until it
+    has passed what is wanted or cannot be fitted to the margins any more; from then on the bracket is halved.
+    If the margins do not allow what is wanted, the table that comes closest is returned, with the smaller
+    tilt of two that are as close.
+
+    Parameters
+    ----------
+    table : Marginal
+    margins : tuple of Marginal
+    direction : array of the table's shape
+        The direction d.
+    statistic : callable
+        Of an array of counts.
+    wanted : float
+    enough : float
+        The statistic counts as met if it is as close.
+    """
+    best = nearest = table
+    first = wanted - statistic(table.counts)
+    least, near, far, passed = abs(first), 0.0, float(np.copysign(FIRST, first)), False
+    for _ in range(TRIALS):
+        if least <= enough:
+            break
+        tilt = (near + far) / 2 if passed else far
+        counts = nearest.counts * np.exp(np.clip((tilt - near) * direction, -MOST, MOST))
+        tilted = fit_margins(Marginal(table.domain, counts), margins, enough=SAME)
+        gap = wanted - statistic(tilted.counts)
+        fits = all(_fits(tilted, margin) for margin in margins)
+        if fits and (least - abs(gap) > enough or abs(gap) <= enough):
+            best, least = tilted, abs(gap)
+        passed = passed or not fits or gap * first < 0
+        if fits and gap * first > 0:
+            nearest, near, far = tilted, tilt, far if passed else 2 * tilt
+        else:
+            far = tilt
+    return fit_margins(best, margins)
+
+
+def _fits(table: Marginal, margin: Marginal) -> bool:
+    return float(np.abs(table.project(margin.attributes).counts - margin.counts).max()) <= MET * margin.total
 
 
 def ranks_of(side: Marginal) -> Floats:

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from privsyn.inference.ordered.concordance import within_intervals
 from privsyn.inference.ordered.number_intervals import (
     NumberedCells,
     Ranks,
+    _spearman,
     correlation_interval,
     mean_interval,
     quantile_interval,
@@ -13,7 +15,10 @@ from privsyn.inference.ordered.number_intervals import (
 )
 from privsyn.marginals.coarse import groups_at, join, joined_domain
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.structural_zeros import NO_ZEROS
 
 RUNS = 2000
 """A coverage of 0.95 is found outside 0.92 to 0.98 with a probability below 1e-8 (its sd is 0.005)."""
@@ -187,3 +192,63 @@ def test_records_inside_cells_move_a_mean_by_their_width_at_most():
     domain = Domain(("a",), (2,), ordered=(2,))
     cells = NumberedCells(np.array([0.0, 10]), np.array([8.0, 10]), np.array([4.0, 10]))
     assert within_cells(Marginal(domain, np.array([75.0, 25])), cells) == pytest.approx(3.0)
+
+
+def spiked(rng, size):
+    """Return the shares of a column of which most records often have one code."""
+    shares = rng.gamma(0.5, 1.0, size) + 1e-3
+    shares[rng.integers(size)] += 10 ** rng.uniform(-1, 1.5) * shares.sum()
+    return shares / shares.sum()
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_an_estimate_of_a_correlation_lies_in_its_own_interval(seed):
+    """Columns with spikes, pairs that exclude each other, groups of 2 x 2; the estimate is any wrong table.
+
+    It moves to the interval, unless the margins do not allow it, and no further than to its end.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = tuple(rng.integers(2, 13, 2).tolist())
+    domain, rows = Domain(("a", "b"), sizes, ordered=sizes), int(10 ** rng.uniform(3, 5))
+    true = np.outer(*(spiked(rng, size) for size in sizes)) * rng.gamma(rng.choice([0.3, 5.0]), 1.0, sizes)
+    if seed % 3 == 0:  # no record is away from both spikes
+        true *= ~np.outer(
+            true.sum(axis=1) < true.sum(axis=1).max(), true.sum(axis=0) < true.sum(axis=0).max()
+        )
+    true = Marginal(domain, true * rows / true.sum())
+    sides = tuple(true.project((name,)) for name in "ab")
+    level = int(rng.choice([2, 4, 32]))
+    groups = tuple(groups_at(side, level) for side in sides)
+    sigma = 10 ** rng.uniform(0, 2)
+    counts = noisy(join(true.counts, groups), sigma, rng)
+    answer = Measurement(Marginal(joined_domain(domain, groups), counts), sigma**2, groups)
+    wrong = np.outer(*(side.counts for side in sides)) / rows
+    wrong = fit_margins(Marginal(domain, wrong * np.exp(rng.normal(0, 1, sizes))), sides)
+
+    each = tuple(np.arange(size, dtype=np.int32) for size in sizes)
+    merging = Merging(domain, domain, each, tuple(map(np.ones, sizes)))
+    (moved,) = within_intervals([wrong], [answer], sides, merging, NO_ZEROS)
+    ranks = tuple(Ranks.after(merging, side) for side in sides)
+    before, after = (correlation_interval(answer, table, ranks) for table in (wrong, moved))
+    assert (before.low, before.high) == (after.low, after.high)
+    for side in sides:
+        assert moved.project(side.attributes).counts == pytest.approx(side.counts, abs=2e-3 * rows)
+    if before.low <= before.estimate <= before.high:
+        assert moved is wrong
+        return
+    lowest, highest = (_extreme(sides, order) for order in (-1, 1))
+    low, high = min(after.low, highest), max(after.high, lowest)
+    assert low - 0.02 <= after.estimate <= high + 0.02
+    if lowest < after.low < after.high < highest:
+        assert after.low - 1e-6 <= after.estimate <= after.high + 1e-6
+    assert after.extended().low <= after.estimate <= after.extended().high
+
+
+def _extreme(sides, order):
+    """Return the largest (1) or smallest (-1) Spearman correlation that two columns allow."""
+    first, second = (np.cumsum(side.counts / side.total) for side in sides)
+    if order < 0:
+        second = 1 - np.append(0.0, second[:-1])[::-1]
+    table = np.diff(np.minimum.outer(np.append(0.0, first), np.append(0.0, second)), axis=0)
+    table = np.diff(table, axis=1)
+    return _spearman(table[:, ::order] if order < 0 else table)
