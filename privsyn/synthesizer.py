@@ -31,11 +31,12 @@ from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_affordable, check_testable
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
-from privsyn.table.discovery.open_schema import OpenSchema, by_names
+from privsyn.table.discovery.open_schema import OpenSchema, public_schema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
+from privsyn.table.schema.schema import declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 
@@ -125,7 +126,7 @@ class PrivSyn(ReleasedModel, Estimator):
         progress: Progress | None = None,
     ) -> None:
         check_method(method, check_finite("delta", delta), target)
-        public = as_schema(schema)
+        public = declared(as_schema(schema))
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
@@ -185,9 +186,8 @@ class PrivSyn(ReleasedModel, Estimator):
         Raises
         ------
         InputError
-            If the table does not have the columns of the schema, or its file is damaged or not well-formed.
-            (A CSV is well-formed if every quote is closed and every row is as long as the header.) No error
-            depends on the value of a cell.
+            If the table does not have the columns of the schema, or its file is damaged or not well-formed
+            (CSV: an open quote, or a row not as long as the header). No error depends on the value of a cell.
         """
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
         schema = as_schema(self.schema)
@@ -198,7 +198,7 @@ class PrivSyn(ReleasedModel, Estimator):
             if self.seed is not None:
                 bits = seeded_bits(self._generator(2))
             rows = bounded(source, self.unit, self._most_rows, bits)
-            open_schema = OpenSchema.of(schema or by_names(rows.head, source.schema), rows.head)
+            open_schema = OpenSchema.of(public_schema(schema, rows.head, source.schema), rows.head)
             check_dtypes(open_schema.schema, rows.head)
             if target is not None:
                 check_column("target", target, open_schema.schema.coded, read=True)

@@ -69,6 +69,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "answers.yaml").write_text(f"columns:\n  smokes: {listed}\n  coughs: {listed}\n")
     (tmp_path / "schema.yaml").write_text((ROOT / "datasets" / "adult" / "schema.yaml").read_text())
     survey()[:ROWS].to_csv(tmp_path / "survey.csv", index=False)
+    german = "Größe;Umsatz\n" + "172;1.234,50\n181;99,95\n" * ROWS
+    (tmp_path / "kunden.csv").write_text(german, encoding="cp1252")
     (tmp_path / "survey.yaml").write_text(SCHEMA.read_text())
     (tmp_path / "criteria.yaml").write_text("criteria: [{margin: [female], error: 0.9}]\n")  # few rows pass
     monkeypatch.chdir(tmp_path)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from privsyn.cli.common.options import Decimal, Delimiter, Encoding, Thousands, read_public
 from privsyn.cli.common.terminal import say_text
 
 
@@ -23,19 +24,22 @@ def attack(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
 ) -> None:
     """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
     from privsyn.cli.common.console import show_files
     from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
-    from privsyn.table.schema.yaml_file import read_schema
 
     outputs = {"--json": json_file}
     tables = real, synthetic, control
     for table in tables:
         check_table(table)
     check_outputs(outputs, inputs=(*tables, schema))
-    public = None if schema is None else read_schema(schema)
+    public = read_public(schema, delimiter, encoding, decimal, thousands)
     with staged(outputs) as places:
         risks = privsyn.attack(*tables, public, secrets=secret, seed=seed)
         if json_file is not None:

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Metrics, Models, Target, own_metrics
+from privsyn.cli.common.options import (
+    Decimal,
+    Delimiter,
+    Encoding,
+    Metrics,
+    Models,
+    Target,
+    Thousands,
+    own_metrics,
+    read_public,
+)
 from privsyn.cli.common.terminal import say_text
 
 
@@ -28,12 +38,15 @@ def evaluate(
     metric: Metrics = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a web page to this file.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
 ) -> None:
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
     from privsyn.cli.common.console import show_files
     from privsyn.cli.common.outputs import check_outputs, check_page, check_table, staged, write_text
-    from privsyn.table.schema.yaml_file import read_schema
 
     outputs = {"--json": json_file, "--report": report}
     check_table(real)
@@ -42,7 +55,7 @@ def evaluate(
         check_table(test)
     check_outputs(outputs, inputs=(real, synthetic, schema, test))
     check_page("--report", report)
-    public = None if schema is None else read_schema(schema)
+    public = read_public(schema, delimiter, encoding, decimal, thousands)
     with staged(outputs) as places:
         scores = privsyn.evaluate(
             real,

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, Epsilon, Force, RowsPerUnit, Unit, Weak
+from privsyn.cli.common.options import (
+    Data,
+    Decimal,
+    Delimiter,
+    Delta,
+    Encoding,
+    Epsilon,
+    Force,
+    RowsPerUnit,
+    Thousands,
+    Unit,
+    Weak,
+    read_public,
+)
 
 
 def owner(
@@ -40,6 +53,10 @@ def owner(
     ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
     force: Force = False,
     allow_weak_privacy: Weak = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
     import privsyn
@@ -48,13 +65,12 @@ def owner(
     from privsyn.cli.common.persons import check_unit_options
     from privsyn.cli.common.terminal import say
     from privsyn.owners.owners import Owners
-    from privsyn.table.schema.yaml_file import read_schema
 
     check_table(data)
     check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, schema))
     check_new("--model", model, force=force)
     check_promise(epsilon, delta, weak=allow_weak_privacy)
-    public = read_schema(schema)
+    public = read_public(schema, delimiter, encoding, decimal, thousands)
     check_unit_options(data, public, unit, rows_per_unit)
     private = model.with_name(f"{model.name}.run") if folder is None else folder
     owners = Owners(

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Delta, Epsilon, RowsPerUnit, Unit
+from privsyn.cli.common.options import (
+    Decimal,
+    Delimiter,
+    Delta,
+    Encoding,
+    Epsilon,
+    RowsPerUnit,
+    Thousands,
+    Unit,
+    read_public,
+)
 from privsyn.cli.common.terminal import say_text
 
 
@@ -26,13 +36,16 @@ def plan(
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = None,
     target: Annotated[str | None, typer.Option(help="A column that models predict from the others.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
 ) -> None:
     """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA."""
     import privsyn
     from privsyn.cli.common.outputs import check_table
     from privsyn.cli.common.persons import check_unit_options
     from privsyn.errors import InputError
-    from privsyn.table.schema.yaml_file import read_schema
 
     alone = data.suffix.lower() in (".yaml", ".yml")
     if not alone:
@@ -40,7 +53,7 @@ def plan(
     if alone and schema is not None:
         raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
     path = data if alone else schema
-    public = None if path is None else read_schema(path)
+    public = read_public(path, delimiter, encoding, decimal, thousands)
     check_unit_options(None if alone else data, public, unit, rows_per_unit)
     found = privsyn.plan(
         None if alone else data,

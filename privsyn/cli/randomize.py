@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Data, Force
+from privsyn.cli.common.options import Data, Decimal, Delimiter, Encoding, Force, Thousands, read_public
 from privsyn.cli.common.terminal import say
 
 
@@ -25,6 +25,10 @@ def randomize(
         ),
     ] = None,
     force: Force = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
 ) -> None:
     """Randomise answers before they are collected; also writes OUT.ledger.json and OUT.schema.yaml."""
     from privsyn.cli.common.console import show_privacy
@@ -42,7 +46,8 @@ def randomize(
     check_outputs(outputs, inputs=(data, schema))
     for name, path in outputs.items():
         check_new(name, path, force=force)
-    sent = randomise(data, schema, keep)
+    public = read_public(schema, delimiter, encoding, decimal, thousands) or schema
+    sent = randomise(data, public, keep)
     with staged(outputs) as places:
         rows, columns = write_table(sent.table, places["OUT"], sent.schema, sent.form)
         write_text(places["the ledger"], sent.ledger.to_json())

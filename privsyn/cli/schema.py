@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from privsyn.cli.common.options import Data, Force, Unit
+from privsyn.cli.common.options import Data, Decimal, Delimiter, Encoding, Force, Thousands, Unit, read_public
 from privsyn.cli.common.terminal import say, say_text
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.schema import Schema
 
 
 def schema(
@@ -28,22 +31,29 @@ def schema(
     ] = False,
     unit: Unit = None,
     force: Force = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
     from privsyn.table.drafting.review_comments import draft_text
+    from privsyn.table.io.csv_text import PLAIN
 
     check_table(data)
     if check is not None:
         if from_dtypes:
             raise InputError("--check and --from-dtypes exclude each other: give one of them")
-        _check(data, check, output, unit)
+        _check(data, check, output, unit, read_public(check, delimiter, encoding, decimal, thousands))
         return
     outputs = {"--output": output}
     check_outputs(outputs, inputs=(data,))
     check_new("--output", output, force=force)
-    draft = draft_text(data, unit=unit, read=not from_dtypes)
+    form = read_public(None, delimiter, encoding, decimal, thousands)
+    csv = PLAIN if form is None else form.csv
+    draft = draft_text(data, unit=unit, read=not from_dtypes, csv=csv)
     with staged(outputs) as places:
         for place in places.values():
             write_text(place, draft)
@@ -53,15 +63,14 @@ def schema(
     say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
 
 
-def _check(data: Path, check: Path, output: Path | None, unit: str | None) -> None:
+def _check(data: Path, check: Path, output: Path | None, unit: str | None, public: Schema | None) -> None:
     """Print what a schema would change in the rows."""
     from privsyn.errors import InputError
     from privsyn.table.drafting.check import Broken, Unfit, check_schema
-    from privsyn.table.schema.yaml_file import read_schema
 
     if output is not None:
         raise InputError("--check writes no file; leave out --output")
-    findings = check_schema(data, read_schema(check), unit=unit)
+    findings = check_schema(data, cast("Schema", public), unit=unit)
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
     say(*findings)
     wrong = {

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, Metrics, Models, Target, own_metrics
+from privsyn.cli.common.options import (
+    Data,
+    Decimal,
+    Delimiter,
+    Delta,
+    Encoding,
+    Metrics,
+    Models,
+    Target,
+    Thousands,
+    own_metrics,
+    read_public,
+)
 from privsyn.cli.common.terminal import say
 
 
@@ -48,6 +60,10 @@ def sweep(
         Path | None,
         typer.Option(metavar="CSV", help="Results of other programs for the plot: method, epsilon, scores."),
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
     import pandas as pd
@@ -58,12 +74,12 @@ def sweep(
     from privsyn.errors import InputError, plural
     from privsyn.studies.results import long_form, read_peers
     from privsyn.studies.sweep_plot import check_plot, check_scores, draw
-    from privsyn.table.schema.yaml_file import read_schema
 
     check_table(data)
     check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, schema, peers))
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
+    public = read_public(schema, delimiter, encoding, decimal, thousands)
     metrics, scores = own_metrics(metric), score.split(",") if score else []
     check_scores(scores)
     others_results = None if peers is None else read_peers(peers)
@@ -76,7 +92,7 @@ def sweep(
             seeds=seeds,
             presets=preset.split(","),
             delta=delta,
-            schema=None if schema is None else read_schema(schema),
+            schema=public,
             target=target,
             models=model.split(",") if models and model else models,
             metrics=metrics,

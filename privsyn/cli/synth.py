@@ -7,7 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from privsyn.cli.common.options import Data, Delta, ExcelSafe, Force, Out, Rows, RowsPerUnit, Unit, Weak
+from privsyn.cli.common.options import (
+    Data,
+    Decimal,
+    Delimiter,
+    Delta,
+    Encoding,
+    ExcelSafe,
+    Force,
+    Out,
+    Rows,
+    RowsPerUnit,
+    Thousands,
+    Unit,
+    Weak,
+    read_public,
+)
 
 if TYPE_CHECKING:
     from privsyn.cli.common.outputs import Outputs
@@ -72,6 +87,10 @@ def synth(
     excel_safe: ExcelSafe = False,
     force: Force = False,
     allow_weak_privacy: Weak = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
@@ -82,7 +101,6 @@ def synth(
     from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.io.read_in_memory import check_excel_safe
-    from privsyn.table.schema.yaml_file import read_schema
 
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
     outputs["--sheet"] = sheet
@@ -91,7 +109,7 @@ def synth(
     check_promise(epsilon, delta, weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-    public = None if schema is None else read_schema(schema)
+    public = read_public(schema, delimiter, encoding, decimal, thousands)
     check_unit_options(data, public, unit, rows_per_unit)
     with progress() as bars:
         settings = privsyn.PrivSyn(

@@ -15,7 +15,7 @@ from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
 from privsyn.marginals.types import Integers, Mask
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, declared
 
 SEED = 20240607
 """Seed of every sample of rows, marginals and queries: fixed, so that runs can be compared."""
@@ -135,7 +135,7 @@ def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.D
     for name, frame in frames.items():
         if not len(frame):
             raise InputError(f"the {name} table has no rows: give a table with rows")
-        if schema is None and (others := set(frame.columns) ^ set(frames["real"].columns)):
+        if declared(schema) is None and (others := set(frame.columns) ^ set(frames["real"].columns)):
             one = min(others, key=str)
             verb = "lacks" if one in frames["real"].columns else "also has"
             raise InputError(

@@ -31,7 +31,7 @@ from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.encoding.parsing import moments, numbers
 from privsyn.table.schema import columns
 from privsyn.table.schema.columns import Categorical, Numerical
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.steps import SECONDS
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
@@ -135,6 +135,7 @@ def code_together(
     >>> view.labels[0], one.records.codes.T.tolist(), two.records.codes.T.tolist()
     (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
     """
+    schema = declared(schema)
     chosen = draft_schema(tables[0]) if schema is None else schema
     coded_columns = chosen.coded
     if not coded_columns:

@@ -18,7 +18,7 @@ from privsyn.table.encoding.choose_encoder import match_names
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import as_schema
 
 
@@ -79,7 +79,7 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     >>> set(sent.table["smokes"]) <= {"no", "yes"}, f"{sent.ledger.promised_epsilon:.4f}"
     (True, '1.0986')
     """
-    public = as_schema(schema)
+    public = declared(as_schema(schema))
     if public is None:
         raise InputError("give a schema: it lists the values of the columns to be randomised")
     settled = keep_in(public, keep)

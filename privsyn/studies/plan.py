@@ -39,7 +39,7 @@ from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import ending_of, read_columns
 from privsyn.table.schema.columns import Numerical
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, declared
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,7 @@ def plan(
         if schema is not None:
             raise InputError("two schemas: give a table and a schema, or the schema alone")
         table, schema = None, table
-    if table is None and schema is None:
+    if table is None and declared(schema) is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
     PrivSyn(
         epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target
@@ -216,7 +216,7 @@ def plan(
     to_find = (*open_schema.values, *open_schema.bounds)
     other = () if open_schema.values else expected(0.0 if delta else USUAL_DELTA)[1]
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    untyped, said = text and schema is None, (*uncounted, *notes(open_schema.schema, target))
+    untyped, said = text and declared(schema) is None, (*uncounted, *notes(open_schema.schema, target))
     advice = _advice(delta, expectations, other)
     return Plan(epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said, advice)
 

@@ -34,10 +34,10 @@ from privsyn.methods.methods import METHODS
 from privsyn.progress import Progress
 from privsyn.studies.results import check_results, long_form, read_results
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.discovery.open_schema import OpenSchema, by_names
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import to_plain
 
 SPLIT_SEED = 20261121
@@ -120,12 +120,12 @@ class Bench:
         test, train = (
             source.frame.iloc[np.sort(part)].reset_index(drop=True) for part in (order[:cut], order[cut:])
         )
-        schema = schema or source.schema
+        schema = declared(schema) or source.schema or schema
         return cls(train, test, schema, target, delta, models, added, name)
 
     def check(self, runs: Iterable[Run]) -> None:
         """Refuse wrong settings of any run, by the names and dtypes of columns, before the first run."""
-        open_schema = OpenSchema.of(self.schema or by_names(self.train), self.train)
+        open_schema = OpenSchema.of(self.schema, self.train)
         if self.target is not None:
             check_column("target", self.target, open_schema.schema.coded, read=True)
         for run in runs:

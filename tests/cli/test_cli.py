@@ -19,12 +19,13 @@ import typer
 from command import CANARY, COLUMNS, Outcome, run, run_apart, table
 
 import privsyn
-from privsyn import PrivSyn
+from privsyn import Categorical, PrivSyn
 from privsyn.cli import survey
 from privsyn.cli.common import console as screen
 from privsyn.errors import NoiseWarning
 from privsyn.private.ledger import Ledger
 from privsyn.table.io import read_in_memory, write
+from privsyn.table.schema.csv_format import CsvFormat
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)
@@ -45,6 +46,92 @@ def line(outcome: Outcome, code: int) -> str:
 
 
 # What it does
+
+
+GERMAN = ("--delimiter", ";", "--decimal", ",", "--thousands", ".", "--encoding", "windows-1252")
+
+
+def german() -> None:
+    """Write a file as Excel does in Germany."""
+    cells = ("München;1.234,50;ja;12", "Köln;-0,5;nein;7", "Öhringen;;ja;9")
+    lines = ["Straße;Umsatz €;aktiv;Größe", *(cells[row % 3] for row in range(300)), ""]
+    Path("german.csv").write_bytes("\r\n".join(lines).encode("cp1252"))
+
+
+def dialect_of(path: str) -> None:
+    header, *rows = Path(path).read_text("cp1252").splitlines()
+    assert header == "Straße;Umsatz €;aktiv;Größe"
+    assert rows
+    assert {row.count(";") for row in rows} == {3}
+    assert not any("," in cell for row in rows for cell in (row.split(";")[0], *row.split(";")[2:]))
+
+
+def test_a_file_of_another_dialect_goes_all_the_way_with_the_options_of_its_draft_alone(folder, capsys):
+    german()
+    drafted = run(capsys, "schema", "german.csv", *GERMAN, "-o", "german.yaml")
+    assert drafted.code == 0
+    read = privsyn.read_schema("german.yaml")
+    assert read.csv == CsvFormat(delimiter=";", encoding="cp1252", point=",", thousands=".")
+    assert read.columns["Umsatz €"] == Categorical([-0.5, 1234.5])
+    given = ("--schema", "german.yaml")
+    for command in (
+        ("schema", "german.csv", "--check", "german.yaml"),
+        ("plan", "german.csv", "--epsilon", 1, *given),
+        ("synth", "german.csv", "out.csv", "--epsilon", 1, *given),
+        ("evaluate", "german.csv", "out.csv", *given),
+    ):
+        assert run(capsys, *command).code == 0
+    dialect_of("out.csv")
+
+
+def test_every_command_that_reads_a_csv_takes_its_dialect_without_a_schema(folder, capsys):
+    german()
+    Path("other.csv").write_bytes(Path("german.csv").read_bytes().replace(b"12", b"11"))
+    randomised = "columns: {Straße: {kind: text}, Umsatz €: {kind: text}, Größe: {kind: text}, "
+    Path("local.yaml").write_text(randomised + "aktiv: {kind: categorical, values: [ja, nein], keep: 0.75}}")
+    for command in (
+        ("schema", "german.csv", "--from-dtypes"),
+        ("plan", "german.csv", "--epsilon", 1),
+        ("synth", "german.csv", "out.csv", "--epsilon", 1, "--seed", 0),
+        ("evaluate", "german.csv", "out.csv"),
+        ("attack", "german.csv", "out.csv", "other.csv"),
+        ("sweep", "german.csv", "--epsilon", 1, "--seeds", 1, "--no-models", "--out", "runs.csv"),
+        ("randomize", "german.csv", "sent.csv", "--schema", "local.yaml"),
+    ):
+        done = run(capsys, *command, *GERMAN)
+        assert done.code == 0, done.err
+    dialect_of("out.csv")
+    assert "csv: {delimiter: ;," in Path("sent.csv.schema.yaml").read_text()
+
+
+def test_options_of_the_dialect_come_before_the_schema(folder, capsys):
+    Path("tabs.csv").write_text(Path("data.csv").read_text().replace(",", "\t"))
+    Path("schema.yaml").write_text("csv: {delimiter: ;}\n" + Path("schema.yaml").read_text())
+    done = run(capsys, "synth", "tabs.csv", "out.csv", *SETTINGS, "--delimiter", r"\t")
+    assert (done.code, Path("out.csv").read_text().splitlines()[0]) == (0, "\t".join(COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--delimiter", "x"), "--delimiter 'x' is none of comma, semicolon"),
+        (("--encoding", "utf-16"), "--encoding 'utf-16' is none of utf-8, latin-1"),
+        (("--decimal", ";"), "--decimal ';' is none of"),
+        (("--thousands", "."), "--decimal and thousands are the same sign"),
+        ((), "not text in UTF-8: use --encoding, such as --encoding cp1252"),
+        (("--encoding", "cp1252"), "the header looks like it is separated by ';': use --delimiter ';'"),
+        (("--encoding", "cp1252", "--delimiter", "|"), "use --delimiter ';'"),
+    ],
+)
+def test_a_dialect_that_is_wrong_names_the_option(options, words, folder, capsys):
+    german()
+    assert words in line(run(capsys, "synth", "german.csv", "out.csv", "--epsilon", 1, *options), 2)
+
+
+def test_a_row_of_another_length_names_the_delimiter_and_no_cell(folder, capsys):
+    Path("german.csv").write_text("a,b;c\n1,2;3\n1;2\n")
+    said = line(run(capsys, "synth", "german.csv", "out.csv", "--epsilon", 1), 2)
+    assert "not a table with --delimiter ','" in said
 
 
 def test_synth_writes_the_table_its_model_and_its_ledger(folder, capsys):

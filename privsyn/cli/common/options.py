@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from privsyn.errors import InputError, replace_errors
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.schema import Schema
 
 Data = Annotated[
     Path,
@@ -63,6 +69,58 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite existing models 
 Weak = Annotated[
     bool, typer.Option("--allow-weak-privacy", help="Accept an epsilon above 100 or a delta above 0.001.")
 ]
+
+_FILES = "CSV files; a schema may give these as csv:"
+
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIGN", rich_help_panel=_FILES, help="Between cells: , or ; or | or tab. Default: a comma."
+    ),
+]
+
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", rich_help_panel=_FILES, help="Such as latin-1, cp1252 or utf-8. Default: utf-8."
+    ),
+]
+
+Decimal = Annotated[
+    str | None, typer.Option(metavar="SIGN", rich_help_panel=_FILES, help="In numbers, . or a comma.")
+]
+
+Thousands = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIGN", rich_help_panel=_FILES, help="Between groups of three digits. Default: none."
+    ),
+]
+
+
+def read_public(
+    schema: Path | None,
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    thousands: str | None,
+) -> Schema | None:
+    """Return the schema in a file, with the format of CSV files that the options give. They come first."""
+    from privsyn.table.schema.csv_format import CsvFormat
+    from privsyn.table.schema.schema import Schema
+    from privsyn.table.schema.yaml_file import read_schema
+
+    public = None if schema is None else read_schema(schema)
+    before = CsvFormat() if public is None else public.csv
+    tab = delimiter in ("tab", r"\t")
+    options = {"delimiter": "\t" if tab else delimiter, "encoding": encoding}
+    options |= {"point": decimal, "thousands": thousands}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    with replace_errors(lambda error: f"--{error}".replace("--point", "--decimal"), InputError):
+        csv = replace(before, **given)
+    if csv == before:
+        return public
+    return Schema({}, csv=csv) if public is None else replace(public, csv=csv)
 
 
 def own_metrics(places: list[str] | None) -> list[str]:

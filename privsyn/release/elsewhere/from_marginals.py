@@ -35,7 +35,7 @@ from privsyn.release.release import Release
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.read_texts import read_texts
 from privsyn.table.schema.columns import Ordinal
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import as_schema
 
 NOBODY = "nobody has said what they promise"
@@ -85,7 +85,7 @@ def from_marginals(
     >>> len(release.sample(100)), release
     (100, <Release: 2 columns, about 1,003 rows, measured elsewhere>)
     """
-    public = as_schema(schema)
+    public = declared(as_schema(schema))
     if public is None:
         raise InputError("from_marginals needs a schema with all values and bounds")
     if ledger is not None and not isinstance(ledger, str):

@@ -52,6 +52,7 @@ _PERSON = re.compile(
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
 )
+_COMMAS = r"[-+]?\d{1,3}(?:\.\d{3})*,\d+|[-+]?\d+,\d+"
 _NUMBERED = re.compile(r"(\D*)(\d{1,9})")
 
 
@@ -65,11 +66,14 @@ def remarks_on(name: str, column: Column, cells: pd.Series) -> list[str]:
         return [_UNIT.format(name)] if _PERSON.search(name) else []
     present = cells.dropna()
     if present.empty:
-        return ["READ: EMPTY, no cell is given. {kind: text} leaves the column out."]
+        return [
+            "READ: EMPTY, no cell is given, so it is left out. Rows to come have some? {kind: categorical}."
+        ]
     return [
         *_of_numbers(name, column, present),
         *_of_lists(column, present),
         *_of_names(name, column, present),
+        *_of_text(present),
     ]
 
 
@@ -189,6 +193,17 @@ def _of_names(name: str, column: Column, present: pd.Series) -> Iterator[str]:
             f"READ: REPEATED, {rows:.1f} rows for each value. If it names persons, leave this line out and"
             f" add --unit {name}."
         )
+
+
+def _of_text(present: pd.Series) -> Iterator[str]:
+    """Yield whether texts are of a damaged file, or numbers with a decimal comma."""
+    if family(present.dtype) != "text":
+        return
+    if present.str.contains("\0", regex=False).any():
+        yield "READ: NUL, some cell has this character. Is the file damaged?"
+    if present.str.fullmatch(_COMMAS).all():
+        thousands = " --thousands ." if present.str.contains(".", regex=False).any() else ""
+        yield f"READ: NUMBERS WITH A DECIMAL COMMA? Draft again with: --decimal ,{thousands}"
 
 
 def _short(present: pd.Series) -> bool:

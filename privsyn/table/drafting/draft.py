@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -28,6 +29,7 @@ from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_memory import ending_of, read_columns, read_in_memory
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import step_text
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
@@ -45,7 +47,9 @@ STEPS = tuple(sorted((*NUMBERS, Lattice(0.25)), key=lambda lattice: -lattice.ste
 """Grids that a draft may propose, the coarsest first."""
 
 
-def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -> Schema:
+def draft_schema(
+    table: object, *, unit: str | None = None, read: bool = True, csv: CsvFormat = PLAIN
+) -> Schema:
     """Return a schema that fits a table. It reads the rows, so it is not private before a person reviews it.
 
     A column of few distinct texts gets a list of these. Numbers and dates get bounds: a list would lose their
@@ -60,6 +64,8 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
         The column of identifiers, which is left out of the schema.
     read : bool
         If false, no row is read: kinds follow from the dtypes. For a CSV only the names are known.
+    csv : CsvFormat
+        How a CSV file is written. The draft says so too.
 
     Examples
     --------
@@ -75,19 +81,21 @@ def draft_schema(table: object, *, unit: str | None = None, read: bool = True) -
     True
     """
     if not read:
-        return by_names(without(unit, _empty(table)))
-    return draft_with_rows(table, unit)[0]
+        return replace(by_names(without(unit, _empty(table, csv))), csv=csv)
+    return draft_with_rows(table, unit, csv)[0]
 
 
-def draft_with_rows(table: object, unit: str | None) -> tuple[Schema, pd.DataFrame]:
+def draft_with_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[Schema, pd.DataFrame]:
     """Return the draft from the rows, and the rows."""
-    frame = without(unit, read_in_memory(table, unit=unit).frame)
+    form = None if csv == PLAIN else Schema({}, csv=csv)
+    frame = without(unit, read_in_memory(table, form, unit=unit).frame)
     columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
     order = Order(frame)
     for name, column in columns.items():
         if isinstance(column, Numerical) and frame[name].nunique() <= FEW_NUMBERS and order.is_code(name):
             columns[name] = _listed(frame[name].dropna(), column.nullable) or column
-    return Schema(columns, missing=marks_in(Path(cast(str, table))) if is_csv(table) else ()), frame
+    missing = marks_in(Path(cast(str, table)), csv) if is_csv(table) else ()
+    return Schema(columns, missing=missing, csv=csv), frame
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
@@ -103,11 +111,11 @@ def is_csv(table: object) -> bool:
     return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
 
 
-def _empty(table: object) -> pd.DataFrame:
+def _empty(table: object, csv: CsvFormat) -> pd.DataFrame:
     """Return the names and dtypes of a table without reading a row. Columns of a CSV are text."""
     if is_csv(table):
         path = Path(cast(str, table))
-        check_header(path, names := read_header(path, PLAIN))
+        check_header(path, names := read_header(path, csv))
         return pd.DataFrame({name: [] for name in names}, dtype=TEXT)
     return read_columns(table)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import wrap
 
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import plural
+from privsyn.errors import InputError, plural
 from privsyn.table.drafting.column_remarks import remarks_on
 from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_csv
 from privsyn.table.drafting.number_bounds import FEW_NUMBERS, is_exact
 from privsyn.table.drafting.relations import propose
-from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical
+from privsyn.table.io.csv_text import PLAIN
+from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.time_columns import Datetime, Duration
 from privsyn.table.schema.yaml_file import constraint_lines, to_yaml
 
@@ -50,20 +53,23 @@ MANY_NUMBERS = 5
 
 
 PROPOSALS = """\
-# READ: every row keeps these. Remove the # of the next line, and of those below it that anybody may know to
-# hold, also of rows to come.
-#constraints:
+# READ: every row keeps these. Remove the # of those that anybody may know to hold, also of rows to come.
+constraints:
 """
 
 
-def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> str:
+def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv: CsvFormat = PLAIN) -> str:
     """Return the draft as the text of a schema file, with comments for its reviewer."""
     if not read:
-        draft = draft_schema(table, unit=unit, read=False)
+        draft = draft_schema(table, unit=unit, read=False, csv=csv)
         notes = {name: _unread(column) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_csv(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
-    draft, frame = draft_with_rows(table, unit)
+    draft, frame = draft_with_rows(table, unit, csv)
+    if not len(frame):
+        raise InputError(
+            "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
+        )
     header = READ + (MARKS_READ if draft.missing else "")
     notes = {
         name: "\n".join(
@@ -74,6 +80,9 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True) -> 
         for name, column in draft.columns.items()
     }
     draft, proposals = propose(draft, frame)
+    # To look for the values of a column without a cell would take a part of the budget.
+    empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
+    draft = replace(draft, columns={**draft.columns, **empty})
     lines = "".join(f"#{line}\n" for line in constraint_lines(proposals))
     footer = PROPOSALS + lines if lines else ""
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
@@ -83,7 +92,7 @@ def _read(column: Column, cells: pd.Series) -> str:
     """Return what was read from the rows, and a question to the reviewer."""
     if isinstance(column, Identifier):
         return _IDENTIFIER
-    if not isinstance(column, Coded):
+    if not isinstance(column, Coded) or cells.isna().all():
         return ""
     facts = [*_facts(column, cells), *([] if column.nullable else ["no cell missing"])]
     return " ".join(filter(None, (f"READ: {', '.join(facts)}." if facts else "", _question(column))))

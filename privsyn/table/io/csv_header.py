@@ -41,6 +41,10 @@ def read_header(path: Path, dialect: CsvFormat) -> list[str]:
         text = first_line(path).decode(encoding)
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter)
         names = next((row for row in rows if row), [])
+    if "\0" in text:
+        raise InputError(
+            f"{path}: its header has a NUL byte, so it is no CSV, or one in UTF-16: save it as CSV in UTF-8"
+        )
     if not names:
         raise InputError(f"{path}: is empty: its first line must hold the names of the columns")
     if any("\n" in name or "\r" in name for name in names):  # usually rows, after a quote left open
@@ -70,10 +74,10 @@ def check_header(path: Path, names: Sequence[str], known: Collection[str] = ()) 
     """
     unknown = [name for name in names if name not in known]
     if len(names) == 1 and unknown and (found := next((s for s in DELIMITERS if s in names[0]), None)):
-        delimiter = r"\t" if found == "\t" else found
+        sign, spelled = shown(found), shown(found, '"')
         raise InputError(
-            f"{path}: is read as one column, but its first line has another delimiter:"
-            f' write csv: {{delimiter: "{delimiter}"}} in the schema'
+            f"{path}: the header looks like it is separated by {sign}: use --delimiter {sign},"
+            f" or write csv: {{delimiter: {spelled}}} in the schema"
         )
     if any(_NUMBER.fullmatch(name) for name in unknown):
         raise InputError(
@@ -115,9 +119,20 @@ def is_gzip(path: Path) -> bool:
 
 def not_text(path: Path, dialect: CsvFormat) -> str:
     """Return the message for a file in another encoding."""
+    other = "cp1252" if dialect.encoding == "utf-8" else "utf-8"
     return (
-        f"{path}: not text in {dialect.encoding.upper()}: save it in that, or give its encoding in the schema"
+        f"{path}: not text in {dialect.encoding.upper()}: use --encoding, such as --encoding {other}"
+        f" (in the schema, csv: {{encoding: {other}}}), or save it in {dialect.encoding.upper()}"
     )
+
+
+def shown(delimiter: str, quote: str = "'") -> str:
+    r"""Return a delimiter as it is typed in a shell, or in double quotes as in YAML.
+
+    >>> print(shown(";"), shown("\t"))
+    ';' '\t'
+    """
+    return quote + delimiter.replace("\t", r"\t") + quote
 
 
 def unreadable(path: Path, error: Exception) -> str:

@@ -32,17 +32,17 @@ MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "nul
 Guess = Categorical | Numerical | Datetime
 """The kinds that are guessed from the cells without a schema."""
 
-WELL_FORMED = (
-    "that the file is well-formed CSV in UTF-8: quotes closed, every row as long as the header,"
-    f" none of more than {LONGEST_ROW >> 20} MiB"
-)
-"""What the ledger says about every CSV file."""
-
-_WHOLE = r"^[-+]?(0|[1-9][0-9]{0,14})$"
-_REAL = r"^[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _FLAG = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?$"
+
+
+def well_formed(dialect: CsvFormat) -> str:
+    """Return what the ledger says about every CSV file."""
+    return (
+        f"that the file is well-formed CSV in {dialect.encoding.upper()}: quotes closed, every row as long as"
+        f" the header, none of more than {LONGEST_ROW >> 20} MiB"
+    )
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class CsvTable:
         check_header(path, names, known)
         guessed = _guess(path, {name: missing[name] for name in names if name not in known}, dialect)
         columns = {name: known[name] if name in known else guessed[name] for name in names}
-        return cls(path, columns, missing, (WELL_FORMED, *_facts(guessed)), unit, dialect)
+        return cls(path, columns, missing, (well_formed(dialect), *_facts(guessed)), unit, dialect)
 
     @property
     def schema(self) -> Schema | None:
         """Return the columns without that of identifiers, or None if there is no other."""
         kinds = {name: column for name, column in self.columns.items() if name != self.unit}
-        return Schema(kinds) if kinds else None
+        return Schema(kinds, csv=self.dialect) if kinds else None
 
     def frame(self, text: pa.Table) -> pd.DataFrame:
         """Return rows of text as a data frame, each cell converted alone."""
@@ -116,9 +116,9 @@ def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
     return pd.DataFrame({name: _typed(empty, known.get(name, Categorical()), PLAIN) for name in names})
 
 
-def marks_in(path: Path) -> tuple[str, ...]:
+def marks_in(path: Path, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
     """Return which of `MARKS` the file uses, without the empty cell. It reads the rows."""
-    text = read_text(path)
+    text = read_text(path, dialect)
     cells = {
         mark for name in text.column_names for mark in pc.unique(text[name]).to_pylist() if mark in MARKS[1:]
     }
@@ -134,9 +134,10 @@ def _blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:
 
 def _guess(path: Path, missing: Mapping[str, Sequence[str]], dialect: CsvFormat) -> dict[str, Guess]:
     """Return for each column the first kind that all its cells match."""
+    whole, real = _numbers(dialect)
     kinds: dict[str, Guess] = {
-        _WHOLE: Numerical(integer=True),
-        _REAL: Numerical(integer=False),
+        whole: Numerical(integer=True),
+        real: Numerical(integer=False),
         _FLAG: Categorical([False, True]),
         _DATE: Datetime(unit="D"),
         _TIME: Datetime(unit="s"),
@@ -154,6 +155,18 @@ def _guess(path: Path, missing: Mapping[str, Sequence[str]], dialect: CsvFormat)
         name: kinds[patterns[0]] if patterns and name in present else Categorical()
         for name, patterns in matching.items()
     }
+
+
+def _numbers(dialect: CsvFormat) -> tuple[str, str]:
+    """Return the patterns of whole and of real numbers. Groups of digits are of three, unlike those of dates.
+
+    >>> _numbers(CsvFormat(point=",", thousands="."))[0]
+    '^[-+]?(0|[1-9][0-9]{0,14}|[1-9][0-9]{0,2}([.][0-9]{3}){1,4})$'
+    """
+    groups = "" if dialect.thousands is None else f"|[1-9][0-9]{{0,2}}([{dialect.thousands}][0-9]{{3}})"
+    whole = rf"^[-+]?(0|[1-9][0-9]{{0,14}}{groups and groups + '{1,4}'})$"
+    digits = rf"(0|[1-9][0-9]*{groups and groups + '+'})([{dialect.point}][0-9]*)?|[{dialect.point}][0-9]+"
+    return whole, rf"^[-+]?({digits})([eE][-+]?[0-9]+)?$"
 
 
 def _facts(guessed: Mapping[str, Guess]) -> Iterator[str]:

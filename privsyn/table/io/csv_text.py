@@ -2,6 +2,9 @@
 
 A quoted cell may hold commas and line ends. A quote that is not closed therefore swallows the rows after it.
 So "the file is well-formed" is a public input, listed in the ledger, and a file that is not is refused.
+Whoever writes CSV correctly writes a well-formed file, whatever the cells are. A NUL byte is different: it
+may be in a cell, so to refuse it would reveal a row. It is refused in the header alone, where binary files
+and UTF-16 have it too.
 """
 
 from __future__ import annotations
@@ -17,14 +20,22 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.table.io.csv_header import DAMAGED, first_line, is_gzip, not_text, read_header, unreadable
+from privsyn.table.io.csv_header import (
+    DAMAGED,
+    first_line,
+    is_gzip,
+    not_text,
+    read_header,
+    shown,
+    unreadable,
+)
 from privsyn.table.schema.csv_format import CsvFormat
 
 PLAIN = CsvFormat()
 """The dialect that programs write by default."""
 
 LONGEST_ROW = 2**26
-"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_table.WELL_FORMED`).
+"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_table.well_formed`).
 
 A row of up to this length is always read. A longer one is refused, unless it ends in the second block.
 """
@@ -61,7 +72,8 @@ def walk_text(path: Path, dialect: CsvFormat) -> Iterator[pa.Table]:
         for batch in batches:
             if batch.schema.names != names:
                 raise InputError(
-                    f"{path}: its header cannot be read: write one name for each column, separated by commas"
+                    f"{path}: its header cannot be read: write one name for each column, separated by"
+                    f" {shown(dialect.delimiter)}"
                 )
             yield pa.Table.from_batches([batch])
 
@@ -77,7 +89,10 @@ def _message(path: Path, dialect: CsvFormat, error: Exception) -> str:
             f"{path}: some row is longer than {LONGEST_ROW >> 20} MiB, the longest that is read:"
             " leave out the column of long texts"
         )
-    return f"{path}: not a table: some row is longer or shorter than the header, or the file is damaged"
+    return (
+        f"{path}: not a table with --delimiter {shown(dialect.delimiter)}: some row is longer or shorter than"
+        " the header, or the file is damaged"
+    )
 
 
 def _reader(stream: pa.NativeFile, names: Sequence[str], dialect: CsvFormat) -> arrow_csv.CSVStreamingReader:

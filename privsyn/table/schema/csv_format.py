@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.table.schema.validation import one_of
+from privsyn.table.schema.validation import normalise, one_of
 
 ENCODINGS = ("utf-8", "latin-1", "iso-8859-15", "cp1250", "cp1251", "cp1252")
 """In each of them the bytes of a quote, a separator and a line end have no other meaning."""
@@ -23,7 +25,7 @@ class CsvFormat:
     ----------
     delimiter : one of comma, semicolon, tab, bar
         Separates two cells.
-    encoding : one of `ENCODINGS`
+    encoding : one of `ENCODINGS`, or another name of it, such as windows-1252
     point : "." or ","
         The decimal separator.
     thousands : str, optional
@@ -49,6 +51,7 @@ class CsvFormat:
             raise InputError(
                 f"delimiter {safe_repr(self.delimiter)} is none of comma, semicolon, tab and bar (|)"
             )
+        normalise(self, encoding=_usual_name(self.encoding))
         one_of("encoding", self.encoding, ENCODINGS)
         one_of("point", self.point, (".", ","))
         one_of("quoting", self.quoting, ("minimal", "all"))
@@ -77,3 +80,15 @@ class CsvFormat:
         if self.thousands is not None and whole.isdigit():
             whole = f"{int(whole):,}".replace(",", self.thousands)
         return sign + whole + (self.point if point else "") + decimals
+
+
+def _usual_name(encoding: str) -> str:
+    """Return the name in `ENCODINGS` of an encoding; any other text is returned as it is.
+
+    >>> _usual_name("windows-1252"), _usual_name("UTF8"), _usual_name("utf-16")
+    ('cp1252', 'utf-8', 'utf-16')
+    """
+    with suppress(LookupError, TypeError, ValueError):
+        found = codecs.lookup(encoding).name
+        return next((name for name in ENCODINGS if codecs.lookup(name).name == found), encoding)
+    return encoding

@@ -27,8 +27,8 @@ def derive_columns(
     """
     if isinstance(constraints, Mapping | str) or not isinstance(constraints, Sequence):
         raise InputError('constraints are a list, as in [Increasing(["start", "end"])]')
-    constraints = _read_expressions(columns, constraints)
-    for place, constraint in enumerate(constraints, 1):
+    constraints, places = _read_expressions(columns, constraints)
+    for constraint, place in zip(constraints, places, strict=True):
         if not isinstance(constraint, Constraint):
             raise InputError(
                 f"constraint {place}: {safe_repr(constraint)} is not a constraint such as Forbidden or Total"
@@ -49,20 +49,23 @@ def derive_columns(
     first = [constraint for constraint in constraints if not constraint.derives_last]
     last = [computing[name] for name in in_order(computing) if computing[name].derives_last]
     for constraint in [*first, *last]:
-        with about_constraint(constraints.index(constraint) + 1):
+        with about_constraint(places[constraints.index(constraint)]):
             derived |= constraint.derive(derived)
     return {**columns, **derived}, constraints
 
 
 def _read_expressions(
     columns: Mapping[str, Column], constraints: Sequence[Constraint | str]
-) -> tuple[Constraint, ...]:
+) -> tuple[tuple[Constraint, ...], list[int]]:
+    """Return the constraints that are meant, and for each its place in the list that a person wrote."""
     coded = {name: column for name, column in columns.items() if isinstance(column, Coded)}
     read: list[Constraint] = []
+    places: list[int] = []
     for place, constraint in enumerate(constraints, 1):
         with about_constraint(place):
             read += parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
-    return tuple(read)
+        places += [place] * (len(read) - len(places))
+    return tuple(read), places
 
 
 def add_declared(

@@ -26,7 +26,8 @@ class Schema:
     missing : str or list of str
         Texts that mean a missing cell in a file, in every column, in addition to the empty cell.
     csv : CsvFormat, optional
-        How a CSV file is written.
+        How a CSV file is written. A schema of this alone has the columns that there are without a
+        schema.
     constraints : list of str, Forbidden, Allowed, Determined, Increasing, Total, Equal or MissingWhen
         What holds in every row, and is public; see `privsyn.table.schema.constraint`. Text is an expression
         such as ``"end >= start"``. The schema keeps the constraints that it means.
@@ -47,7 +48,7 @@ class Schema:
     def __post_init__(self) -> None:
         if not isinstance(self.csv, CsvFormat):
             raise InputError(f"csv is a CsvFormat, not {safe_repr(self.csv)}")
-        if not isinstance(self.columns, Mapping) or not self.columns:
+        if not isinstance(self.columns, Mapping) or not (self.columns or self.csv != CsvFormat()):
             raise InputError('a schema maps names to columns, as in Schema({"age": Numerical(0, 100)})')
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "missing", marks(self.missing))
@@ -131,3 +132,8 @@ class Schema:
                 raise InputError(
                     f"column {name!r}: {column.public_hint}; only `fit` finds them under privacy"
                 )
+
+
+def declared(schema: Schema | None) -> Schema | None:
+    """Return the schema if it declares a column; None if it only says how files are written, or is None."""
+    return schema if schema is not None and schema.columns else None

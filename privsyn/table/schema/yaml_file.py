@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from privsyn.arguments import check_path
-from privsyn.errors import InputError, about, did_you_mean, printable, safe_repr
+from privsyn.errors import InputError, about, did_you_mean, printable, replace_errors, safe_repr
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_format import CsvFormat
@@ -35,7 +35,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         raise InputError(f"{path}: not a text file in UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    with about(f"{path}"):
+    with replace_errors(lambda error: f"{path}{_line_of(text, str(error))}: {error}", InputError):
         return from_plain(parse(text))
 
 
@@ -65,8 +65,8 @@ def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
     <BLANKLINE>
     """
     plain = to_plain(schema)
-    columns, constraints = plain.pop("columns"), plain.pop("constraints", None)
-    lines = [*(_dump(plain).splitlines() if plain else ()), "columns:"]
+    columns, constraints = plain.pop("columns", {}), plain.pop("constraints", None)
+    lines = [*(_dump(plain).splitlines() if plain else ()), *(["columns:"] if columns else [])]
     for name, column in columns.items():
         if name in notes:
             lines += [f"  # {line}" for line in notes[name].split("\n")]
@@ -103,23 +103,25 @@ def to_plain(schema: Schema) -> dict[str, Any]:
     top: dict[str, Any] = {"missing": list(schema.missing)} if schema.missing else {}
     if spelling := changed_settings("csv", schema.csv):
         top["csv"] = spelling
-    columns = {
+    top["columns"] = {
         name: {"kind": kind_of(column), **column.to_plain(f"column {name!r}")}
         for name, column in schema.columns.items()
     }
     listed = {name for name, column in schema.columns.items() if isinstance(column, Categorical)}
     constraints = [constraint_to_plain(constraint, listed) for constraint in schema.constraints]
-    return {**top, "columns": columns, **({"constraints": constraints} if constraints else {})}
+    top |= {"constraints": constraints} if constraints else {}
+    return {key: value for key, value in top.items() if value}
 
 
 def from_plain(plain: object) -> Schema:
     """Return the schema that `to_plain` or a person wrote."""
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
-    check_keys(plain, ("columns", "missing", "csv", "constraints"), needed=("columns",))
-    if not isinstance(plain["columns"], Mapping):
+    needed = () if "csv" in plain else ("columns",)
+    check_keys(plain, ("columns", "missing", "csv", "constraints"), needed=needed)
+    if not isinstance(plain.get("columns", {}), Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
-    columns = {name: _column(name, said) for name, said in plain["columns"].items()}
+    columns = {name: _column(name, said) for name, said in plain.get("columns", {}).items()}
     said = plain.get("constraints") or ()
     if isinstance(said, str | Mapping):
         raise InputError("'constraints:' is a list, each such as start <= end")
@@ -180,9 +182,23 @@ def parse(text: str) -> object:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark is not None else ""
         problem = getattr(error, "problem", None) or "it cannot be parsed"
+        if mark is not None and problem.startswith("expected <block end>, but found '-'"):
+            above = text.splitlines()[: mark.line]
+            hidden = [place for place, line in enumerate(above, 1) if re.match(r"#\s*constraints:", line)]
+            what = f"remove the # before it in line {hidden[-1]}" if hidden else "write it"
+            problem = f"this list needs 'constraints:' above it: {what}"
         raise InputError(f"not YAML{where}: {problem}") from None
     except (ValueError, TypeError, RecursionError):
         raise InputError("not YAML that can be read") from None
+
+
+def _line_of(text: str, message: str) -> str:
+    """Return the line of the constraint that a message is about, as ", line 83"; "" if it is about none."""
+    if (place := re.match(r"constraint ([0-9]+)", message)) is None:
+        return ""
+    root: Any = _Loader(text).get_single_node()
+    listed = next(value for key, value in root.value if key.value == "constraints")
+    return f", line {listed.value[int(place[1]) - 1].start_mark.line + 1}"
 
 
 class _Dumper(yaml.SafeDumper):

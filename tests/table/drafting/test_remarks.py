@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from strategies import tables
 
-from privsyn import PrivSyn
+from privsyn import Categorical, InputError, PrivSyn, Text
+from privsyn.errors import DroppedWarning
 from privsyn.table.drafting.check import check_schema
+from privsyn.table.drafting.column_remarks import remarks_on
 from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.schema.yaml_file import from_plain, parse
 
 N = 2000
@@ -104,7 +107,10 @@ def drafted():
             "case",
             "READ: UNIQUE, nearly every row has a text of its own. If it names the row: {kind: identifier}.",
         ),
-        ("empty", "READ: EMPTY, no cell is given. {kind: text} leaves the column out."),
+        (
+            "empty",
+            "READ: EMPTY, no cell is given, so it is left out. Rows to come have some? {kind: categorical}.",
+        ),
         ("grade", "Codes or classes? Then list them: {kind: categorical, values: [ ]}."),
         ("ward", "READ: gaps, not listed are W03."),
         ("nace", "NAMED LIKE CODES, not amounts?"),
@@ -127,7 +133,7 @@ def test_whole_numbers_named_like_codes_are_asked_about():
 
 def proposals(text):
     """The proposed constraints, without the # before them."""
-    return [line[1:] for line in text.partition("#constraints:\n")[2].splitlines()]
+    return [line[1:] for line in text.partition("\nconstraints:\n")[2].splitlines()]
 
 
 def test_a_draft_proposes_the_constraints_that_all_rows_keep(drafted):
@@ -167,12 +173,13 @@ def test_a_draft_remarks_nothing_about_columns_without_oddities():
 
 def uncommented(text):
     """The draft without the # before its proposals."""
-    before, mark, proposed = text.partition("#constraints:\n")
-    return before + mark[1:] + proposed.replace("\n#", "\n").removeprefix("#") if mark else text
+    before, mark, proposed = text.partition("\nconstraints:\n")
+    return before + mark + proposed.replace("\n#", "\n").removeprefix("#")
 
 
 @given(tables())
 def test_every_table_has_remarks_that_change_nothing_but_the_bounds_of_sums(drawn):
+    assume(len(drawn[1]))
     rows = pd.concat([drawn[1]] * 40, ignore_index=True)  # enough of them for remarks
     text = draft_text(rows)
     assert list(from_plain(parse(text)).columns) == list(rows)
@@ -183,6 +190,40 @@ def test_every_table_has_remarks_that_change_nothing_but_the_bounds_of_sums(draw
 def test_a_draft_without_rows_makes_no_remark():
     assert draft_text(odd(), read=False) == draft_text(odd().iloc[:0], read=False)
     assert "READ:" not in draft_text(odd(), read=False)
+
+
+def test_a_draft_of_no_rows_is_refused_and_says_how_to_draft():
+    with pytest.raises(InputError, match="no rows to draft from: --from-dtypes"):
+        draft_text(odd().iloc[:0])
+
+
+def test_a_column_without_a_cell_is_drafted_so_that_its_values_cost_nothing(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,empty\n" + "x,\ny,\n" * 20)
+    for table in (path, pd.DataFrame({"a": ["x", "y"] * 20, "empty": np.nan})):
+        schema = from_plain(parse(draft_text(table)))
+        assert schema.columns["empty"] == Text()
+        with pytest.warns(DroppedWarning, match="'empty'"):  # pure epsilon takes no open values
+            assert list(PrivSyn(1.0, 0.0, schema, seed=0).fit(table).sample(3, seed=0)) == ["a"]
+
+
+def test_texts_with_a_decimal_comma_or_a_nul_are_remarked():
+    remark = "READ: NUMBERS WITH A DECIMAL COMMA? Draft again with: --decimal ,"
+    found = {
+        "1,5": [remark],
+        "-1.234,50": [f"{remark} --thousands ."],
+        "1,2,3": [],
+        "1.2,3": [],
+        "x\0": ["READ: NUL, some cell has this character. Is the file damaged?"],
+    }
+    for cell, said in found.items():
+        assert remarks_on("a", Categorical(), pd.Series([cell], dtype=TEXT)) == said
+
+
+def test_proposed_constraints_hold_when_only_their_own_sign_is_removed():
+    text = draft_text(pd.DataFrame({"a": np.arange(900) % 7, "b": np.arange(900) % 7 + np.arange(900) % 3}))
+    assert not from_plain(parse(text)).constraints
+    assert from_plain(parse(text.replace("\n#- a <= b", "\n- a <= b"))).constraints
 
 
 def test_a_structural_gap_that_is_no_rule_in_both_directions_is_an_implication():
@@ -227,8 +268,13 @@ def test_of_a_table_with_46_columns_a_person_writes_no_line():
     reviewed = uncommented(text)
     schema = from_plain(parse(reviewed))
     assert len(parse(reviewed)["constraints"]) == 12
-    assert check_schema(wide, schema) == ["every cell fits", "every row keeps every constraint"]
-    made = PrivSyn(1.0, 1e-9, schema, method="published", seed=0).fit(wide).sample(300, seed=0)
+    assert check_schema(wide, schema) == [
+        "column 'empty': free text, left out of the synthetic table",
+        "every cell fits",
+        "every row keeps every constraint",
+    ]
+    with pytest.warns(DroppedWarning, match="'empty'"):
+        made = PrivSyn(1.0, 1e-9, schema, method="published", seed=0).fit(wide).sample(300, seed=0)
     assert (made["start"] <= made["paid"]).all()
     assert (made["ill3"].isna() == (made["ill"] == "no")).all()
     assert made["town"].equals(made["city"])

@@ -93,7 +93,7 @@ def test_one_column_with_a_strange_name_is_one_where_the_schema_names_it(folder)
     Path("table.csv").write_text("yes|no\nyes\n")
     schema = Schema({"yes|no": Categorical(["yes", "no"])})
     assert list(read_in_memory("table.csv", schema).frame) == ["yes|no"]
-    with pytest.raises(InputError, match="another delimiter"):
+    with pytest.raises(InputError, match="looks like it is separated by"):
         read_in_memory("table.csv", Schema({"yes": Categorical()}, csv=CsvFormat()))
 
 
@@ -205,7 +205,9 @@ def test_the_header_is_the_first_line_that_is_not_blank(name, folder):
         ("t.csv", b"", "is empty: its first line"),
         ("t.csv", b"\n\r\n", "is empty: its first line"),
         ("t.csv", b'a,"b\nc",d\n', "its header does not end with its line"),
-        ("t.csv", b"a,\xff\n1,2\n", "not text in UTF-8"),
+        ("t.csv", b"a,\xff\n1,2\n", "not text in UTF-8: use --encoding"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "its header has a NUL byte"),
+        ("t.csv", b"GIF8\0\0\n1,2\n", "its header has a NUL byte"),
         ("t.csv", b"a" * 101, "its first line is longer than 1 MB"),
         ("t.csv.gz", b"", "is empty: its first line"),
         ("t.csv.gz", b"age,job\n", "cannot be read as CSV"),

@@ -27,11 +27,13 @@ from privsyn.table.drafting.number_bounds import FEW_ROWS
 from privsyn.table.drafting.review_comments import draft_text
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT, family
-from privsyn.table.io.csv_table import WELL_FORMED
+from privsyn.table.io.csv_table import well_formed
+from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.columns import Categorical, Identifier, Numerical
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 from privsyn.table.schema.yaml_file import from_plain, read_schema
@@ -146,7 +148,7 @@ def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
                 " leave out the column of long texts"
             )
             assert refused.value.__context__ is None
-    assert "none of more than 64 MiB" in WELL_FORMED
+    assert "none of more than 64 MiB" in well_formed(PLAIN)
 
 
 def test_values_of_several_types_are_matched_by_their_text(tmp_path):
@@ -180,7 +182,7 @@ def test_whether_numbers_are_whole_is_said_and_not_read_off_the_bounds(tmp_path,
     for cells in ("1\n2\n", "1\n2.5\n", "x\n", ""):
         source = read_in_memory(file_of(tmp_path, "a\n" + cells), Schema({"a": column}))
         assert source.frame.dtypes["a"] == dtype
-        assert source.public_inputs == (WELL_FORMED,)
+        assert source.public_inputs == (well_formed(PLAIN),)
 
 
 def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
@@ -195,7 +197,7 @@ def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
         TEXT,
     ]
     assert source.frame.iloc[1].isna().tolist() == [True, True, True, True, False, True]
-    assert source.public_inputs[0] == WELL_FORMED
+    assert source.public_inputs[0] == well_formed(PLAIN)
     assert len(source.public_inputs) == 7  # five kinds, of which one is of two columns, and the marks
     assert "that these columns are of text (read off the file): 'e', 'f'" in source.public_inputs
     assert source.public_inputs[-1].endswith(": ? NA N/A n/a #N/A <NA> NaN nan NULL null None none")
@@ -395,7 +397,23 @@ def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
         assert np.array_equal(codes[kept], records.codes[kept])
 
 
-one_line = names.filter(lambda name: "\n" not in name and "\r" not in name)
+one_line = names.filter(lambda name: "\n" not in name and "\r" not in name and "\0" not in name)
+
+
+def test_without_a_schema_numbers_are_read_in_the_dialect_of_the_file(tmp_path):
+    cells = {
+        "whole": ["1.234.567", "12", "-1.000"],
+        "real": ["1.234,5", ",5", "-7,"],
+        "date": ["31.12.2020", "01.02.2021", "3.4.21"],
+        "groups": ["1.2345", "12.34", "0.123"],
+    }
+    path = tmp_path / "t.csv"
+    pd.DataFrame(cells).to_csv(path, index=False, sep=";")
+    schema = Schema({}, csv=CsvFormat(delimiter=";", point=",", thousands="."))
+    frame = read_in_memory(path, schema).frame
+    assert frame["whole"].tolist() == [1234567, 12, -1000]
+    assert frame["real"].tolist() == [1234.5, 0.5, -7]
+    assert frame[["date", "groups"]].to_dict("list") == {name: cells[name] for name in ("date", "groups")}
 
 
 @given(st.lists(one_line, min_size=1, max_size=3, unique=True), st.data())

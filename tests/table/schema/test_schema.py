@@ -17,6 +17,7 @@ from strategies import names, tables, texts
 
 from privsyn.errors import InputError
 from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 from privsyn.table.schema.yaml_file import from_plain, read_schema, to_plain, to_yaml
@@ -314,6 +315,56 @@ def test_a_malformed_file_is_one_line(tmp_path, text, complaint):
         read_schema(path)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
+
+
+CONSTRAINED = """\
+columns:
+  a: {kind: numerical, low: 0, high: 9}
+  b: {kind: numerical, low: 0, high: 9}
+
+constraints:
+- a <= b
+# Two constraints from one line: the next is the third of all, and the second of the list.
+- %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("constraint", "where"),
+    [
+        ("a <= c", "line 8: constraint 2: "),
+        ("kind: increasing\n  columns: [a, c]", "line 8: constraint 2: "),
+        ("{kind: increase}", "line 8: constraint 2: "),
+        ("b >= a and a <= b\n- b <= c", "line 9: constraint 3: "),
+    ],
+)
+def test_an_error_in_a_constraint_names_its_line(tmp_path, constraint, where):
+    path = tmp_path / "schema.yaml"
+    path.write_text(CONSTRAINED % constraint)
+    with pytest.raises(InputError) as error:
+        read_schema(path)
+    assert str(error.value).startswith(f"{path}, {where}")
+
+
+def test_a_list_without_its_key_is_said_to_need_it(tmp_path):
+    path = tmp_path / "schema.yaml"
+    for key, advice in (("#constraints:", "remove the # before it in line 5"), ("# Rules:", "write it")):
+        path.write_text((CONSTRAINED % "b <= a").replace("constraints:", key, 1))
+        with pytest.raises(InputError) as error:
+            read_schema(path)
+        assert str(error.value) == (
+            f"{path}: not YAML (line 6): this list needs 'constraints:' above it: {advice}"
+        )
+
+
+def test_a_schema_may_say_only_how_files_are_written(tmp_path):
+    path = tmp_path / "schema.yaml"
+    path.write_text("csv: {delimiter: ;, encoding: windows-1252}")
+    schema = read_schema(path)
+    assert schema == Schema({}, csv=CsvFormat(delimiter=";", encoding="cp1252"))
+    assert to_yaml(schema) == "csv: {delimiter: ;, encoding: cp1252}\n"
+    with pytest.raises(InputError, match="a schema maps names to columns"):
+        Schema({})
 
 
 def test_what_is_no_file_is_one_line(tmp_path):
