@@ -28,6 +28,7 @@ INSIDE = {
     "paper": "stages are replaced",
     "randomised": "the tables of a release and their errors",
     "real_tables": "a file written by a schema",
+    "relationships": "real counts in the codes of a release, and the words beside them",
     "robustness": "independent columns with the whole budget",
     "several_owners": "a schema is written to a file",
     "runs": "the measures of a sweep, run by run",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from hashlib import file_digest
 from os import PathLike
@@ -27,7 +28,10 @@ MOST_VALUES = 12
 """Listed values that the table of columns names."""
 
 MARKS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"&#{ord(mark)};" for mark in "|[]*_`\\!"}
-"""Signs that HTML or Markdown would obey, and what stands for them; "&" comes first."""
+"""Signs that HTML or Markdown would obey, and what stands for them."""
+
+OBEYED = re.compile(r"[&<>|\[\]*`\\!]|(?<!\w)_+|_+(?!\w)")
+"""Where it would obey them. An underscore inside a word is plain text."""
 
 CROISSANT = "http://mlcommons.org/croissant/1.0"
 
@@ -213,10 +217,10 @@ def in_markdown(text: object) -> Markup:
 
     >>> str(in_markdown("a|b <i> *c*"))
     'a&#124;b &lt;i&gt; &#42;c&#42;'
+    >>> str(in_markdown("a_b _c_"))
+    'a_b &#95;c&#95;'
     """
-    plain = printable(str(text))
-    for mark, code in MARKS.items():
-        plain = plain.replace(mark, code)
+    plain = OBEYED.sub(lambda found: "".join(map(MARKS.__getitem__, found[0])), printable(str(text)))
     return Markup(plain)  # noqa: S704
 
 

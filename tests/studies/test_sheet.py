@@ -11,7 +11,7 @@ from command import CANARY, fill, run
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, PrivSyn, Schema, Text, load, sheet
 from privsyn.errors import DroppedWarning
-from privsyn.studies.sheet import CROISSANT, render
+from privsyn.studies.sheet import CROISSANT, in_markdown, render
 
 EVIL = "a|b <script>*x*"
 SCHEMA = Schema(
@@ -43,6 +43,21 @@ def release():
     accept = {"risk": 1e-9, "criteria": [{"margin": ["pay"], "error": 1e-4}]}  # so it is never met by chance
     with pytest.warns(DroppedWarning):
         return PrivSyn(2.0, 1e-6, SCHEMA, accept=accept).fit(rows).release_
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("rows_per_unit", "rows_per_unit"),
+        ("a__b é_1", "a__b é_1"),
+        ("_a_ __b__ c_", "&#95;a&#95; &#95;&#95;b&#95;&#95; c&#95;"),
+        ("a*b*|`c`", "a&#42;b&#42;&#124;&#96;c&#96;"),
+        ("<b>&[x](y)!\\", "&lt;b&gt;&amp;&#91;x&#93;(y)&#33;&#92;"),
+    ],
+)
+def test_only_signs_that_markdown_would_obey_are_escaped(text, shown):
+    """An underscore inside a word was shown as its code by programs that do not decode it."""
+    assert str(in_markdown(text)) == shown
 
 
 def described(text):

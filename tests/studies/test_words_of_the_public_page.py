@@ -8,27 +8,29 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.evaluation.report.template import at_most, interval
+from privsyn.evaluation.report.template import at_most, interval, percent
 from privsyn.studies import release_report
-from privsyn.studies.relationships import KEPT, overview
+from privsyn.studies.relationships import kept_how, overview, relationships
 from privsyn.studies.release_report import render
 from privsyn.studies.sheet import render as render_sheet
 
 
 def pairs(*kept):
-    """Tables of pairs that are kept so well: `strength` and `error` of each."""
+    """Tables of pairs that are kept so well: `strength` of each, and the largest error that it may have."""
     return [
         {
             "columns": (f"a{place}", f"b{place}"),
             "strength": strength,
             "error": error,
-            "kept": KEPT[0] if strength >= 4 * error else KEPT[1] if strength > error else KEPT[2],
+            "low": max(strength - error, 0.0),
+            "high": min(strength + error, 1.0),
+            "kept": kept_how(strength, error),
         }
         for place, (strength, error) in enumerate(kept)
     ]
 
 
-WELL, ROUGHLY, HIDDEN = (0.4, 0.1), (0.3, 0.2), (0.1, 0.2)
+WELL, ROUGHLY, HIDDEN = (0.4, 0.1), (0.3, 0.15), (0.73, 0.59)
 
 
 @pytest.mark.parametrize(
@@ -42,24 +44,46 @@ WELL, ROUGHLY, HIDDEN = (0.4, 0.1), (0.3, 0.2), (0.1, 0.2)
         ([], False),
     ],
 )
-def test_few_pairs_are_kept_well_if_under_a_third_of_those_that_noise_does_not_hide(kept, few):
+def test_few_pairs_are_kept_well_if_under_a_third_of_those_that_are_decided(kept, few):
     found = overview((), pairs(*kept))
     assert (found["few"], found["measured"]) == (few, len(kept))
 
 
 def test_the_worst_pair_is_strong_but_not_kept_well():
     """The pair with the largest error was named, which may be kept well."""
-    found = overview((), pairs((0.9, 0.22), (0.3, 0.2), (0.21, 0.2), (0.1, 0.3)))
+    found = overview((), pairs((0.9, 0.1), (0.3, 0.15), (0.2, 0.09), (0.73, 0.59)))
     assert found["worst"]["columns"] == ("a1", "b1")
-    assert overview((), pairs((0.9, 0.22), (0.1, 0.3)))["worst"] is None
+    assert overview((), pairs((0.9, 0.1), (0.1, 0.3)))["worst"] is None
 
 
 def test_the_page_names_the_worst_pair_or_says_that_there_is_none():
-    page = render(released(1.0, 400, 0.86))
+    page = render(released(1.0, 400, 0.7))
     assert "No measured pair is kept well. Take most care with a × b" in page
     assert "The best kept pair" not in page
-    assert "Every pair that the noise does not hide is kept well." in render(released(5.0, 4000, 0.0))
-    assert "The noise hides every measured pair." in render(released(0.05, 400, 1.0))
+    assert "Every pair that is decided is kept well." in render(released(5.0, 4000, 0.0))
+    assert "No measured pair is decided." in render(released(0.05, 400, 1.0))
+
+
+@pytest.mark.parametrize(("epsilon", "rows", "noise"), [(5.0, 4000, 0.0), (1.0, 400, 0.7), (0.05, 400, 1.0)])
+def test_the_word_beside_a_relationship_follows_from_its_interval(epsilon, rows, noise):
+    """73 % +- 59 % was "kept roughly: trust the direction", and 73 % +- 18 % was "kept well"."""
+    (row,) = (row for row in relationships(released(epsilon, rows, noise)) if len(row["columns"]) == 2)
+    ends = row["low"], row["high"]
+    within = max(abs(row["strength"] - end) for end in ends)
+    assert ends[0] <= row["strength"] <= ends[1]
+    if row["kept"] == "kept well":
+        assert within <= min(row["strength"] / 4, 0.1)
+    elif row["kept"] == "kept roughly":
+        assert row["low"] >= row["strength"] / 2 > 0
+    else:
+        assert row["low"] < row["strength"] / 2 or row["strength"] == 0
+    assert f"{percent(row['low'])} to {percent(row['high'])}" in render(released(epsilon, rows, noise))
+
+
+def test_a_relationship_is_not_decided_where_the_noise_may_point_the_other_way():
+    assert kept_how(0.73, 0.59) == kept_how(0.0, 0.0001) == "not decided"
+    assert kept_how(0.73, 0.18) == "kept roughly"
+    assert kept_how(0.73, 0.1) == kept_how(0.08, 0.02) == "kept well"
 
 
 def answer(page):
@@ -82,7 +106,7 @@ def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_onl
     said = answer(render(released(5.0, 4000, 0.0)))
     assert "comparisons of groups in the pairs of columns that are kept well (1 of 1 measured pair)" in said
     assert "hardly" not in said
-    said = answer(render(released(1.0, 400, 0.86)))
+    said = answer(render(released(1.0, 400, 0.7)))
     assert "Yes, for shares and averages of single columns" in said
     assert "relationships between columns: hardly (0 of 1 measured pair kept well)" in said
     assert "comparisons" not in said
@@ -92,7 +116,7 @@ def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_onl
     ("epsilon", "rows", "noise", "words"),
     [
         (5.0, 4000, 0.0, "Shares and averages, and comparisons of groups in the pairs of columns that are"),
-        (1.0, 400, 0.86, "relationships between columns: hardly (0 of 1 measured pair kept well)"),
+        (1.0, 400, 0.7, "relationships between columns: hardly (0 of 1 measured pair kept well)"),
         (0.05, 400, 1.0, "Not for what columns have to do with each other: noise hides it"),
     ],
 )
@@ -149,13 +173,13 @@ def test_what_ranges_hide_of_a_mean_is_shown_in_plain_words_where_it_is_visible(
 def test_one_bar_outside_its_interval_is_singular(marks, monkeypatch):
     made = iter([np.arange(2) < marks, np.zeros(2, bool)])
     monkeypatch.setattr(release_report, "outside", lambda *_: next(made))
-    page = re.sub(r"<[^>]*>", "", render(released(1.0, 400, 0.86)))
+    page = re.sub(r"<[^>]*>", "", render(released(1.0, 400, 0.7)))
     one = "The end of 1 bar, marked †, lies outside its own interval."
     assert ("The ends of 2 bars, marked †, lie outside their own intervals." if marks == 2 else one) in page
 
 
 def test_the_page_says_beside_the_table_that_differences_in_a_row_are_not_kept():
-    relationships = render(released(1.0, 400, 0.86)).split('<section id="tables">')[1].split("<tbody>")[0]
+    relationships = render(released(1.0, 400, 0.7)).split('<section id="tables">')[1].split("<tbody>")[0]
     assert "is not kept unless the schema declares a constraint on them" in relationships
 
 
