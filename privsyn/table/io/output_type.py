@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import replace_errors
-from privsyn.table.encoding.dtypes import number_type
-from privsyn.table.io.arrow import INDEX, public_schema
+from privsyn.table.encoding.dtypes import INDEX, number_type
+from privsyn.table.io.arrow import public_schema
 from privsyn.table.schema.columns import Categorical, Column, Identifier
 from privsyn.table.schema.schema import Schema
 
