@@ -450,7 +450,7 @@ def test_a_number_too_big_for_a_double_gives_no_warning():
 @pytest.mark.parametrize("column", [Numerical(0, 9), Numerical(0, 9, integer=False), Categorical([1, 2])])
 def test_a_column_of_long_doubles_is_refused_in_one_line(column):
     """Some columns ended in an OverflowError when their cells were drawn."""
-    with pytest.raises(InputError, match="^column 'x': its dtype is float128: convert it to float64$"):
+    with pytest.raises(InputError, match=r"^column 'x': its dtype is float128: convert it to float64$"):
         codec_of(column, [1, 2], np.longdouble)
 
 
