@@ -149,22 +149,38 @@ class ObjectsWarning(UserWarning):
     """A column of Python objects is not declared, so most kinds of cell in it are not synthesised."""
 
 
-def warn_objects(names: Sequence[str]) -> None:
-    """Warn the caller of `fit` of columns of Python objects. It depends on schema and dtypes alone."""
-    if names:
+class UnorderedWarning(UserWarning):
+    """A column of ordered categories has no list of values, so the synthetic one has no order."""
+
+
+def warn_columns(dropped: Sequence[str], objects: Sequence[str], unordered: Sequence[str]) -> None:
+    """Warn the caller of `fit` of columns that come out otherwise. It depends on schema and dtypes alone.
+
+    Parameters
+    ----------
+    dropped, objects, unordered : sequence of str
+        Columns of free text, of Python objects, and of ordered categories without a list of values.
+    """
+    if dropped:
+        text = f"free text is left out of the synthetic table: {_quoted(dropped)}"
+        warnings.warn(text, DroppedWarning, stacklevel=3)
+    if objects:
         text = (
             f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
-            f"{', '.join(map(repr, names))}. Declare others in the schema: Time(), Duration(), "
+            f"{_quoted(objects)}. Declare others in the schema: Time(), Duration(), "
             "Datetime(objects='date'), Numerical()"
         )
         warnings.warn(text, ObjectsWarning, stacklevel=3)
+    if unordered:
+        text = (
+            f"without a list of values the order of categories is left out: {_quoted(unordered)}. "
+            "If it is public, list the values in the schema, the lowest first: Categorical([...])"
+        )
+        warnings.warn(text, UnorderedWarning, stacklevel=3)
 
 
-def warn_dropped(names: Sequence[str]) -> None:
-    """Warn the caller of `fit` of columns that are left out. Only the schema decides."""
-    if names:
-        text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
-        warnings.warn(text, DroppedWarning, stacklevel=3)
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 class NoiseWarning(UserWarning):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
-from privsyn.errors import InputError, warn_dropped, warn_not_found, warn_objects
+from privsyn.errors import InputError, warn_columns, warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.inference.fitted import Fitted
 from privsyn.methods.budget import check_enough
@@ -202,8 +202,8 @@ class PrivSyn(ReleasedModel, Estimator):
             check_dtypes(open_schema.schema, rows.head)
             if target is not None:
                 check_column("target", target, open_schema.schema.coded, read=True)
-            warn_dropped(open_schema.schema.dropped)
-            warn_objects(open_schema.objects)
+            warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
+            rows = rows.unordered(open_schema.unordered)
             self.not_found_: tuple[str, ...] = ()
             criteria = read_criteria(self.accept)
             if criteria is not None:

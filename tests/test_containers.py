@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -81,7 +82,9 @@ def neighbours(person: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def in_pandas(table: pd.DataFrame) -> pd.DataFrame:
-    held = table.astype({"job": "category", "level": pd.CategoricalDtype(table["level"].dropna().unique())})
+    held = table.astype(
+        {"job": "category", "level": pd.CategoricalDtype(table["level"].dropna().unique(), ordered=True)}
+    )
     held.attrs["rows"] = len(held)
     return held
 
@@ -130,6 +133,25 @@ def in_folder(table: pd.DataFrame) -> Path:
     return Path("data")
 
 
+def in_runs(table: pd.DataFrame) -> pa.Table:
+    """Columns in runs of equal cells, and flags of a byte each."""
+    whole = pa.Table.from_pandas(table, preserve_index=False)
+    for place, (name, cells) in enumerate(zip(whole.column_names, whole.columns, strict=True)):
+        if name == "flag":
+            whole = whole.set_column(place, name, pa.chunked_array([in_bytes(cells)]))
+        elif name != "start":
+            whole = whole.set_column(place, name, pc.run_end_encode(cells))
+    return whole
+
+
+def in_bytes(cells: pa.ChunkedArray) -> pa.ExtensionArray:
+    return pa.ExtensionArray.from_storage(pa.bool8(), cells.cast(pa.int8()).combine_chunks())
+
+
+def in_runs_of_pandas(table: pd.DataFrame) -> pd.DataFrame:
+    return in_runs(table).replace_schema_metadata().to_pandas(types_mapper=pd.ArrowDtype)
+
+
 CONTAINERS = {
     "pandas": in_pandas,
     "polars": in_polars,
@@ -140,7 +162,10 @@ CONTAINERS = {
     "pandas in Arrow's dtypes": in_arrow_dtypes,
     "Arrow file as a data set": in_arrow_file,
     "Parquet file of polars": in_parquet_of_polars,
+    "run-end encoded in Arrow": in_runs,
+    "run-end encoded in pandas": in_runs_of_pandas,
 }
+of_orders = pytest.mark.filterwarnings("ignore::privsyn.errors.UnorderedWarning")  # open ones are left out
 each = pytest.mark.parametrize("hold", CONTAINERS.values(), ids=CONTAINERS)
 
 
@@ -210,6 +235,7 @@ def replay(tmp_path, monkeypatch, capfd) -> Replay:
     return replay
 
 
+@of_orders
 @each
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 @pytest.mark.parametrize("person", PERSONS)
@@ -259,6 +285,8 @@ TYPES = {
     "group": (NARROW, ["x", "y"], [None, "z"]),
     "rank": (pa.dictionary(pa.int8(), pa.int64()), [1, 2], [None, 3]),
     "share": (pa.dictionary(pa.int8(), pa.float64()), [1.0, 2.5], [None, -0.0]),
+    "runs": (pa.run_end_encoded(pa.int32(), pa.int64()), [1, 2], [None, 2**62]),
+    "byte": (pa.bool8(), [1, 0], [None, 7]),
 }
 """Arrow's types, each with usual cells and with odd ones."""
 
@@ -268,12 +296,20 @@ def of_all_types(odd: int | None) -> pa.Table:
     columns = {}
     for name, (kind, usual, strange) in TYPES.items():
         cells = [*([] if odd is None else [strange[odd % len(strange)]]), *usual * (300 // len(usual))]
-        plain = pa.array(cells, getattr(kind, "value_type", kind) if pa.types.is_dictionary(kind) else kind)
-        columns[name] = plain.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else plain
+        encoded = pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind)
+        plain = pa.array(cells, kind.value_type if encoded else getattr(kind, "storage_type", kind))
+        if pa.types.is_dictionary(kind):
+            plain = plain.dictionary_encode().cast(kind)
+        elif pa.types.is_run_end_encoded(kind):
+            plain = pc.run_end_encode(plain)
+        elif kind == pa.bool8():
+            plain = pa.ExtensionArray.from_storage(kind, plain)
+        columns[name] = plain
     return pa.table(columns)
 
 
 def in_parquet_of_arrow(table: pa.Table) -> Path:
+    table = table.drop_columns("runs")  # Parquet has none
     pq.write_table(table, "data.parquet", row_group_size=50)
     return Path("data.parquet")
 

@@ -173,6 +173,35 @@ def test_a_target_with_a_type_of_its_own_joins_any_table(target):
         assert pa.table(joined)[name].to_pylist() == [1, 0]
 
 
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array([1, None]))
+
+
+@pytest.mark.parametrize(
+    "target", [RUNS, pd.Series(RUNS, dtype=pd.ArrowDtype(RUNS.type))], ids=["Arrow", "pandas"]
+)
+def test_a_target_that_arrow_encodes_joins_any_table_as_its_values(target):
+    for table in TABLES:
+        joined, name = with_target(table, target)
+        cells = pa.table(joined)[name]
+        assert (cells.type, cells.to_pylist()) == (pa.int64(), [1, None])
+
+
+ODD_TARGETS = {
+    "the Arrow type month_day_nano_interval is not supported": pa.nulls(2, pa.month_day_nano_interval()),
+    "the polars type Int128 is not supported": pl.Series("target", [1, None], dtype=pl.Int128),
+    "its dtype is float128: convert it to float64": np.ones(2, np.longdouble),
+}
+
+
+@pytest.mark.parametrize("complaint", ODD_TARGETS)
+def test_a_target_of_a_type_that_is_not_supported_is_refused_by_name(complaint):
+    if "float128" in complaint and np.dtype(np.longdouble).itemsize == 8:
+        pytest.skip("longdouble is float64 here")
+    for table in TABLES:
+        with pytest.raises(InputError, match=f"^column 'target': {complaint}"):
+            PrivSyn(1.0, 1e-6).fit(table, ODD_TARGETS[complaint])
+
+
 def test_a_target_that_is_computed_is_the_column_that_it_is_computed_from():
     rng = np.random.default_rng(0)
     status = rng.choice(["paid", "open", "late"], 500)

@@ -234,6 +234,7 @@ MISTAKES = {
     "differences of time": lambda table: table.assign(age=table["start"] - pd.Timestamp(DAY)),
     "periods": lambda table: table.assign(start=table["start"].dt.to_period("D")),
     "intervals": lambda table: table.assign(age=pd.cut(table["age"], 3).astype(object)),
+    "long doubles": lambda table: table.assign(age=table["age"].astype(np.longdouble)),
     "complex numbers": lambda table: table.assign(age=table["age"].astype(complex)),
     "rows in the header's stead": lambda table: table.set_axis([WORD, NUMBER, DAY, "a", "b"], axis=1),
     "names that are alike": lambda table: table.set_axis([WORD] * 5, axis=1),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+import warnings
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -38,7 +39,7 @@ from privsyn import (
     Total,
     load,
 )
-from privsyn.errors import DroppedWarning
+from privsyn.errors import DroppedWarning, UnorderedWarning
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.identifiers import make_maker
 from privsyn.table.io.read_in_memory import read_in_memory
@@ -183,6 +184,7 @@ def test_a_column_comes_back_as_it_was(name):
     assert out.index.equals(pd.RangeIndex(ROWS))
 
 
+@pytest.mark.filterwarnings("ignore::privsyn.errors.UnorderedWarning")
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", [name for name, (column, _) in CASES.items() if column.dtype != object])
 def test_a_dtype_alone_is_enough(name):
@@ -190,7 +192,7 @@ def test_a_dtype_alone_is_enough(name):
     table = pd.DataFrame({"it": column, "other": cells([1, 2], "int64")[: len(column)]})
     out = fitted(table, None, method="published").sample(50)
     if isinstance(column.dtype, pd.CategoricalDtype):
-        assert out["it"].dtype.ordered == column.dtype.ordered
+        assert not out["it"].dtype.ordered  # an order is public if the schema lists the values
     else:
         assert out.dtypes["it"] == column.dtype
 
@@ -276,9 +278,62 @@ def test_a_polars_table_comes_back_as_one(tmp_path):
 
 def test_without_a_schema_polars_types_stay(tmp_path):
     table = polars_table()
-    out = fitted(table, None).sample(300)
+    with pytest.warns(UnorderedWarning, match="'size'. If it is public, list the values"):
+        out = fitted(table, None).sample(300)
     assert {**out.schema, "size": None} == {**table.schema, "size": None}
-    assert isinstance(out.schema["size"], pl.Enum)
+    assert isinstance(out.schema["size"], pl.Categorical)  # an Enum has an order
+
+
+LEVELS = ["low", "mid", "high"]
+
+
+def ordered_tables():
+    """The same ordered categories in pandas, polars and Arrow, and in a file."""
+    levels = np.repeat(LEVELS, [900, 1200, 900]).tolist()
+    frame = pd.DataFrame({"level": pd.Categorical(levels, LEVELS, ordered=True), "n": 1})
+    return {
+        "pandas": frame,
+        "polars": pl.DataFrame({"level": pl.Series(levels, dtype=pl.Enum(LEVELS)), "n": 1}),
+        "Arrow": pa.Table.from_pandas(frame),
+        "Parquet": frame,
+    }
+
+
+def is_ordered(cells):
+    if isinstance(cells, pl.Series):
+        return isinstance(cells.dtype, pl.Enum)
+    return cells.type.ordered if isinstance(cells, pa.ChunkedArray) else cells.dtype.ordered
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("kind", ordered_tables())
+def test_categories_have_the_order_of_the_schema_or_none(kind, tmp_path):
+    """Without a schema they came out ordered high < low < mid < other: g >= "mid" was wrong."""
+    table = ordered_tables()[kind]
+    if kind == "Parquet":
+        table.to_parquet(tmp_path / "in.parquet")
+        table = tmp_path / "in.parquet"
+    for schema, ordered in ((None, False), (Schema({"level": Categorical(LEVELS), "n": WHOLE}), True)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", UnorderedWarning)
+            model = fitted(table, schema)
+        assert ["'level'" in str(one.message) for one in said] == [True] * (not ordered)
+        model.save(tmp_path / "m.privsyn")
+        model.release_.sample_to(tmp_path / "out.parquet", 50)
+        written = pq.read_schema(tmp_path / "out.parquet").field("level").type
+        assert written.ordered == ordered
+        for release in (model, load(tmp_path / "m.privsyn")):
+            cells = release.sample(50)["level"]
+            assert is_ordered(cells) == ordered
+            if kind == "pandas" and ordered:
+                assert cells.dtype == table["level"].dtype
+
+
+def test_an_order_among_numbers_of_a_dictionary_is_not_that_of_the_rows():
+    """The synthetic rows decided which number came first."""
+    shares = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 300), pa.array([2.5, 1.5]), ordered=True)
+    out = fitted(pa.table({"share": shares}), Schema({"share": Categorical([1.5, 2.5])})).sample(50)
+    assert out.schema.field("share").type == pa.dictionary(pa.int32(), pa.float64())
 
 
 def arrow_table():

@@ -94,6 +94,16 @@ class OpenSchema:
         return tuple(name for name in self.values if self.dtypes.get(name) == OBJECT != TEXT)
 
     @property
+    def unordered(self) -> tuple[str, ...]:
+        """The columns of `values` with ordered categories. Their order is not released.
+
+        Categories and their order often come from the rows, as in `astype("category")` or in the order of
+        frequencies, so one row could decide the order of others. And a value for all that are not found has
+        no place in an order.
+        """
+        return tuple(name for name in self.values if getattr(self.dtypes.get(name), "ordered", None))
+
+    @property
     def open(self) -> list[str]:
         """The columns whose values or bounds are to be found."""
         columns = self.schema.columns.items()
@@ -280,9 +290,6 @@ def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Se
     if other is None and kind in ("text", "object", "category") and OTHER not in marks:
         other = OTHER
     values = dict.fromkeys(found)  # of equal values such as 1 and True, keep the most frequent
-    if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
-        with suppress(TypeError):
-            values = dict.fromkeys(sorted(values))
     if other is not None:
         values.setdefault(other)
     if not values:

@@ -16,6 +16,7 @@ from privsyn.table.encoding.dtypes import (
     decimals_of,
     dtype_text,
     family,
+    is_wide_float,
     number_type,
     shown_dtype,
     tick,
@@ -54,7 +55,8 @@ def choose_encoder(column: Coded, dtype: Dtype) -> Encoder:
     if kind == "binary":
         raise InputError(f"{_its(dtype)}: convert it to numbers or text, or leave it out with kind: text")
     if kind is None or dtype_text(dtype) is None:
-        raise InputError(f"{_its(dtype)}: convert it to numbers, text, dates or categories")
+        common = "float64" if is_wide_float(dtype) else "numbers, text, dates or categories"
+        raise InputError(f"{_its(dtype)}: convert it to {common}")
     class_ = next(class_ for class_ in type(column).__mro__ if class_ in ENCODERS)
     return ENCODERS[class_](column, dtype, kind)
 

@@ -19,7 +19,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats
 from privsyn.table.encoding.attributes import Attributes
 from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
-from privsyn.table.encoding.dtypes import CATEGORY
+from privsyn.table.encoding.dtypes import CATEGORY, ORDERED_CATEGORY
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, missing_cells
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
@@ -163,15 +163,25 @@ class Codec:
         return self.schema.dropped
 
     def encode(self, table: pd.DataFrame) -> Records:
-        """Return the codes of all rows, in order. Each of `listed_texts` may also be categories."""
+        """Return the codes of all rows, in order. Each of `listed_texts` may also be categories.
+
+        An order among categories changes no code.
+        """
         given = tuple(
-            "str" if text == CATEGORY and name in self.listed_texts else text
+            self._coded_as(name, text)
             for name, text in zip(table.columns, dtypes_of(self.schema, table), strict=True)
         )
         if (tuple(table.columns), given) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
             return self._attributes.encode(table)
+
+    def _coded_as(self, name: str, text: str) -> str:
+        """Return the dtype as which cells of another dtype are encoded."""
+        if text == CATEGORY and name in self.listed_texts:
+            return "str"
+        own = dict(zip(self.names, self.dtypes, strict=True)).get(name)
+        return CATEGORY if (text, own) == (ORDERED_CATEGORY, CATEGORY) else text
 
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0

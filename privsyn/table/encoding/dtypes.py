@@ -36,6 +36,14 @@ OBJECT = np.dtype(object)
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """Ticks in a second, by the unit of a dtype."""
 
+INDEX = pa.int32()
+"""Type of a dictionary's indices. Programs choose a width that fits the number of values in the rows."""
+
+_STORED = ("arrow.bool8", "arrow.json", "arrow.uuid")
+"""Extension types whose cells are read as they are stored, but bool8, which is read as booleans."""
+
+TEXTS = ("string", "large_string", "string_view")
+
 CATEGORY, ORDERED_CATEGORY = "category", "ordered category"
 _ARROW_TEXT = "arrow string"
 
@@ -62,7 +70,7 @@ def _family(dtype: Dtype) -> Family | None:
         ("duration", types.is_timedelta64_dtype),
         ("text", types.is_string_dtype),
     )
-    if isinstance(dtype, pd.SparseDtype):
+    if isinstance(dtype, pd.SparseDtype) or is_wide_float(dtype):
         return None
     if isinstance(dtype, pd.ArrowDtype) and (found := _arrow_family(dtype.pyarrow_dtype)):
         return found
@@ -83,10 +91,71 @@ def _arrow_family(kind: pa.DataType) -> Family | None:
     return next((name for name, test in tests if test(kind)), None)
 
 
+def is_wide_float(dtype: Dtype) -> bool:
+    """Return whether a dtype is NumPy's ``longdouble`` where it is wider than float64, in which we count."""
+    return isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > 8
+
+
 def is_binary(kind: pa.DataType) -> bool:
     """Return whether a type of Arrow holds bytes, of any or of one length."""
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
     return bool(binary or pa.types.is_fixed_size_binary(kind))
+
+
+_KNOWN = (
+    pa.types.is_null,
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+    pa.types.is_duration,
+    lambda kind: str(kind) in TEXTS,
+    is_binary,
+)
+"""Tests for the types of plain cells. pandas' dtype for each does not depend on the cells (see `_dtype`)."""
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type in which cells of an Arrow type are read; None if the type is not supported.
+
+    How Arrow encodes cells does not matter: a run-end encoded column is one of its values. A dictionary stays
+    one if its values are plain. The width of its indices depends on the number of its values, so it is fixed.
+
+    >>> plain_type(pa.run_end_encoded(pa.int16(), pa.int64())), plain_type(pa.month_day_nano_interval())
+    (DataType(int64), None)
+    """
+    if pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == "arrow.bool8":
+            return pa.bool_()
+        return plain_type(kind.storage_type) if kind.extension_name in _STORED else None
+    if not pa.types.is_dictionary(kind):
+        return kind if _is_plain(kind) else None
+    if _is_plain(kind.value_type) and not pa.types.is_dictionary(kind.value_type):
+        return dictionary_type(kind)
+    return plain_type(kind.value_type)
+
+
+def dictionary_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a dictionary with indices of one width."""
+    return pa.dictionary(INDEX, kind.value_type, kind.ordered)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Return whether pandas reads cells of a type, or of lists and records of it, without our help."""
+    if pa.types.is_struct(kind):
+        return all(_is_plain(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return _is_plain(kind.key_type) and _is_plain(kind.item_type)
+    if pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind):
+        return False
+    if pa.types.is_dictionary(kind) or pa.types.is_nested(kind):
+        return _is_plain(kind.value_type)
+    return any(test(kind) for test in _KNOWN)
 
 
 def holds_missing(dtype: Dtype) -> bool:

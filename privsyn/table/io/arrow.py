@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.errors import replace_errors
-from privsyn.table.encoding.dtypes import is_binary
+from privsyn.errors import InputError, replace_errors
+from privsyn.table.encoding.dtypes import INDEX, TEXTS, dictionary_type, is_binary, plain_type
 from privsyn.table.schema.validation import check_column_names
-
-INDEX = pa.int32()
-"""Type of a dictionary's indices. Programs choose a width that fits the number of values in the rows."""
 
 _DTYPES = {
     pa.int8(): pd.Int8Dtype(),
@@ -31,6 +31,67 @@ _DTYPES = {
 }
 
 
+def plain_cells(cells: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the cells in their `plain_type`; unchanged if it is not supported.
+
+    >>> runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), [7, None])
+    >>> plain_cells(runs).to_pylist()
+    [7, 7, None]
+    """
+    kind = plain_type(cells.type)
+    chunked = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
+    if kind is None or kind == cells.type:
+        return chunked
+    return pa.chunked_array([_plain_chunk(chunk) for chunk in chunked.chunks], kind)
+
+
+def _plain_chunk(cells: pa.Array) -> pa.Array:
+    kind = cells.type
+    if pa.types.is_run_end_encoded(kind):  # Arrow decodes few types of values itself
+        places = np.arange(cells.offset, cells.offset + len(cells))
+        runs = np.searchsorted(cells.run_ends.to_numpy(), places, side="right")
+        return _taken(_plain_chunk(cells.values), pa.array(runs))
+    if isinstance(kind, pa.BaseExtensionType):
+        stored = _plain_chunk(cells.storage)
+        return pc.not_equal(stored, 0) if kind.extension_name == "arrow.bool8" else stored
+    if not pa.types.is_dictionary(kind):
+        return cells
+    if plain_type(kind) == dictionary_type(kind):
+        return pa.DictionaryArray.from_arrays(
+            cells.indices.cast(INDEX), cells.dictionary, ordered=kind.ordered
+        )
+    return _taken(_plain_chunk(cells.dictionary), cells.indices)
+
+
+def _taken(values: pa.Array, places: pa.Array) -> pa.Array:
+    """Return the value at each place."""
+    kind = values.type
+    if str(kind) not in ("string_view", "binary_view"):
+        return values.take(places)
+    wide = pa.large_binary() if is_binary(kind) else pa.large_string()  # Arrow cannot take from views
+    return values.cast(wide).take(places).cast(kind)
+
+
+def check_type(name: object, kind: pa.DataType, what: str = "") -> None:
+    """Refuse a column of a type that is not supported. `what` begins the message."""
+    if plain_type(kind) is None:
+        shown = getattr(kind, "extension_name", str(kind).partition("<")[0])  # the rest may reveal cells
+        inside = ", or one inside it," if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) else ""
+        raise InputError(
+            f"{what}column {name!r}: the Arrow type {shown}{inside} is not supported:"
+            " cast it to numbers, text, dates or durations, or leave the column out"
+        )
+
+
+def check_types(schema: pa.Schema, what: str) -> None:
+    """Refuse a table with a column of a type that is not supported; no row decides this.
+
+    pandas would choose a dtype for it, in some types by the cells.
+    """
+    for field in public_schema(schema):
+        check_type(field.name, field.type, f"{what}: ")
+
+
 def public_schema(schema: pa.Schema) -> pa.Schema:
     """Return the columns of a table: name, type and nullability of each, which its ledger declares public.
 
@@ -38,7 +99,7 @@ def public_schema(schema: pa.Schema) -> pa.Schema:
 
     - Metadata, of the schema and of its fields. pandas notes the number of rows there.
     - The columns in which pandas stored an index. Whether it stores one depends on which rows were dropped.
-    - The width of a dictionary's indices, which depends on the number of its values.
+    - The width of a dictionary's indices, which depends on the number of its values (see `plain_type`).
 
     Examples
     --------
@@ -48,17 +109,28 @@ def public_schema(schema: pa.Schema) -> pa.Schema:
     """
     index = _index_of(schema)
     fields = [field for field in schema if field.name not in index]
-    return pa.schema([pa.field(field.name, _fixed_width(field.type), field.nullable) for field in fields])
+    return pa.schema(
+        [pa.field(field.name, plain_type(field.type) or field.type, field.nullable) for field in fields]
+    )
 
 
 def public_columns(table: pa.Table) -> pa.Table:
     """Return the columns of `public_schema`, in its types, with the metadata of the table.
 
-    No cell changes: a wider index type holds all indices of a narrower one.
+    No value changes: a wider index type holds all indices of a narrower one.
     """
     schema = public_schema(table.schema)
-    columns = [_widened(table[name]) for name in schema.names]
+    columns = [plain_cells(table[name]) for name in schema.names]
     return pa.Table.from_arrays(columns, schema=schema.with_metadata(table.schema.metadata))
+
+
+def empty_table(schema: pa.Schema, what: str) -> pa.Table:
+    """Return a table without rows of the columns of `public_schema`; refuse types that are not supported.
+
+    Arrow makes no empty array of some encodings.
+    """
+    check_types(schema, what)
+    return public_schema(schema).with_metadata(schema.metadata).empty_table()
 
 
 def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
@@ -74,20 +146,21 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
         Names the table in error messages.
     """
     check_column_names(table.column_names, f"{what}: ")
+    check_types(table.schema, what)
     with replace_errors(f"{what}: has a column of a type that pandas does not know"):
         table = public_columns(table)
         columns = [_readable(cells) for cells in table.columns]
         sound = pa.Table.from_arrays(columns, names=table.column_names)
-        frame = sound.replace_schema_metadata(table.schema.metadata).to_pandas(types_mapper=_dtype)
+        frame = sound.replace_schema_metadata(_known_notes(table.schema)).to_pandas(types_mapper=_dtype)
         return frame.reset_index(drop=True)
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """Replace Arrow cells that pandas cannot read. Names and dtypes stay, except for Arrow dictionaries.
+    """Replace Arrow cells that pandas cannot read. Names and dtypes stay, except for encoded Arrow types.
 
     `pandas.read_parquet` accepts text that is not UTF-8. pandas fails at the whole column later and quotes
     the cell. Columns without such cells are not copied. An Arrow dictionary gets the dtype that `frame_of`
-    gives it, because the width of its indices follows from the rows.
+    gives it, because the width of its indices follows from the rows. Other types become their `plain_type`.
 
     >>> frame = pd.DataFrame({"name": pd.array(["Ann", None], "string[pyarrow]")})
     >>> readable(frame) is frame
@@ -97,27 +170,19 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     for place, dtype in enumerate(frame.dtypes):
         if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
             cells = pa.chunked_array(pa.array(frame.iloc[:, place].array))
-            sound = _readable(cells)
-            if pa.types.is_dictionary(cells.type):
+            check_type(frame.columns[place], cells.type)
+            plain = plain_cells(cells)
+            sound = _readable(plain)
+            if pa.types.is_dictionary(plain.type):
                 replaced[place] = sound.to_pandas(types_mapper=_dtype).array
             elif sound is not cells:
-                replaced[place] = dtype.__from_arrow__(sound.cast(cells.type))
+                its: Any = dtype if plain.type == cells.type else pd.ArrowDtype(plain.type)
+                replaced[place] = its.__from_arrow__(sound.cast(plain.type))
     if replaced:
         frame = frame.copy(deep=False)
     for place, cells in replaced.items():
         frame.isetitem(place, cells)
     return frame
-
-
-def _widened(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not pa.types.is_dictionary(cells.type):
-        return cells
-    kind = _fixed_width(cells.type)
-    chunks = [
-        pa.DictionaryArray.from_arrays(chunk.indices.cast(INDEX), chunk.dictionary, ordered=kind.ordered)
-        for chunk in cells.chunks
-    ]
-    return pa.chunked_array(chunks, kind)
 
 
 def _index_of(schema: pa.Schema) -> set[str]:
@@ -128,10 +193,17 @@ def _index_of(schema: pa.Schema) -> set[str]:
     return set()
 
 
-def _fixed_width(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind):
-        return pa.dictionary(INDEX, kind.value_type, kind.ordered)
-    return kind
+def _known_notes(schema: pa.Schema) -> dict[bytes, bytes] | None:
+    """Return what pandas noted beside the columns, without dtypes that it cannot read back, as of lists."""
+    with suppress(Exception):  # metadata can hold anything
+        notes = json.loads(schema.metadata[b"pandas"])
+        for column in notes["columns"]:
+            try:
+                pd.api.types.pandas_dtype(column["numpy_type"])
+            except Exception:
+                column["numpy_type"] = "object"
+        return {b"pandas": json.dumps(notes).encode()}
+    return None
 
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
@@ -157,7 +229,7 @@ def _readable(cells: pa.ChunkedArray) -> pa.ChunkedArray:
         )
     if _is_valid(cells):
         return cells
-    if str(cells.type) not in ("string", "large_string", "string_view"):
+    if str(cells.type) not in TEXTS:
         return pa.chunked_array(_without_invalid(cells), cells.type)
     texts = cells.cast(pa.large_binary()).to_pylist()
     decoded = [None if text is None else text.decode("utf-8", "replace") for text in texts]
@@ -191,7 +263,7 @@ def _fits_categories(kind: pa.DataType) -> bool:
 def _decoded(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a dictionary's cells in the type of its values."""
     kind = cells.type.value_type
-    return pa.chunked_array([chunk.dictionary.take(chunk.indices) for chunk in cells.chunks], kind)
+    return pa.chunked_array([_taken(chunk.dictionary, chunk.indices) for chunk in cells.chunks], kind)
 
 
 def _is_distinct(values: pa.Array) -> bool:

@@ -64,7 +64,7 @@ class DaskParts(RawTable):
                 raise InputError(
                     f"column {name!r}: Dask does not know its categories: call .cat.as_known() on it"
                 )
-        return cls(head, public_inputs=(PARTS,), parts=tuple(frame.to_delayed()), announced=head)
+        return cls(readable(head), public_inputs=(PARTS,), parts=tuple(frame.to_delayed()), announced=head)
 
     def each(self, question: Question[A]) -> list[A]:
         """Return the result for each part, in their order."""

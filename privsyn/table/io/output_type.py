@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import replace_errors
-from privsyn.table.encoding.dtypes import number_type
-from privsyn.table.io.arrow import INDEX, public_schema
+from privsyn.table.encoding.dtypes import INDEX, number_type
+from privsyn.table.io.arrow import public_schema
 from privsyn.table.schema.columns import Categorical, Column, Identifier
 from privsyn.table.schema.schema import Schema
 
@@ -56,6 +56,10 @@ class OutputType:
         """Return the type of some columns only. Nothing is kept of columns that are not released."""
         types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
         return OutputType(self.kind, types, tuple(name for name in self.enums if name in names))
+
+    def unordered(self, names: Collection[str]) -> OutputType:
+        """Return the type with categories in these columns: an Enum of polars always has an order."""
+        return replace(self, enums=tuple(name for name in self.enums if name not in names))
 
     def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
         """Return a synthetic table in this type."""
@@ -136,7 +140,7 @@ def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
     if isinstance(cells.dtype, pd.CategoricalDtype):
         return _of_categories(cells, kind)
     found = pa.Array.from_pandas(cells.array).cast(kind.value_type).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(found.indices, found.dictionary, ordered=kind.ordered)
+    return pa.DictionaryArray.from_arrays(found.indices, found.dictionary)  # in the order of the rows
 
 
 def _of_categories(cells: pd.Series, kind: pa.DataType) -> pa.DictionaryArray:
@@ -147,4 +151,4 @@ def _of_categories(cells: pd.Series, kind: pa.DataType) -> pa.DictionaryArray:
         values = pa.array(listed, kind.value_type)
     codes = cells.cat.codes.to_numpy()
     indices = pa.array(codes, INDEX, mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=cells.cat.ordered)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
-from privsyn.table.io.arrow import public_columns, public_schema
+from privsyn.table.io.arrow import check_types, public_columns, public_schema
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -68,6 +68,7 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
     Files may differ in what depends on their rows: metadata, an index, the width of a dictionary's indices.
     """
     schemas = [_schema_of(file) for file in files]
+    check_types(schemas[0], str(files[0]))
     columns = public_schema(schemas[0])
     for file, schema in zip(files, schemas, strict=True):
         if not public_schema(schema).equals(columns):

@@ -16,7 +16,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.marginals.counting import Walk
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.arrow import frame_of, public_schema
+from privsyn.table.io.arrow import empty_table, frame_of, public_schema
 from privsyn.table.io.csv_table import CsvTable
 from privsyn.table.io.csv_text import walk_text
 from privsyn.table.io.output_type import OutputType
@@ -160,7 +160,7 @@ def _scan(source: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Stream:
-    empty = schema.empty_table()
+    empty = empty_table(schema, what)
     form = replace(OutputType.of(empty), kind="pandas")
     return Stream(
         frame_of(empty, what), partial(_arrow_frames, batches, schema, what), form=form, lasting=True
@@ -209,8 +209,10 @@ def _next(source: Iterator[Any]) -> Any:
 def _frame(batch: Any, place: int) -> pd.DataFrame:
     if isinstance(batch, pa.RecordBatch):
         batch = pa.Table.from_batches([batch])
-    kind = type(batch).__name__
-    with replace_errors(f"batch {place} is a {kind}: give record batches, tables or data frames", InputError):
+    readers = ("to_arrow", "collect", "__arrow_c_stream__")
+    is_table = isinstance(batch, pd.DataFrame) or any(hasattr(type(batch), reader) for reader in readers)
+    no_table = f"batch {place} is a {type(batch).__name__}: give record batches, tables or data frames"
+    with replace_errors(lambda error: f"batch {place}: {error}" if is_table else no_table, InputError):
         frame = read_in_memory(batch).frame
-        check_column_names(frame.columns, f"batch {place}: ")
+        check_column_names(frame.columns)
         return frame

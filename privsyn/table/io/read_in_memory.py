@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
-from privsyn.table.io.arrow import frame_of, readable
+from privsyn.table.io.arrow import empty_table, frame_of, readable
 from privsyn.table.io.csv_header import read_header
 from privsyn.table.io.csv_table import no_rows, read_csv
 from privsyn.table.io.csv_text import PLAIN
@@ -21,6 +21,9 @@ from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of, read_p
 from privsyn.table.schema.schema import Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+_BETTER = {"Int128": "Int64 or Float64", "UInt128": "UInt64 or Float64", "Object": "String"}
+"""Types of polars that are not supported, each with others that are."""
 
 LONGEST_NAME = 200
 """Characters: a longer text is hardly a path, and may be the table itself."""
@@ -83,12 +86,12 @@ def read_in_memory(source: object, schema: Schema | None = None, *, unit: str | 
     if type(source).__module__.startswith("polars") and hasattr(source, "collect"):
         with replace_errors("the lazy frame cannot be collected: collect it yourself to see why"):
             source = source.collect()
-    table = _arrow_of(source)
+    table = arrow_of(source)
     polars = source if hasattr(source, "to_arrow") else None
     return LoadedTable(frame_of(table, "the table"), form=OutputType.of(table, polars))
 
 
-def _arrow_of(source: Any) -> pa.Table:
+def arrow_of(source: Any) -> pa.Table:
     """Return polars' table in types that every pyarrow knows, or the table of an Arrow stream."""
     no_table = (
         f"a table is a pandas or polars DataFrame, a pyarrow Table or a path, not a {type(source).__name__}"
@@ -96,6 +99,8 @@ def _arrow_of(source: Any) -> pa.Table:
     if type(source).__name__ == "Series":  # its name is not shown: a row's name is the label of that row
         no_table = "a Series is no table: give a data frame, as df[['age']] for one column"
     if hasattr(source, "to_arrow"):
+        for name, dtype in dict(getattr(source, "schema", {})).items():
+            _check_polars(name, dtype)
         table = source.to_arrow()
         if isinstance(table, pa.Table):
             return table
@@ -103,6 +108,20 @@ def _arrow_of(source: Any) -> pa.Table:
         with replace_errors(no_table):
             return pa.table(source)
     raise InputError(no_table)
+
+
+def _check_polars(name: str, dtype: Any) -> None:
+    """Refuse types of polars that Arrow lacks, also inside others. Of Python objects Arrow gets addresses."""
+    its = type(dtype).__name__  # an Enum would show its values
+    if its in _BETTER:
+        raise InputError(
+            f"column {name!r}: the polars type {its} is not supported: cast it to {_BETTER[its]},"
+            " or leave the column out"
+        )
+    inside = [getattr(dtype, "inner", None), *(field.dtype for field in getattr(dtype, "fields", ()))]
+    for kind in inside:
+        if kind is not None:
+            _check_polars(name, kind)
 
 
 def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
@@ -118,10 +137,10 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
     if hasattr(source, "collect_schema"):  # polars, lazy or not
         source = source.collect_schema().to_frame()
     if not isinstance(source, str | PathLike):
-        return frame_of(_arrow_of(source).schema.empty_table(), "the table")
+        return frame_of(empty_table(arrow_of(source).schema, "the table"), "the table")
     path = Path(source)
     if ending_of(path) == ".parquet":
-        return frame_of(parquet_schema(parts_of(path)).empty_table(), str(path))
+        return frame_of(empty_table(parquet_schema(parts_of(path)), str(path)), str(path))
     check_file(path)
     return no_rows(read_header(path, PLAIN if schema is None else schema.csv), schema)
 

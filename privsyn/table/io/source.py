@@ -126,6 +126,11 @@ class RawTable(ABC):
         bounds = [KeptRows.of(unit, *part) for part in zip(parts, kept, strict=True)]
         return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
 
+    def unordered(self, names: Sequence[str]) -> RawTable:
+        """Return the table as one whose columns `names` are categories without an order, released or not."""
+        bare = {name: self.head[name].cat.as_unordered() for name in names}
+        return replace(self, head=self.head.assign(**bare), form=self.form.unordered(names))
+
     def require_unchanged(self) -> None:
         """Refuse files that were written to since the table was opened.
 

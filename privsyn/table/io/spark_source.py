@@ -25,7 +25,7 @@ from privsyn.marginals.counting import Ask, Walk, block_of
 from privsyn.marginals.packing import Packing
 from privsyn.marginals.types import Ints
 from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.arrow import frame_of
+from privsyn.table.io.arrow import empty_table, frame_of
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.source import (
     FAILED,
@@ -83,7 +83,7 @@ class SparkParts(RawTable):
         with _on_spark(UNREADABLE):
             announced = frame.limit(0).toArrow().schema
         types = pa.schema([(column.name, column.type) for column in announced])
-        empty = types.empty_table()
+        empty = empty_table(types, "the Spark data frame")
         form = replace(OutputType.of(empty), kind="pandas")
         head = frame_of(empty, "the Spark data frame")
         return cls(head, public_inputs=(MADE,), form=form, frame=frame, types=types)

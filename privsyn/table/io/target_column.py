@@ -9,6 +9,9 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.table.encoding.dtypes import is_wide_float
+from privsyn.table.io.arrow import check_type, plain_cells, readable
+from privsyn.table.io.read_in_memory import arrow_of
 
 NAMELESS = "target"
 """The name of a target that has none."""
@@ -74,6 +77,15 @@ def with_target(features: Any, target: Any) -> tuple[Any, str]:
             f"a target of type {type(target).__name__} has no public type of its values: give a Series with a"
             " dtype, or a NumPy array whose dtype is not object"
         )
+    if is_wide_float(dtype := getattr(target, "dtype", None)):
+        raise InputError(f"column {name!r}: its dtype is {dtype}: convert it to float64")
+    if hasattr(target, "to_arrow") and not hasattr(features, "hstack"):  # of polars
+        target = arrow_of(target.to_frame(name))[name]
+    if isinstance(target, pd.Series):
+        target = readable(target.to_frame(name))[name]
+    if isinstance(target, pa.Array | pa.ChunkedArray):
+        check_type(name, target.type)
+        target = plain_cells(target)
     with replace_errors("the target must have one value for each row of the table"):
         if getattr(target, "ndim", 1) != 1:
             raise ValueError
@@ -94,14 +106,12 @@ def _has_type(target: Any, features: Any) -> bool:
 
 def _joined(features: Any, name: str, target: Any) -> Any:
     if isinstance(features, pd.DataFrame):
-        if hasattr(target, "to_arrow"):  # of polars
-            target = target.to_arrow()
-        if isinstance(target, pa.Array | pa.ChunkedArray):
+        if isinstance(target, pa.ChunkedArray):
             target = pd.Series(target, dtype=pd.ArrowDtype(target.type))
         # With the index of the table, pandas neither aligns the rows nor chooses another dtype.
         return features.assign(**{name: pd.Series(target).set_axis(features.index)})
     if isinstance(features, pa.Table):
-        typed = isinstance(target, pa.Array | pa.ChunkedArray)
+        typed = isinstance(target, pa.ChunkedArray)
         return features.append_column(name, target if typed else pa.array(target))
     import polars as pl
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -213,12 +213,16 @@ class _Loader(yaml.SafeLoader):
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for place, key in enumerate(keys):
-            if key in keys[:place]:
+        seen: set[Hashable] = set()
+        for its, _ in node.value:
+            key = self.construct_object(its, deep=True)
+            if not isinstance(key, Hashable):  # refused below
+                continue
+            if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} comes twice", node.value[place][0].start_mark
+                    None, None, f"the key {key!r} comes twice", its.start_mark
                 )
+            seen.add(key)
         return super().construct_mapping(node, deep)
 
 

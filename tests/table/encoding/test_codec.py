@@ -443,7 +443,15 @@ def test_a_length_of_time_in_a_unit_that_is_old_is_read_without_a_warning():
 
 def test_a_number_too_big_for_a_double_gives_no_warning():
     cells = np.array(["1", "1e4000", "nan"], dtype=np.longdouble)
-    assert codes_of(Numerical(0, 9, integer=False, bins=2), cells) == [0, 1, 2]
+    assert codes_of(Numerical(0, 9, integer=False, bins=2), cells.astype(object)) == [0, 1, 2]
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 here")
+@pytest.mark.parametrize("column", [Numerical(0, 9), Numerical(0, 9, integer=False), Categorical([1, 2])])
+def test_a_column_of_long_doubles_is_refused_in_one_line(column):
+    """Some columns ended in an OverflowError when their cells were drawn."""
+    with pytest.raises(InputError, match=r"^column 'x': its dtype is float128: convert it to float64$"):
+        codec_of(column, [1, 2], np.longdouble)
 
 
 def test_records_of_another_domain_are_refused():

@@ -234,6 +234,19 @@ def test_a_dtype_does_not_change_who_is_who(dtype):
     assert persons_of(pd.DataFrame({"who": cells}), "who").tolist() == [0, 1, 0, 2, 1]
 
 
+def test_a_missing_cell_among_runs_of_identifiers_removes_nobody_else():
+    """pandas made floats of run-end encoded integers, so one missing cell dropped all others' rows."""
+    whole = [2**60 + place for place in range(9)]
+    for cells in (whole, [*whole, None]):
+        ends = pa.array(range(1, len(cells) + 1), pa.int32())
+        runs = pa.RunEndEncodedArray.from_arrays(ends, pa.array(cells, pa.int64()))
+        coded = pa.DictionaryArray.from_arrays(pa.array(range(len(cells))), runs)
+        for made in (runs, coded, pd.Series(runs, dtype=pd.ArrowDtype(runs.type))):
+            frame = pd.DataFrame({"who": made}) if isinstance(made, pd.Series) else pa.table({"who": made})
+            (table,) = read_in_batches(frame).frames()
+            assert persons_of(table, "who").tolist() == [*range(9), *[-1] * (len(cells) - 9)]
+
+
 def test_a_missing_cell_does_not_change_who_is_who():
     """It makes whole numbers doubles, and leaves the people as they were."""
     assert persons_of(pd.DataFrame({"who": [3, 1, None, 3]}), "who").tolist() == [0, 1, -1, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from contextlib import suppress
 from datetime import time
 from decimal import Decimal
 from itertools import islice
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -30,6 +33,7 @@ from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.csv_table import well_formed
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.parquet import left_out
+from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.columns import Categorical, Identifier, Numerical
@@ -245,6 +249,120 @@ def test_a_missing_cell_changes_no_dtype_of_a_file_that_pandas_wrote(tmp_path, c
         pd.DataFrame({"a": pd.Series(more, dtype=object)}).to_parquet(tmp_path / f"{name}.parquet")
         dtypes.append(read_in_memory(tmp_path / f"{name}.parquet").frame.dtypes["a"])
     assert dtypes[0] == dtypes[1]
+
+
+BOOL8 = pa.bool8()
+
+
+def encoded(cells):
+    """The same column run-end encoded; with rows of booleans also as bool8; both also in dictionaries."""
+    cells = pa.array(cells.to_pylist(), cells.type)
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array(range(1, len(cells) + 1), pa.int32()), cells)
+    yield from (runs, pa.DictionaryArray.from_arrays(pa.array(range(len(cells)), pa.int8()), runs))
+    if pa.types.is_boolean(cells.type):
+        flags = pa.ExtensionArray.from_storage(BOOL8, cells.cast(pa.int8()))
+        ends = pa.array(range(1, len(cells) + 1), pa.int64())
+        yield from (flags, pa.RunEndEncodedArray.from_arrays(ends, flags))
+
+
+TYPED = [
+    ([2**60 + 1, 7], pa.int64()),
+    ([1.5, -2.5], pa.float16()),
+    (["x", "y"], pa.string_view()),
+    ([True, False], pa.bool_()),
+    ([Decimal("1.25"), Decimal(2)], pa.decimal256(40, 2)),
+    ([0, 10**12], pa.timestamp("ms", "Europe/Berlin")),
+    ([[1], []], pa.list_(pa.int64())),
+]
+
+
+@pytest.mark.parametrize(("cells", "kind"), TYPED, ids=[str(kind) for _, kind in TYPED])
+def test_how_arrow_encodes_a_column_decides_neither_dtype_nor_cells(cells, kind):
+    """pandas made floats of run-end encoded integers where a cell was missing: one row ended a run."""
+    for more in (cells, [*cells, None], [None], []):
+        plain = pa.array(more, kind)
+        expected = read_in_memory(pa.table({"a": plain})).frame
+        for made in encoded(plain):
+            table = pa.table({"a": made})
+            source = read_in_memory(table)
+            pd.testing.assert_frame_equal(source.frame, expected)
+            pd.testing.assert_frame_equal(read_columns(table), expected[:0])
+            frames = list(read_in_batches(ds.InMemoryDataset(table)).frames())
+            pd.testing.assert_frame_equal(pd.concat(frames, ignore_index=True), expected)
+            assert source.form.types == read_in_memory(pa.table({"a": plain})).form.types
+            part = read_in_memory(table.slice(1)).frame
+            pd.testing.assert_frame_equal(part, expected[1:].reset_index(drop=True))
+
+
+@pytest.mark.parametrize(("cells", "kind"), TYPED, ids=[str(kind) for _, kind in TYPED])
+def test_columns_of_pandas_that_arrow_encodes_are_of_the_type_of_their_values(cells, kind):
+    for more in ([*cells, None], cells, [None]):
+        for made in encoded(pa.array(more, kind)):
+            frame = pd.DataFrame({"a": pd.Series(made, dtype=pd.ArrowDtype(made.type))})
+            read = read_in_memory(frame).frame
+            assert read.dtypes["a"] == read_columns(frame).dtypes["a"] == pd.ArrowDtype(kind)
+            assert pa.array(read["a"].array).to_pylist() == pa.array(more, kind).to_pylist()
+
+
+UNKNOWN = {
+    "month_day_nano_interval": pa.month_day_nano_interval(),
+    "arrow.opaque": pa.opaque(pa.int64(), "secret", "secret"),
+    "sparse_union": pa.sparse_union([pa.field("secret", pa.int64())]),
+    "list": pa.list_(BOOL8),
+    "struct": pa.struct([("secret", pa.run_end_encoded(pa.int32(), pa.int64()))]),
+    "map": pa.map_(pa.string(), pa.month_day_nano_interval()),
+    "run_end_encoded": pa.run_end_encoded(pa.int32(), pa.month_day_nano_interval()),
+    "dictionary": pa.dictionary(pa.int8(), pa.opaque(pa.int64(), "secret", "secret")),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_type_that_pandas_would_choose_a_dtype_for_is_refused_by_name(name):
+    """From the schema alone: without rows too, and in a row's stead."""
+    schema = pa.schema([("n", pa.int64()), ("odd", UNKNOWN[name])])
+    sources = [
+        lambda: read_columns(pa.RecordBatchReader.from_batches(schema, [])),
+        lambda: read_in_batches(ds.InMemoryDataset([], schema)),
+    ]
+    with suppress(pa.ArrowNotImplementedError):  # Arrow makes no table of some
+        empty, row = schema.empty_table(), pa.table([pa.nulls(1, kind) for kind in schema.types], schema)
+        sources += [lambda table=table: read_in_memory(table) for table in (empty, row)]
+    for read in sources:
+        with pytest.raises(InputError) as refused:
+            read()
+        assert f"column 'odd': the Arrow type {name}" in str(refused.value)
+        assert "secret" not in str(refused.value)
+        assert refused.value.__context__ is None
+    cells = pd.arrays.ArrowExtensionArray(pa.chunked_array([], UNKNOWN[name]))
+    with pytest.raises(InputError, match=rf"column 'odd': the Arrow type {name}"):
+        read_in_memory(pd.DataFrame({"odd": cells}))
+
+
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128, pl.List(pl.Int128), pl.Struct({"a": pl.Int128})])
+def test_a_type_of_polars_that_arrow_lacks_is_refused_by_name(kind):
+    its = "UInt128" if kind == pl.UInt128 else "Int128"
+    frame = pl.DataFrame({"odd": [None]}, schema={"odd": kind})
+    readers = (read_in_memory, read_columns, read_in_batches, lambda frame: read_in_batches(iter([frame])))
+    for read in readers:
+        for source in (frame, frame.clear(), frame.lazy()):
+            with pytest.raises(InputError, match=f"column 'odd': the polars type {its} is not supported"):
+                read(source)
+    with pytest.raises(InputError, match="column 'odd': the polars type Object"):
+        read_in_memory(pl.DataFrame({"odd": pl.Series([object()], dtype=pl.Object)}))
+
+
+def test_identifiers_and_json_of_arrow_are_what_they_are_stored_as():
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16, None], pa.binary(16)))
+    notes = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}", None]))
+    dtypes = read_in_memory(pa.table({"id": ids, "note": notes})).frame.dtypes
+    assert dtypes.tolist() == [pd.ArrowDtype(pa.binary(16)), TEXT]
+
+
+def test_a_dtype_that_pandas_cannot_read_back_is_read_from_its_arrow_type():
+    """pandas notes the dtype of a list or a dictionary, and fails when it reads the note."""
+    for kind, dtype in ((pa.list_(pa.int8()), "object"), (pa.dictionary(pa.int8(), pa.string()), "category")):
+        table = pa.Table.from_pandas(pd.DataFrame({"a": pd.Series([None], dtype=pd.ArrowDtype(kind))}))
+        assert read_in_memory(table).frame.dtypes["a"] == dtype
 
 
 def test_what_pandas_noted_holds_where_no_cell_decides_it(tmp_path):
