@@ -35,6 +35,10 @@ def evaluate(
         typer.Option(help="Real rows that SYNTHETIC was not made from. Default: a fifth of REAL."),
     ] = None,
     model: Models = None,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="A column from which models do not learn. Repeat."),
+    ] = None,
     metric: Metrics = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a web page to this file.")] = None,
@@ -64,6 +68,7 @@ def evaluate(
             target=target,
             test=test,
             models=model.split(",") if model else True,
+            leave_out=leave_out or (),
             metrics=own_metrics(metric),
             report=places.get("--report"),
         )

@@ -11,9 +11,10 @@ import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, plural, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.pooling import pool
 from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
-from privsyn.marginals.types import Integers, Mask
+from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.schema import Schema, declared
 
@@ -51,6 +52,10 @@ class Comparison:
         The models that are trained.
     remarks : tuple of str or None
         What is odd about the caller's test rows, a sentence each; None if the caller gave none.
+    pooled : mapping of str to array
+        For each column with values that the synthetic table pools: the share of the real cells of each value.
+    leave_out : tuple of str
+        Columns from which models do not learn.
     """
 
     view: View
@@ -63,6 +68,8 @@ class Comparison:
     target: str | None = None
     models: tuple[str, ...] = ()
     remarks: tuple[str, ...] | None = None
+    pooled: Mapping[str, Floats] = field(default_factory=dict)
+    leave_out: tuple[str, ...] = ()
     _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -75,14 +82,16 @@ class Comparison:
         test: Any = None,
         target: str | None = None,
         models: bool | Sequence[str] = False,
+        leave_out: Sequence[str] = (),
     ) -> Comparison:
         """Read and encode the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        frames = dict(zip(given, read_together(given, schema), strict=True))
+        frames, pooled = pool(dict(zip(given, read_together(given, schema), strict=True)), schema)
         view, coded = code_together([*frames.values()], schema)
         if target is not None and target not in view.domain.names:
             meant = did_you_mean(target, view.domain.names)
             raise InputError(f"target {safe_repr(target)} is not a compared column{meant}")
+        _check_left_out(view, target, leave_out)
         tables, learners = dict(zip(given, coded, strict=True)), chosen_learners(models)
         _check_numbers(view, frames, tables)
         _check_target(view, tables, target if learners else None)
@@ -100,6 +109,8 @@ class Comparison:
             target,
             learners,
             _remarks(view, frames, tables) if "test" in tables else None,
+            pooled,
+            tuple(dict.fromkeys(leave_out)),
         )
 
     def compare(self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Found]]) -> dict[str, Found]:
@@ -127,6 +138,16 @@ class Comparison:
         if compute not in self._results:
             self._results[compute] = compute(self)
         return cast(Found, self._results[compute])
+
+
+def left_out_line(names: Sequence[str]) -> list[str]:
+    """Return a line on the columns that were left out, if there are any.
+
+    >>> left_out_line(["customer_id"]), left_out_line([])
+    (['left out, because their names look like identifiers: customer_id; a schema can include them'], [])
+    """
+    text = "left out, because their names look like identifiers: {}; a schema can include them"
+    return [text.format(", ".join(names))] if names else []
 
 
 def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.DataFrame]:
@@ -169,6 +190,22 @@ def _check_target(view: View, tables: Mapping[str, Coded], target: str | None) -
             )
     if "test" in tables and _unseen(view, tables, target) == 1:
         raise InputError(f"no cell of the target {target!r} in the test table has a value of the real table")
+
+
+def _check_left_out(view: View, target: str | None, names: Sequence[str]) -> None:
+    """Refuse to leave out columns that models do not learn from, or all of them."""
+    if isinstance(names, str):
+        raise InputError("leave_out is a list of columns")
+    if names and target is None:
+        raise InputError("leave_out needs a target: models learn from the other columns")
+    for name in names:
+        if name not in view.domain.names:
+            meant = did_you_mean(name, view.domain.names)
+            raise InputError(f"leave_out: {safe_repr(name)} is not a compared column{meant}")
+        if name == target:
+            raise InputError(f"leave_out: {safe_repr(name)} is the target")
+    if names and not {*view.domain.names} - {target, *names}:
+        raise InputError("leave_out: no column is left to learn from")
 
 
 def _given(view: View, table: Coded, name: str) -> Mask:

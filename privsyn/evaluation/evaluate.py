@@ -12,7 +12,7 @@ import numpy as np
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.correlations import correlations_of
 from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
-from privsyn.evaluation.predictions import classes_of
+from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.quantiles import SHARES, shapes_of
 from privsyn.evaluation.registry import METRICS, add_metric
 from privsyn.evaluation.rows import wasserstein_of_columns
@@ -33,6 +33,7 @@ def evaluate(
     target: str | None = None,
     test: Any = None,
     models: bool | Sequence[str] = True,
+    leave_out: Sequence[str] = (),
     metrics: Sequence[str] = (),
     report: str | PathLike[str] | None = None,
     ledger: Mapping[str, Any] | None = None,
@@ -55,6 +56,9 @@ def evaluate(
     models : bool or list of str
         Whether to train models, or which: "boosting", "linear", "forest", "mlp". They take most of the time.
         Default: the first two.
+    leave_out : list of str
+        Columns from which models do not learn, such as one that determines the target. Tables of counts have
+        them.
     metrics : list of str
         Further metrics, as for `privsyn.evaluation.registry.add_metric`.
     report : path, optional
@@ -68,7 +72,8 @@ def evaluate(
     ------
     InputError
         If a table is empty, lacks a column or has no number where the real one has them; if the target is not
-        a compared column or empty; if the test rows are those of another table.
+        a compared column or empty; if the test rows are those of another table; if a column to leave out is
+        not a compared one.
 
     Examples
     --------
@@ -80,7 +85,9 @@ def evaluate(
     """
     for metric in metrics:
         add_metric(metric)
-    comparison = Comparison.of(real, synthetic, schema, test=test, target=target, models=models)
+    comparison = Comparison.of(
+        real, synthetic, schema, test=test, target=target, models=models, leave_out=leave_out
+    )
     scores = score(comparison)
     if report is not None:
         from privsyn.evaluation.report.report import write_report
@@ -113,6 +120,8 @@ def score(comparison: Comparison) -> Scores:
         worst_correlations=correlations.worst(names, WORST),
         quantiles=_quantiles(comparison),
         classes=classes_of(comparison),
+        determined_by=determined_by(comparison),
+        leave_out=comparison.leave_out,
         remarks=comparison.remarks,
     )
 
@@ -137,7 +146,7 @@ def _quantiles(comparison: Comparison) -> dict[str, dict[str, tuple[float, float
 
 
 def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, float]]:
-    """Return the errors of each column and its shares of missing cells."""
+    """Return the errors of each column, and its shares of missing and of pooled cells."""
     shapes = comparison.once(shapes_of)["synthetic"]
     of_numbers = {
         "wasserstein": comparison.once(wasserstein_of_columns)["synthetic"],
@@ -156,6 +165,8 @@ def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, f
             **{key: float(found[place[name]]) if name in place else nan for key, found in of_numbers.items()},
             "missing_real": float(missing[0][axis]),
             "missing_synthetic": float(missing[1][axis]),
+            "pooled": float(np.sum(comparison.pooled.get(name, 0.0))),
+            "pooled_values": float(np.size(comparison.pooled.get(name, ()))),
         }
         for axis, name in enumerate(comparison.view.domain)
     }

@@ -38,6 +38,7 @@ from threadpoolctl import threadpool_limits
 from privsyn.evaluation.chance import influence_on_auc, influence_on_r2
 from privsyn.evaluation.encoding import Coded, View
 from privsyn.evaluation.predictions import DEFAULT
+from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.types import Codes, Floats, Ints, Mask
 
 MOST_ROWS = 100_000
@@ -77,32 +78,40 @@ class Task:
     target : str
     classes : integer array or None
         The class of each code of the target; None where a number is predicted.
+    leave_out : tuple of str
+        Columns from which models do not learn.
     """
 
     target: str
     classes: Ints | None
+    leave_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, view: View, real: Coded, target: str) -> Task:
+    def of(cls, view: View, real: Coded, target: str, leave_out: tuple[str, ...] = ()) -> Task:
         """Choose regression for more than `FEW_NUMBERS` distinct numbers, else classification."""
         if target in real.numbers:
             numbers = real.numbers[target]
             if len(np.unique(numbers[~np.isnan(numbers)])) > FEW_NUMBERS:
-                return cls(target, None)
+                return cls(target, None, leave_out)
         (axis,) = view.domain.axes((target,))
         size = view.domain.sizes[axis]
         counts = np.bincount(real.records.codes[:, axis], minlength=size)
         if (counts > 0).sum() <= MOST_CLASSES:
-            return cls(target, np.arange(size))
+            return cls(target, np.arange(size), leave_out)
         classes = np.full(size, MOST_CLASSES - 1)
         classes[np.argsort(-counts, kind="stable")[: MOST_CLASSES - 1]] = np.arange(MOST_CLASSES - 1)
-        return cls(target, classes)
+        return cls(target, classes, leave_out)
+
+    def features(self, domain: Domain) -> Attributes:
+        """Return the columns that models learn from."""
+        return tuple(name for name in domain.names if name not in (self.target, *self.leave_out))
 
     def split(self, table: Coded) -> tuple[Codes, npt.NDArray]:
-        """Return the other columns in codes, and the target; rows without a target are left out."""
+        """Return the features in codes, and the target; rows without a target are left out."""
         records = table.records
         (axis,) = records.domain.axes((self.target,))
-        features, codes = np.delete(records.codes, axis, axis=1), records.codes[:, axis]
+        features = records.codes[:, records.domain.axes(self.features(records.domain))]
+        codes = records.codes[:, axis]
         if self.classes is not None:
             return features, self.classes[codes]
         numbers = table.numbers[self.target]
@@ -171,9 +180,8 @@ def _models(view: View, task: Task, targets: npt.NDArray, names: Sequence[str]) 
     """Return the named models, not fitted; one that guesses if there is but one class to learn from."""
     if task.classes is not None and len(np.unique(targets)) < 2:
         return {name: DummyClassifier() for name in names}
-    (axis,) = view.domain.axes((task.target,))
-    sizes = np.delete(view.domain.sizes, axis)
-    ordered = np.delete(view.domain.ordered, axis)
+    places = list(view.domain.axes(task.features(view.domain)))
+    sizes, ordered = np.array(view.domain.sizes)[places], np.array(view.domain.ordered)[places]
     nominal = (ordered == 0) & (sizes <= MOST_CATEGORIES)
     one_hot = OneHotEncoder(categories=[np.arange(size) for size in sizes], handle_unknown="ignore")
     options: dict[str, Any] = {

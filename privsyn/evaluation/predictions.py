@@ -16,6 +16,7 @@ from privsyn.evaluation.metric import Metric, Score
 
 if TYPE_CHECKING:
     from privsyn.evaluation.comparison import Comparison
+    from privsyn.evaluation.encoding import Coded, View
     from privsyn.evaluation.models import ModelScore, Task
 
 LEARNERS = {
@@ -27,6 +28,16 @@ LEARNERS = {
 """The models that can be trained, and their labels."""
 
 DEFAULT = ("boosting", "linear")
+
+DETERMINES = 0.95
+"""A column determines the target if it removes this share of the errors of a guess without any column."""
+
+HEADLINES = {
+    f"{model}_{score}": (label if model == "boosting" else f"a {label}", f"an {measure} of")
+    for score, measure in (("auc", "AUC"), ("r2", "R2"))
+    for model, label in LEARNERS.items()
+}
+"""The scores of models that a verdict may mention, in words."""
 
 UNITS = {"mean_error": "unit of the target", "calibration": "probability"}
 
@@ -79,7 +90,7 @@ def _trained(comparison: Comparison) -> tuple[Task, dict[str, dict[str, ModelSco
     from privsyn.evaluation.models import Task, guessing, learning
 
     view, train, test = comparison.view, comparison.train, comparison.test
-    task, names = Task.of(view, train, comparison.target), comparison.models
+    task, names = Task.of(view, train, comparison.target, comparison.leave_out), comparison.models
     return task, {
         "synthetic": learning(view, task, comparison.synthetic, test, names),
         "real": learning(view, task, train, test, names),
@@ -131,6 +142,59 @@ def classes_of(comparison: Comparison) -> tuple[dict[str, Any], ...]:
                     row[f"{name}_{part}_{table}"] = float(of_classes[one]) if one < len(of_classes) else 0.0
         rows.append(row)
     return tuple(rows)
+
+
+def determined_by(comparison: Comparison) -> tuple[str, ...]:
+    """Return the columns that determine the target in the real rows, each alone; none without models."""
+    found = comparison.once(_trained)
+    if found is None:
+        return ()
+    return determining(comparison.view, found[0], comparison.train, comparison.test)
+
+
+def determining(view: View, task: Task, train: Coded, test: Coded) -> tuple[str, ...]:
+    """Return the columns each of which alone determines the target in the real rows, or nearly.
+
+    The prediction is the most frequent class, or the mean number, of the training rows with the same code. It
+    determines the target if it removes at least the share `DETERMINES` of the errors on test rows that a
+    prediction without any column makes: wrong classes, or squared distances of numbers.
+    """
+    from privsyn.evaluation.models import FEW_ROWS
+
+    (features, known), (others, truth) = task.split(train), task.split(test)
+    if not len(known) or len(truth) < FEW_ROWS:
+        return ()
+    found = []
+    for name, codes, test_codes in zip(task.features(view.domain), features.T, others.T, strict=True):
+        size = view.domain.sizes[view.domain.axes((name,))[0]]
+        if task.classes is None:
+            rows = np.bincount(codes, minlength=size)
+            sums = np.bincount(codes, known, minlength=size)
+            guess = np.divide(sums, rows, out=np.full(size, known.mean()), where=rows > 0)
+            errors = [float(((truth - one) ** 2).sum()) for one in (guess[test_codes], known.mean())]
+        else:
+            classes = int(task.classes.max()) + 1
+            counts = np.bincount(codes * np.int64(classes) + known, minlength=size * classes)
+            counts = counts.reshape(size, classes)
+            guess = np.where(counts.any(axis=1), counts.argmax(axis=1), counts.sum(axis=0).argmax())
+            errors = [float((truth != one).sum()) for one in (guess[test_codes], counts.sum(axis=0).argmax())]
+        enough = errors[1] > 0 if task.classes is None else errors[1] >= FEW_ROWS
+        if enough and errors[0] <= (1 - DETERMINES) * errors[1]:
+            found.append(name)
+    return tuple(found)
+
+
+def about_determining(columns: Sequence[str], target: str | None) -> list[str]:
+    """Return a sentence on columns that determine the target: a prediction from them is no quality.
+
+    >>> about_determining((), "income")
+    []
+    """
+    alone = "alone determines" if len(columns) == 1 else "each determine"
+    return [
+        f"This says little about quality: in the real rows, {', '.join(columns)} {alone} {target}, or nearly."
+        f" Leave out what determines it (leave_out={[*columns]}, or --leave-out)."
+    ][: len(columns)]
 
 
 def _score_of_model(name: str) -> Callable[[Comparison], Score]:

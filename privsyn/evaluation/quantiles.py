@@ -12,7 +12,9 @@ import numpy as np
 from privsyn.evaluation.correlations import ordered_columns, sample_rows
 from privsyn.evaluation.encoding import Coded, View
 from privsyn.evaluation.metric import mean_and_max
+from privsyn.evaluation.report.levels import Levels, coarsen
 from privsyn.marginals.types import Floats, keep
+from privsyn.table.encoding.labels import MISSING
 
 if TYPE_CHECKING:
     from privsyn.evaluation.comparison import Comparison
@@ -22,6 +24,9 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 FEW_VALUES = 20
 """Group means are compared within the values of categories with at most 20."""
+
+MOST_RANGED = 20
+"""Means are compared within the ranges of at most this number of columns."""
 
 PAIRS = 1000
 """Quantiles are read from as many rows as correlations of this number of pairs."""
@@ -97,41 +102,61 @@ def shapes_of(comparison: Comparison) -> dict[str, Shapes]:
 
 
 def group_means(view: View, real: Coded, other: Coded) -> Floats:
-    """Return the error of the means of each number within the values of each category with few values.
+    """Return the error of the means of each number within the values of each category with few values."""
+    few = {
+        name: Levels(view.labels[axis], np.arange(view.domain.sizes[axis]))
+        for axis, (name, kind) in enumerate(zip(view.domain.names, view.kinds, strict=True))
+        if kind == "category" and view.domain.sizes[axis] - (view.missing[axis] >= 0) <= FEW_VALUES
+    }
+    return _means_within(few, real, other)
+
+
+def range_means(view: View, real: Coded, other: Coded) -> Floats:
+    """Return the error of the means of each number within ranges of each other number or time.
+
+    Up to ten bins are ranges of their own. More are joined to ranges with similar shares of the real rows.
+    """
+    levels = dict(zip(view.domain.names, coarsen(view, real.records), strict=True))
+    return _means_within({name: levels[name] for name in ordered_columns(real)[:MOST_RANGED]}, real, other)
+
+
+def _means_within(groups: Mapping[str, Levels], real: Coded, other: Coded) -> Floats:
+    """Return the error of the means of each number within the levels of each other column.
 
     The error of a pair is the mean over the real rows of the distance of their group's means, in standard
     deviations of the number. A group that has no number in the other table counts as 1. Missing cells are
     left out.
     """
-    names, domain = ordered_columns(real), view.domain
-    categories = [
-        axis
-        for axis, kind in enumerate(view.kinds)
-        if kind == "category" and domain.sizes[axis] - (view.missing[axis] >= 0) <= FEW_VALUES
-    ]
-    tables = [sample_rows(table, len(names) * len(categories)) for table in (real, other)]
+    names, every = ordered_columns(real), real.records.domain.names
+    tables = [sample_rows(table, len(names) * len(groups)) for table in (real, other)]
     errors = []
     for name in names:
         present = [~np.isnan(table.numbers[name]) for table in tables]
         cells = [table.numbers[name][rows] for table, rows in zip(tables, present, strict=True)]
         deviation = _deviation(cells[0]) or 1.0
-        for axis in categories:
-            values = domain.sizes[axis] - (view.missing[axis] >= 0)
-            codes = [table.records.codes[rows, axis] for table, rows in zip(tables, present, strict=True)]
+        for column, levels in groups.items():
+            if column == name:
+                continue
+            axis, size = every.index(column), len(levels.labels)
+            values = size - (levels.labels[-1] == MISSING)
+            codes = [
+                levels.of_code[table.records.codes[rows, axis]]
+                for table, rows in zip(tables, present, strict=True)
+            ]
             sizes, sums = (
                 np.array(
                     [
-                        np.bincount(code, weight, minlength=domain.sizes[axis])[:values]
+                        np.bincount(code, weight, minlength=size)[:values]
                         for code, weight in zip(codes, weights, strict=True)
                     ]
                 )
                 for weights in ((None, None), cells)
             )
-            groups = sizes[0] > 0
-            if groups.any():
+            occupied = sizes[0] > 0
+            if occupied.any():
                 means = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)
                 away = np.nan_to_num(np.abs(means[1] - means[0]) / deviation, nan=1.0)
-                errors.append(float((away * sizes[0])[groups].sum() / sizes[0].sum()))
+                errors.append(float((away * sizes[0])[occupied].sum() / sizes[0].sum()))
     return np.array(errors)
 
 
@@ -141,6 +166,10 @@ def _of_shapes(errors: Callable[[Shapes], Floats]) -> Callable[[Comparison], dic
 
 def _of_groups(comparison: Comparison) -> dict[str, Floats]:
     return comparison.compare_each(partial(group_means, comparison.view))
+
+
+def _of_ranges(comparison: Comparison) -> dict[str, Floats]:
+    return comparison.compare_each(partial(range_means, comparison.view))
 
 
 GROUP, DEVIATIONS = "Numbers and associations", "standard deviations"
@@ -160,4 +189,5 @@ QUANTILES = {
         unit="1 - smaller / larger",
     ),
     **mean_and_max("group_means", "group means", _of_groups, group=GROUP, unit=DEVIATIONS),
+    **mean_and_max("range_means", "means by range", _of_ranges, group=GROUP, unit=DEVIATIONS),
 }

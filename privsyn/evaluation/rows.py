@@ -130,6 +130,12 @@ def _one_ways(real: Records, other: Records) -> list[tuple[Ints, Ints]]:
     ]
 
 
+def _pooled(comparison: Comparison) -> Score:
+    """Return the mean share of pooled cells over the columns; NaN if no value is pooled."""
+    shares = [float(found.sum()) for found in comparison.pooled.values()]
+    return Score(sum(shares) / len(comparison.view.domain.names) if shares else np.nan)
+
+
 def _rows(cells: npt.NDArray) -> npt.NDArray:
     """Return each row as one item that can be compared."""
     whole = np.ascontiguousarray(cells)
@@ -155,6 +161,7 @@ ROWS = {
     "rare_covered": Metric(
         "rare values that occur", for_each_table(rare_covered), CELLS, "share of rare values", "higher"
     ),
+    "pooled": Metric("cells with pooled values", _pooled, CELLS, "share of real cells"),
     "unseen": Metric("cells with unseen values", for_each_table(unseen), CELLS, "share of cells"),
     "distinct_rows": Metric("distinct rows", _distinct_rows, CELLS, better="neither"),
 }

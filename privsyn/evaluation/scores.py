@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsyn.errors import printable
+from privsyn.evaluation.comparison import left_out_line
 from privsyn.evaluation.correlations import METHODS, Correlations
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
-from privsyn.evaluation.predictions import LEARNERS, MODELS
+from privsyn.evaluation.pooling import pooled_line
+from privsyn.evaluation.predictions import HEADLINES, MODELS, about_determining
 from privsyn.evaluation.registry import METRICS
 from privsyn.marginals.domain import Attributes
 from privsyn.notebook import html, html_table
@@ -48,8 +50,9 @@ class Scores:
     worst : mapping of int to tuple
         The ten marginals of one, two and three columns with the largest error: columns and error.
     column_errors : mapping of str to mapping
-        For each column its error and the shares of missing cells; of numbers and times also the Wasserstein
-        distance, the errors of quantiles, of the 99 % quantile and of the standard deviation.
+        For each column its error, the shares of missing cells, and the share and the number of the real
+        values that the synthetic table pools, which is no part of the error. Of numbers and times also the
+        Wasserstein distance, the errors of quantiles, of the 99 % quantile and of the standard deviation.
     pairs : PairErrors
         Matrices over the columns: error, and Cramér's V of both tables.
     correlations : Correlations
@@ -65,6 +68,10 @@ class Scores:
         and from real rows: the recall, and the mean predicted probability.
     remarks : tuple of str or None
         What is odd about the test rows that the caller gave; None if a part of the real rows was held out.
+    determined_by : tuple of str
+        Columns each of which alone determines the target in the real rows.
+    leave_out : tuple of str
+        Columns from which models did not learn.
     """
 
     real_rows: int
@@ -84,6 +91,8 @@ class Scores:
     quantiles: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict, repr=False)
     classes: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     remarks: tuple[str, ...] | None = None
+    determined_by: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Score:
         """Return the score of a metric."""
@@ -144,7 +153,8 @@ class Scores:
             ]
         return [
             f"To predict {self.target} on real rows, {model} trained on synthetic rows reaches {measure}"
-            f" {score.synthetic:.3f}; trained on real rows, {score.real:.3f}{chance}."
+            f" {score.synthetic:.3f}; trained on real rows, {score.real:.3f}{chance}.",
+            *about_determining(self.determined_by, self.target),
         ]
 
     @property
@@ -153,6 +163,13 @@ class Scores:
         rows = f"{self.synthetic_rows:,} synthetic rows, {self.real_rows:,} real ones"
         held_out = "of these held out" if self.remarks is None else "test rows"
         return f"{rows}, {self.test_rows:,} {held_out}"
+
+    @property
+    def notes(self) -> list[str]:
+        """Return lines on what was left out or pooled."""
+        lines = left_out_line(self.left_out)
+        lines += [f"models did not learn from: {', '.join(self.leave_out)}"] if self.leave_out else []
+        return lines + pooled_line(self.column_errors)
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -198,7 +215,7 @@ class Scores:
     def _repr_html_(self) -> str:
         rows = [(label, *shown(score).values()) for label, score in self.table().values()]
         remarks = [f"test table: {remark}" for remark in self.remarks or ()]
-        lines = [NOT_PRIVATE, self.verdict, *remarks, *left_out_line(self.left_out)]
+        lines = [NOT_PRIVATE, self.verdict, *remarks, *self.notes]
         return html("Scores", lines, html_table(("", *self.heads), rows))
 
     def plot(self, names: Sequence[str] = ()) -> Any:
@@ -243,7 +260,7 @@ class Scores:
             "",
             f"{self.about_rows}; {len(self.columns)} columns",
             *(f"test table: {remark}" for remark in self.remarks or ()),
-            *left_out_line(self.left_out),
+            *self.notes,
             "",
             *legend(own_test=self.remarks is not None),
             *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
@@ -255,13 +272,6 @@ class Scores:
 
 
 ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
-
-HEADLINES = {
-    f"{model}_{score}": (label if model == "boosting" else f"a {label}", f"an {measure} of")
-    for score, measure in (("auc", "AUC"), ("r2", "R2"))
-    for model, label in LEARNERS.items()
-}
-"""The scores of models that a verdict may mention, in words."""
 
 
 def shown(score: Score) -> dict[str, str]:
@@ -276,16 +286,6 @@ def shown_number(value: float) -> str:
     ('0.0123', '41,234')
     """
     return f"{value:.4f}" if abs(value) < 100 else f"{value:,.0f}"
-
-
-def left_out_line(names: Sequence[str]) -> list[str]:
-    """Return a line on the columns that were left out, if there are any.
-
-    >>> left_out_line(["customer_id"]), left_out_line([])
-    (['left out, because their names look like identifiers: customer_id; a schema can include them'], [])
-    """
-    text = "left out, because their names look like identifiers: {}; a schema can include them"
-    return [text.format(", ".join(names))] if names else []
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from privsyn.arguments import check_release
 from privsyn.errors import InputError
-from privsyn.evaluation.axis import Axis
+from privsyn.evaluation.report.axis import Axis
 from privsyn.evaluation.report.svg import error_bars, outside, percent_of
 from privsyn.evaluation.report.template import at_most, environment, interval
 from privsyn.files import atomic_path

@@ -446,6 +446,10 @@ def test_a_promise_of_next_to_nothing_is_called_so(folder, capsys, settings, not
         ),
         (("plan", "data.csv", "--epsilon", 1, "--target", "jobs"), "'jobs' is not one of the columns"),
         (("evaluate", "data.csv", "data.csv", "--model", "bosting"), "'bosting'.*did you mean 'boosting'"),
+        (
+            ("evaluate", "data.csv", "data.csv", "--target", "job", "--leave-out", "jbo"),
+            "leave_out: 'jbo' is not a compared column",
+        ),
     ],
 )
 def test_a_wrong_word_gets_what_is_expected(folder, capsys, arguments, words):

@@ -379,3 +379,109 @@ def test_mistakes_are_reported_in_one_line(change, words):
         evaluate(**arguments, models=False)
     assert "\n" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def cities(rows: int = 1000) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A table of which 40 % of the cells have rare values, and the same with these values pooled."""
+    rare = [f"town {place}" for place in range(80)]
+    city = np.array(["Rome"] * 400 + ["Oslo"] * 200 + [rare[place % 80] for place in range(400)])
+    real = pd.DataFrame({"city": city, "number": np.arange(rows) % 7, "sex": ["F", "M"] * (rows // 2)})
+    return real, real.assign(city=real["city"].where(~real["city"].isin(rare), "other"))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        Schema({"city": Categorical(), "sex": Categorical(["F", "M"])}),
+        Schema({"city": Categorical(["Rome", "Oslo"], other="other"), "sex": Categorical(["F", "M"])}),
+    ],
+    ids=["no schema", "found", "listed"],
+)
+def test_pooled_values_are_a_score_of_their_own_and_no_error_of_what_was_kept(schema):
+    """A column was "38.5 % off" where every bar agreed."""
+    real, synthetic = cities()
+    scores = evaluate(real, synthetic, schema, models=False)
+    assert scores.column_errors["city"]["error"] == scores.pair_max.synthetic == 0
+    assert scores.column_errors["city"]["pooled"] == pytest.approx(0.4)
+    assert scores.pooled.synthetic == pytest.approx(0.4 / len(scores.columns))
+    assert scores.unseen.synthetic == 0
+    assert "pooled rare values, which the errors leave out: city 40.0% of the cells (80 values)" in str(
+        scores
+    )
+    again = evaluate(real, real, schema, models=False)
+    if schema is None or schema.columns["city"].values is None:
+        assert again.column_errors["city"]["pooled"] == 0
+        assert "pooled" not in str(again)
+
+
+def test_too_few_pooled_rows_are_an_error():
+    real, synthetic = cities()
+    synthetic["city"] = np.where(np.arange(1000) < 900, "Rome", synthetic["city"])
+    scores = evaluate(real, synthetic, models=False)
+    assert scores.column_errors["city"]["error"] == pytest.approx(0.5)
+
+
+def test_a_real_value_called_other_pools_nothing():
+    real, synthetic = cities()
+    real.loc[0, "city"] = "other"
+    assert evaluate(real, synthetic, models=False).column_errors["city"]["error"] > 0.39
+
+
+def test_codes_pooled_as_text_are_compared_with_whole_numbers():
+    real = pd.DataFrame({"zip": [98001] * 50 + [98052] * 40 + [*range(98100, 98110)], "a": ["x", "y"] * 50})
+    synthetic = real.assign(zip=["98001"] * 50 + ["98052"] * 40 + ["other"] * 10)
+    scores = evaluate(real, synthetic, models=False, test=real.sample(40, random_state=0))
+    assert scores.column_errors["zip"]["error"] == 0
+    assert scores.column_errors["zip"]["pooled"] == pytest.approx(0.1)
+
+
+def determined(rows: int = 1000) -> pd.DataFrame:
+    """The number determines the level, and a few rows break the rule."""
+    rng = np.random.default_rng(0)
+    number, noise = rng.integers(0, 5, rows), rng.normal(size=rows)
+    level = np.where(rng.random(rows) < 0.01, "low", np.where(number > 2, "high", "low"))
+    return pd.DataFrame({"number": number.astype(str), "noise": noise, "level": level, "pay": 10.0 * number})
+
+
+@pytest.mark.parametrize("target", ["level", "pay"])
+def test_a_column_that_determines_the_target_is_named_and_can_be_left_out(target):
+    """An AUC of 1.000 was called quality."""
+    schema = Schema({"number": Categorical(), "noise": Numerical(-5, 5), target: (SCHEMA_OF[target])})
+    scores = evaluate(determined(), determined(), schema, target=target, models=["linear"])
+    assert scores.determined_by == ("number",)
+    assert f"number alone determines {target}, or nearly" in scores.verdict
+    assert "leave_out=['number']" in scores.verdict
+    left = evaluate(
+        determined(), determined(), schema, target=target, models=["linear"], leave_out=["number"]
+    )
+    assert left.determined_by == ()
+    assert "quality" not in left.verdict
+    assert "models did not learn from: number" in str(left)
+    (score,) = (one for name, one in left.learning.items() if name in ("linear_auc", "linear_r2"))
+    assert score.real < 0.65
+    assert left.pair_mean.synthetic == scores.pair_mean.synthetic
+
+
+SCHEMA_OF = {"level": Categorical(), "pay": Numerical(0, 40, bins=8)}
+
+
+def test_a_strong_predictor_determines_nothing():
+    rows = determined()
+    rows["level"] = np.where(np.arange(len(rows)) % 5 == 0, "low", rows["level"])
+    assert evaluate(rows, rows, target="level", models=["linear"]).determined_by == ()
+
+
+@pytest.mark.parametrize(
+    ("leave_out", "target", "words"),
+    [
+        (["jobs"], "rich", "leave_out: 'jobs' is not a compared column; did you mean 'job'"),
+        (["rich"], "rich", "leave_out: 'rich' is the target"),
+        (["job"], None, "leave_out needs a target"),
+        ("job", "rich", "leave_out is a list of columns"),
+        (["job", "pay", "age", "start"], "rich", "no column is left to learn from"),
+    ],
+)
+def test_columns_that_cannot_be_left_out_are_refused(leave_out, target, words):
+    with pytest.raises(InputError, match=words):
+        evaluate(table(), table(), SCHEMA, target=target, leave_out=leave_out)

@@ -12,7 +12,9 @@ import pytest
 from privsyn import Categorical, Datetime, Numerical, Schema, Time, evaluate
 from privsyn.evaluation import correlations as module
 from privsyn.evaluation.correlations import correlations
-from privsyn.evaluation.quantiles import SHARES, Shapes
+from privsyn.evaluation.encoding import MISSING, code_together
+from privsyn.evaluation.quantiles import SHARES, Shapes, range_means
+from privsyn.evaluation.report.levels import coarsen
 
 
 def table(seed: int = 0, rows: int = 400) -> pd.DataFrame:
@@ -139,7 +141,7 @@ def test_times_of_day_have_scores_too():
 
 def test_names_and_keys_of_json_are_stable():
     plain = json.loads(evaluate(table(), table(1), SCHEMA, models=False).to_json())
-    metrics = ("spearman", "pearson", "quantiles", "tail", "spread", "group_means")
+    metrics = ("spearman", "pearson", "quantiles", "tail", "spread", "group_means", "range_means")
     for name in metrics:
         for part in ("mean", "max"):
             score = plain[f"{name}_{part}"]
@@ -190,3 +192,41 @@ def test_the_report_shows_quantiles_and_the_worst_correlations(tmp_path):
     assert '<th scope="row">99%</th>' in page
     assert "99 % quantile" in page
     assert "2020-" in page[page.index("Quantiles") :]
+
+
+@pytest.mark.parametrize("values", [7, 16, 17, 90])
+def test_means_are_compared_within_ranges_of_any_whole_numbers(values):
+    """Numbers were grouped by categories alone, however few values a column of whole numbers had."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, values, 3000)
+    real = pd.DataFrame({"group": group, "pay": 10.0 * group + rng.normal(size=3000)})
+    shuffled = real.assign(pay=rng.permutation(real["pay"]))
+    schema = Schema({"group": Numerical(0, values - 1, integer=True), "pay": Numerical(-10, 10.0 * values)})
+    assert evaluate(real, real, schema, models=False).range_means_max.synthetic == 0
+    found = evaluate(real, shuffled, schema, models=False)
+    assert found.range_means_mean.synthetic == pytest.approx(0.87, abs=0.1)
+    assert found.range_means_mean.synthetic == pytest.approx(found.range_means_mean.independent, abs=0.1)
+    assert "group_means_mean" not in found.table()
+
+
+def test_means_by_range_are_those_of_pandas():
+    real, other = table(0), table(1).assign(a=lambda d: d["a"] * 2 % 7)
+    schema = Schema({"a": Numerical(0, 12, integer=True, bins=13), "c": Numerical(-10, 10)})
+    tables = [one[["a", "c"]] for one in (real, other)]
+    view, (ours, theirs) = code_together(tables, schema)
+    levels = dict(zip(view.domain.names, coarsen(view, ours.records), strict=True))
+    expected = []
+    for number, by in (("a", "c"), ("c", "a")):
+        groups = [
+            levels[by].of_code[one.records.codes[:, view.domain.names.index(by)]] for one in (ours, theirs)
+        ]
+        missing = levels[by].labels.index(MISSING) if MISSING in levels[by].labels else -1
+        means = [
+            one[number].groupby(group).agg(["mean", "count"]).drop(index=missing, errors="ignore")
+            for one, group in zip(tables, groups, strict=True)
+        ]
+        away = (means[0]["mean"] - means[1]["mean"]).abs() / real[number].std(ddof=0)
+        away = away.reindex(means[0].index).fillna(1.0)[means[0]["count"] > 0]
+        weights = means[0]["count"][away.index]
+        expected.append((away * weights).sum() / weights.sum())
+    assert range_means(view, ours, theirs) == pytest.approx(expected)

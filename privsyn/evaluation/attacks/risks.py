@@ -11,7 +11,8 @@ from typing import Any
 from scipy.stats import binomtest, norm
 
 from privsyn.errors import plural, printable
-from privsyn.evaluation.scores import NOT_PRIVATE, left_out_line
+from privsyn.evaluation.comparison import left_out_line
+from privsyn.evaluation.scores import NOT_PRIVATE
 
 LIMITS = "Such attacks can show a leak, but never safety. The guarantee is in the ledger."
 
