@@ -23,7 +23,8 @@ def sample(
         list[str] | None,
         typer.Option(
             metavar="COL=VALUE",
-            help="A value or range for all rows, such as sex=Female, age=30..40, age=30.. or age=..40.",
+            help="A value or range for all rows, such as sex=Female, age=30..40, age=30.. or age=..40;"
+            " with age= it is missing.",
         ),
     ] = None,
     balance: Annotated[

@@ -44,12 +44,14 @@ def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
             continue
         wanted, by = known[maker.column], maker.by[0]
         match maker:
+            case Gap() if np.isnan(wanted).all():
+                known[maker.name] = wanted
             case Gap():
                 known |= _split(pool, known, maker, n)
             case CopyOf() | LookUp() if len(maker.by) == 1:
                 if by not in known:
                     known[by] = wanted if isinstance(maker, CopyOf) else _keys(pool, maker, wanted)
-                elif (maker.make(known) != wanted).any():
+                elif not np.array_equal(maker.make(known), wanted, equal_nan=True):
                     raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
             case _:
                 raise InputError(
@@ -70,6 +72,8 @@ def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
         date, clock, *_ = (*codec.attributes_of(first), "")
         if not isinstance(gap, Gap) or first not in codec.parts or {gap.column, date} - set(given):
             continue
+        if np.isnan(given[gap.column]).all():
+            continue
         at = pool.rng.integers(len(pool.records), size=len(given[date]))
         drawn = pool.numbers(pool.records)[first][at] % DAY if clock not in given else given[clock]
         ends = _floored(codec, first, given[gap.column] / gap.scales[0])
@@ -79,7 +83,12 @@ def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
 
 
 def _keys(pool: Pool, maker: LookUp, wanted: Floats) -> Floats:
-    """Return a key that leads to each wanted value, drawn by the released counts of the keys."""
+    """Return a key that leads to each wanted value, drawn by the released counts of the keys.
+
+    Only a missing key leads to a missing value.
+    """
+    if np.isnan(wanted).all():
+        return wanted
     weights = released_weights(pool.codec, pool.fitted, maker.by[0])
     found = np.empty(len(wanted))
     for value in np.unique(wanted):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import compress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -52,7 +52,9 @@ def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:
     return weights >= min(LEAST, weights.max())
 
 
-def completed(pool: Pool, given: Numbers, spans: Mapping[str, Span], n: int) -> pd.DataFrame:
+def completed(
+    pool: Pool, given: Numbers, spans: Mapping[str, Span], n: int, missing: Collection[str] = ()
+) -> pd.DataFrame:
     """Return a table of `n` rows with the given numbers; other columns follow the release, given these.
 
     Parameters
@@ -61,21 +63,36 @@ def completed(pool: Pool, given: Numbers, spans: Mapping[str, Span], n: int) -> 
     given : mapping of a column to a number for each row, NaN where it is to be filled in
     spans : mapping of other columns to the span of their numbers in all rows
     n : int
+    missing : collection of columns whose cell is missing in all rows, optional
+        Their numbers in `given` are NaN.
+
+    Raises
+    ------
+    InputError
+        If no row can have the given values, or one of `missing` is never missing in the release.
     """
     codec = pool.codec
+    for name in missing:
+        if codec.cells(pool.fitted.merging)[codec.target_attribute(name)].missing < 0:
+            raise InputError(
+                f"given: in the release, no cell of {name!r} is missing: leave it out, or give a value"
+            )
     whole_spans = {name: span for name, span in spans.items() if name in codec.parts}
     spans = split_spans(spans, codec.parts)
     if spans:  # given as a mapping, so a column is given in all rows or in none
-        known = {name: numbers for name, numbers in given.items() if not np.isnan(numbers).any()}
+        known = {
+            name: numbers for name, numbers in given.items() if name in missing or not np.isnan(numbers).any()
+        }
         spans = _with_keys(codec, known, spans)
         looked_up = {maker.column for maker in codec.computed if set(maker.by) & set(spans)}
         others = {name: x for name, x in known.items() if name not in looked_up}
         held = encoded_given(pool, others, n)
+        missing = [name for name, numbers in {**known, **held}.items() if np.isnan(numbers).all()]
         given = {**known, **held, **within(pool, held, spans, n)}
         for name, span in whole_spans.items():
             given |= _in_part_of_a_day(pool, codec.parts[name], name, span, given)
     whole: dict[str, Floats] = {}
-    for names, at in patterns(given):
+    for names, at in patterns(given, missing):
         some = {name: given[name][at] for name in names}
         for name, numbers in _complete(pool, some, len(at)).items():
             whole.setdefault(name, np.empty(n))[at] = numbers

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import Any
@@ -29,10 +30,12 @@ class Given:
     ----------
     numbers : mapping of a column to a number for each row, NaN where none is given
     spans : mapping of a column to the span of its numbers in all rows
+    missing : set of the columns whose cell is missing in all rows; their numbers are NaN
     """
 
     numbers: Mapping[str, Floats] = field(default_factory=dict)
     spans: Mapping[str, Span] = field(default_factory=dict)
+    missing: frozenset[str] = frozenset()
 
 
 def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
@@ -43,7 +46,8 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
     codec : Codec
     given : mapping of a column to a value or a range, or pandas.DataFrame
         A range is ``(low, high)`` or ``{"low": low, "high": high}``, both ends included; either may be None.
-        Missing cells of a data frame are filled in.
+        None, NaN or ``pandas.NA`` for a column means that its cells are missing. Missing cells of a data
+        frame are filled in.
     n : int, optional
         The number of rows that the caller asks for. It must be that of a data frame.
     rows : int
@@ -58,7 +62,7 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
     >>> read.numbers["sex"].tolist(), read.spans["age"].ends
     ([1.0, 1.0], [3.0, inf])
     """
-    spans = {}
+    spans, missing = {}, frozenset[str]()
     if isinstance(given, pd.DataFrame):
         if n is not None and n != len(given):
             raise InputError("given has as many rows as are made: leave out n")
@@ -69,13 +73,21 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
         ranges = {name: said for name, said in given.items() if isinstance(said, tuple | Mapping)}
         spans = {_known(codec, name): _span(codec, name, said) for name, said in ranges.items()}
         cells = {name: [value] * rows for name, value in given.items() if name not in ranges}
+        missing = frozenset(_known(codec, name) for name in cells if _is_missing(given[name]))
     else:
         raise InputError(f"given is a mapping of columns to values, or a data frame; got {safe_repr(given)}")
     found = {}
     for name, values in cells.items():
         numbers = _Numbers(codec, _known(codec, name), quoting=isinstance(given, Mapping))
         found[name] = np.array([numbers[value] for value in values], np.float64)
-    return Given(found, spans)
+    return Given(found, spans, missing)
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a value means a missing cell, such as None, NaN or NaT."""
+    with suppress(Exception):  # an object may raise any exception
+        return pd.api.types.is_scalar(value) and bool(pd.isna(value))
+    return False
 
 
 def _known(codec: Codec, name: Any) -> str:
@@ -161,10 +173,12 @@ class _Numbers(dict[Any, float]):
         return number
 
 
-def patterns(given: Mapping[str, Floats]) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """Yield each set of columns that are given together, with its rows."""
+def patterns(
+    given: Mapping[str, Floats], missing: Collection[str] = ()
+) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
+    """Yield each set of columns that are given together, with its rows; those `missing` are given as such."""
     names = tuple(given)
-    known = np.stack([~np.isnan(given[name]) for name in names], axis=1)
+    known = np.stack([~np.isnan(given[name]) | (name in missing) for name in names], axis=1)
     which, rows = np.unique(known, axis=0, return_inverse=True)
     for place, pattern in enumerate(which):
         some = tuple(name for name, is_given in zip(names, pattern, strict=True) if is_given)

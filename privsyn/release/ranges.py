@@ -40,7 +40,8 @@ def part_inside(cells: Cells, span: Span) -> Floats:
         return span.covers(cells.lows, cells.highs).astype(np.float64)
     (low,), (high,) = span.lows, span.highs
     inside = cells.grid.count(np.maximum(cells.lows, low), np.minimum(cells.highs, high))
-    return np.nan_to_num(inside / cells.grid.count(cells.lows, cells.highs))
+    whole = cells.grid.count(cells.lows, cells.highs)  # NaN for missing
+    return np.divide(inside, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
 def within(pool: Pool, held: Numbers, spans: Mapping[str, Span], n: int) -> dict[str, Floats]:

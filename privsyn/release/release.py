@@ -96,7 +96,7 @@ class Release:
         given : mapping of a column to a value or a range, or pandas.DataFrame, optional
             Values of all rows, such as ``{"sex": "Female", "age": (30, 40)}``, or partial rows whose empty
             cells are filled in. A range includes its ends; either may be None. Values in a range are as
-            frequent as in the release.
+            frequent as in the release. None for a column means that its cells are missing.
         balance : str, optional
             A column of listed values, each drawn equally often. Values with no row in the release are left
             out; an `AbsentWarning` names them.
@@ -210,7 +210,7 @@ class Release:
             return stacked(self.blocks(rows, seed, progress))
         enough = max(min(round(self.fitted.total), POOL), ENOUGH)
         pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
-        return completed(pool, numbers, spans, rows)
+        return completed(pool, numbers, spans, rows, asked.missing)
 
     def absent(self, column: str) -> tuple[Any, ...]:
         """Return the listed values of a column with no row in the release: no sample has them."""

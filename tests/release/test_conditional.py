@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -172,7 +173,7 @@ def test_nothing_more_is_spent(model):
 def test_few_rows(model, rows):
     assert len(model.sample(rows, given={"city": "Rome"})) == rows
     assert len(model.sample(rows, balance="job")) == rows
-    assert len(model.sample(rows, given={"city": None})) == rows
+    assert len(model.sample(rows, given={"bonus": None})) == rows
 
 
 @pytest.mark.parametrize(
@@ -188,6 +189,12 @@ def test_few_rows(model, rows):
         ({"given": {"city": "Rome", "country": "Norway"}}, "'country' contradicts 'city'"),
         ({"given": {"from": "2022-01-01", "to": "2021-01-01"}}, "keeps the constraints on"),
         ({"given": {"all": 30}}, "give pay and bonus instead"),
+        ({"given": {"city": None}}, "in the release, no cell of 'city' is missing"),
+        ({"given": {"country": np.nan}}, "in the release, no cell of 'country' is missing"),
+        ({"given": {"pay": pd.NA, "from": ("2021-01-01", None)}}, "no cell of 'pay' is missing"),
+        ({"given": {"to": pd.NaT}}, "in the release, no cell of 'to' is missing"),
+        ({"given": {"all": None}}, "no cell of 'all' is missing"),
+        ({"given": {"bonus": None}, "balance": "bonus"}, "this column is given"),
         ({"given": 3}, "given is a mapping"),
         ({"given": pd.DataFrame({"city": ["Rome"]}), "n": 2}, "leave out n"),
         ({"given": {"pay": (40, 30)}}, "'pay': the low end of a range is above its high end"),
@@ -286,6 +293,108 @@ def test_all_rows_lie_in_the_given_ranges(model, given, ranges):
         assert len(set(sample[column])) > 1
     assert sound(sample)
     assert (sample.dtypes == model.sample(5).dtypes).all()
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
+@pytest.mark.parametrize("more", [{}, {"pay": (20, 60)}, {"city": "Rome"}])
+def test_all_rows_have_a_missing_cell_if_that_is_given(model, missing, more):
+    sample = model.sample(500, given={"bonus": missing, **more}, seed=3)
+    assert sample.bonus.isna().all()
+    assert sound(sample)
+    assert "pay" not in more or inside(sample.pay, 20, 60)
+    assert "city" not in more or set(sample.city) == {"Rome"}
+
+
+def test_missing_cells_beside_balanced_classes(model):
+    sample = model.sample(300, given={"bonus": None}, balance="job", seed=3)
+    assert sample.bonus.isna().all()
+    assert sample.job.value_counts().tolist() == [100, 100, 100]
+
+
+def test_rows_with_a_missing_cell_are_as_the_release_has_them(model, plain):
+    """Bakers have no bonus, so they are more frequent there: each with a chance of 1e-8 to be off so far."""
+    sample, plain = model.sample(20_000, given={"bonus": None}, seed=4), plain[plain.bonus.isna()]
+    for job in ("clerk", "cook", "baker"):
+        assert (
+            abs((sample.job == job).mean() - (plain.job == job).mean()) < far(len(sample), len(plain)) + 0.03
+        )
+    assert (sample.job == "baker").mean() > 0.5
+
+
+@pytest.fixture(scope="module")
+def gaps():
+    """Of each column that is counted, a third of the cells is missing."""
+    rng = np.random.default_rng(0)
+    number, lost = rng.integers(0, 500, N), rng.random((N, 5)) < 1 / 3
+    minutes = pd.to_timedelta(number * 719, "min")
+    table = pd.DataFrame(
+        {
+            "real": rng.random(N) * 9,
+            "at": pd.Timestamp("2020-01-01") + minutes,
+            "from": pd.Timestamp("2020-01-01") + minutes,
+            "to": pd.Timestamp("2020-01-01") + 2 * minutes,
+            "place": rng.choice(["Oslo", "Rome"], N),
+        }
+    ).mask(lost)
+    table["again"], table["land"] = table.real, table.place.map({"Oslo": "Norway", "Rome": "Italy"})
+    table["sex"] = rng.choice(["F", "M"], N)
+    bounds = ("2020-01-01 00:00", "2022-12-31 00:00")
+    schema = Schema(
+        {
+            "real": Numerical(0.0, 9.0),
+            "at": Datetime(*bounds, unit="s"),
+            "from": Datetime(*bounds, unit="s"),
+            "to": Datetime(*bounds, unit="s"),
+            "place": Categorical(["Oslo", "Rome"]),
+            "again": Numerical(),
+            "land": Categorical(),
+            "sex": Categorical(["F", "M"], nullable=False),
+        },
+        constraints=[
+            "again == real",
+            Increasing(["from", "to"]),
+            Determined("land", "place", {"Oslo": "Norway", "Rome": "Italy"}),
+        ],
+    )
+    return PrivSyn(50.0, 1e-9, schema, seed=1).fit(table)
+
+
+@pytest.mark.parametrize("column", ["real", "at", "from", "to", "place", "again", "land"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"real": (1, 2)},
+        {"at": ("2020-03-01", "2020-03-01")},
+        {"from": ("2020-03-01", "2020-04-01")},
+        {"to": ("2020-03-01", None)},
+        {"sex": "F", "place": "Rome"},
+    ],
+)
+def test_a_missing_cell_can_be_given_of_every_kind_of_column(gaps, column, more):
+    more = {} if column in more or {"again", "land"} & {column} else more
+    sample = gaps.sample(60, given={column: None, **more}, seed=3)
+    assert sample[column].isna().all()
+    assert sample.again.equals(sample.real)
+    assert (sample["from"] <= sample.to)[sample["from"].notna() & sample.to.notna()].all()
+    assert sample.land.isna().equals(sample.place.isna())
+    assert "real" not in more or inside(sample.real, 1, 2)
+    assert "at" not in more or set(sample["at"].dt.date) == {date(2020, 3, 1)}
+    assert "from" not in more or inside(sample["from"], DAY("2020-03-01"), DAY("2020-04-02"))
+    assert "to" not in more or inside(sample.to, DAY("2020-03-01"), DAY("2022-12-31"))
+    assert "sex" not in more or set(sample.sex) == {"F"}
+
+
+def test_a_computed_column_that_is_missing_contradicts_a_value_that_it_is_computed_from(gaps):
+    with pytest.raises(InputError, match="'again' contradicts 'real'"):
+        gaps.sample(9, given={"again": None, "real": 3.5})
+
+
+@pytest.mark.parametrize(("ends", "low", "high"), [((1, 2), 1, 2), ((9, None), 9, 9), ((None, 0), 0, 0)])
+def test_a_range_of_reals_includes_its_ends_and_gives_no_warning(gaps, ends, low, high):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert inside(gaps.sample(50, given={"real": ends}, seed=1).real, low, high)
 
 
 @pytest.fixture(scope="module")
@@ -414,6 +523,9 @@ def test_a_range_of_listed_numbers_and_the_end_of_a_day():
         ("n=3..7", (3, 7)),
         ("n=-7.5..-3", (-7.5, -3)),
         ("n=..7", (None, 7)),
+        ("n=", None),
+        ("code=", None),
+        ("empty=", ""),
         ("code=a..b", "a..b"),
         ("year=1995..", (1995, None)),
         ("year=2000", 2000),
@@ -425,6 +537,7 @@ def test_ranges_on_the_command_line_are_read_as_the_column_has_them(text, expect
         {
             "n": Numerical(-9, 9),
             "code": Categorical(["a..b", "c"]),
+            "empty": Categorical(["", "c"]),
             "year": Categorical([1990, 2000]),
             "day": Datetime("2020-01-01", "2020-12-31"),
         }
@@ -440,7 +553,9 @@ def test_a_range_on_the_command_line(model, tmp_path, capsys):
     sample = pd.read_csv(tmp_path / "out.csv", parse_dates=["from"])
     assert inside(sample.pay, 20, 40)
     assert (sample["from"] >= "2021-01-01").all()
-    for wrong in ("pay=40..20", "pay=20..much", "pay=..", "pay=300..400"):
+    assert run(*ran, "--given", "bonus=").code == 0
+    assert pd.read_csv(tmp_path / "out.csv").bonus.isna().all()
+    for wrong in ("pay=40..20", "pay=20..much", "pay=", "pay=..", "pay=300..400"):
         refused = run(*ran, "--given", wrong)
         assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
 

@@ -16,13 +16,16 @@ RANGE = ".."
 def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
     """Parse texts such as ``column=value`` or ``column=low..high``, with values of the column's type.
 
-    Either end of a range may be left out. A listed value that contains dots is a value, not a range.
+    Either end of a range may be left out. A listed value that contains dots is a value, not a range. No value
+    means a missing cell, as in a CSV, unless the empty text is a listed value.
 
     >>> schema = Schema({"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)})
     >>> parse_given(schema, ["zip=01", "age=7"])
     {'zip': '01', 'age': 7}
     >>> parse_given(schema, ["age=3.."])
     {'age': (3, None)}
+    >>> parse_given(schema, ["zip="])
+    {'zip': None}
     """
     given: dict[str, Any] = {}
     for text in texts:
@@ -40,7 +43,10 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
             )
         low, dots, high = said.partition(RANGE)
         column = schema.coded[name]
-        if dots and not (isinstance(column, Categorical) and said in map(str, column.values or ())):
+        is_listed = isinstance(column, Categorical) and said in map(str, column.values or ())
+        if not said and not is_listed:
+            given[name] = None
+        elif dots and not is_listed:
             given[name] = tuple(_value(name, column, end) if end else None for end in (low, high))
         else:
             given[name] = _value(name, column, said)

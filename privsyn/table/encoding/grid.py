@@ -214,7 +214,9 @@ class Grid:
 
     def _ends(self, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
         """Return the first and the last point from each low to each high."""
-        first = np.clip(np.ceil((lows - self.low) * self.scale - ROUNDING), 0, self.points)
+        # The last point is `high`, which rounding may put beyond it.
+        end = self.points - (lows <= self.high)
+        first = np.clip(np.ceil((lows - self.low) * self.scale - ROUNDING), 0, end)
         last = np.clip(np.floor((highs - self.low) * self.scale + ROUNDING), -1, self.points - 1)
         return first, last
 
