@@ -14,7 +14,7 @@ from privsyn.evaluation.correlations import correlations_of
 from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
 from privsyn.evaluation.predictions import classes_of
 from privsyn.evaluation.quantiles import SHARES, shapes_of
-from privsyn.evaluation.registry import METRICS, add_metric
+from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
 from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes
@@ -56,7 +56,7 @@ def evaluate(
         Whether to train models, or which: "boosting", "linear", "forest", "mlp". They take most of the time.
         Default: the first two.
     metrics : list of str
-        Further metrics, as for `privsyn.evaluation.registry.add_metric`.
+        Further metrics, as for `privsyn.evaluation.registry.add_metric`. They are tried on some rows first.
     report : path, optional
         Write the comparison to this path as a web page, in one file.
     ledger : mapping, optional
@@ -68,7 +68,7 @@ def evaluate(
     ------
     InputError
         If a table is empty, lacks a column or has no number where the real one has them; if the target is not
-        a compared column or empty; if the test rows are those of another table.
+        a compared column or empty; if the test rows are those of another table; if a further metric fails.
 
     Examples
     --------
@@ -81,6 +81,7 @@ def evaluate(
     for metric in metrics:
         add_metric(metric)
     comparison = Comparison.of(real, synthetic, schema, test=test, target=target, models=models)
+    try_own(comparison)
     scores = score(comparison)
     if report is not None:
         from privsyn.evaluation.report.report import write_report
@@ -105,7 +106,7 @@ def score(comparison: Comparison) -> Scores:
         columns=names,
         left_out=comparison.view.left_out,
         target=comparison.target,
-        values={name: metric.compute(comparison) for name, metric in METRICS.items()},
+        values={name: compute(name, comparison) for name in METRICS},
         worst={order: _worst(marginals_of(names, order), found) for order, found in errors.items()},
         column_errors=_of_columns(comparison, errors[1]),
         pairs=comparison.once(pairs_of)["synthetic"],

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from privsyn.evaluation.axis import Axis
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.correlations import METHODS
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.predictions import LEARNERS
 from privsyn.evaluation.registry import METRICS
+from privsyn.evaluation.report.axis import Axis
 from privsyn.evaluation.report.levels import coarsen, recode
 from privsyn.evaluation.report.svg import histogram, percent_of, strip
 from privsyn.evaluation.report.template import environment, percent

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from privsyn.evaluation.axis import Axis
+from privsyn.evaluation.report.axis import Axis
 from privsyn.evaluation.report.svg import BASE, LETTER, WIDTH, error_bars, histogram
 
 BAR = re.compile(r'<rect class="\w+" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"/>')
