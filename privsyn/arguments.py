@@ -7,6 +7,7 @@ from collections.abc import Collection
 from math import inf, isfinite, nan
 from numbers import Real
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -83,15 +84,17 @@ def check_column(
         raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
 
 
-def check_release(release: object) -> None:
-    """Refuse what is no release, such as a table, a path or a model that has one.
+def check_release(release: object) -> Any:
+    """Return a release, or that of a fitted model. Refuse anything else, such as a table or a path.
 
     >>> check_release("people.privsyn")
     Traceback (most recent call last):
-    privsyn.errors.InputError: give a release: load(path), or model.release_; got 'people.privsyn'
+    privsyn.errors.InputError: give a release, load(path), or a fitted model; got 'people.privsyn'
     """
-    if not all(hasattr(release, part) for part in ("codec", "fitted", "ledger")):
-        raise InputError(f"give a release: load(path), or model.release_; got {safe_repr(release)}")
+    found = getattr(release, "release_", release)
+    if not all(hasattr(found, part) for part in ("codec", "fitted", "ledger")):
+        raise InputError(f"give a release, load(path), or a fitted model; got {safe_repr(release)}")
+    return found
 
 
 def check_path(path: object) -> None:

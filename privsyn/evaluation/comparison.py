@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, plural, safe_repr
-from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.encoding import View, code_together
 from privsyn.evaluation.pooling import pool
 from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
@@ -112,6 +113,16 @@ class Comparison:
             pooled,
             tuple(dict.fromkeys(leave_out)),
         )
+
+    def sample(self, rows: int) -> Comparison:
+        """Return the comparison of at most `rows` random rows of each table, without models."""
+        rng = np.random.default_rng(SEED)
+        few: dict[str, Any] = {
+            name: table.take(rng.permutation(len(table))[:rows])
+            for name, table in vars(self).items()
+            if isinstance(table, Coded)
+        }
+        return replace(self, **few, models=())
 
     def compare(self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Found]]) -> dict[str, Found]:
         """Return the results of `measure` for the synthetic table and each reference table.

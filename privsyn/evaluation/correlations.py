@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import SEED
-from privsyn.evaluation.encoding import Coded
 from privsyn.evaluation.metric import mean_and_max
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.types import Floats, Integers, Mask, keep

@@ -7,7 +7,7 @@ the schema leaves open is taken from all tables together. Evaluation reads priva
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +18,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from privsyn.errors import InputError
+from privsyn.evaluation.coded import Coded
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.types import Codes, Floats, Integers
+from privsyn.marginals.types import Codes, Floats
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import OBJECT, family
@@ -70,43 +71,6 @@ class View:
     def missing(self) -> tuple[int, ...]:
         """Return the code of a missing cell in each column; -1 where no cell is missing."""
         return tuple(len(labels) - 1 if labels[-1] == MISSING else -1 for labels in self.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class Coded:
-    """A table in codes, with its exact numbers.
-
-    Parameters
-    ----------
-    records : Records
-    numbers : mapping of str to float array
-        The cells of each column of numbers or dates (days since 1970), NaN where a cell is missing.
-    """
-
-    records: Records
-    numbers: Mapping[str, Floats]
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    def take(self, rows: Integers) -> Coded:
-        """Return the rows at these positions; positions may repeat."""
-        records = Records(self.records.domain, self.records.codes[rows])
-        return Coded(records, {name: cells[rows] for name, cells in self.numbers.items()})
-
-    def resample(self, n: int, rng: np.random.Generator) -> Coded:
-        """Return `n` rows sampled with replacement: no table of `n` rows is expected to be closer."""
-        return self.take(rng.integers(len(self), size=n))
-
-    def unlink(self, n: int, rng: np.random.Generator) -> Coded:
-        """Return `n` rows whose columns are sampled independently: correct shares, no dependence."""
-        rows = rng.integers(len(self), size=(n, len(self.records.domain)))
-        names = self.records.domain.names
-        codes = np.take_along_axis(self.records.codes, rows, axis=0)
-        return Coded(
-            Records(self.records.domain, codes),
-            {name: cells[rows[:, names.index(name)]] for name, cells in self.numbers.items()},
-        )
 
 
 def code_together(
@@ -167,8 +131,9 @@ def code_together(
                 for name, one in zip(coded_columns, encoded, strict=True)
                 if one.numbers
             },
+            table,
         )
-        for index in range(len(tables))
+        for index, table in enumerate(tables)
     )
     left_out = called_identifiers(chosen) if schema is None else ()
     kinds, labels, ranges = zip(*((one.kind, one.labels, one.ranges) for one in encoded), strict=True)

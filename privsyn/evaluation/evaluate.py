@@ -14,7 +14,7 @@ from privsyn.evaluation.correlations import correlations_of
 from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
 from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.quantiles import SHARES, shapes_of
-from privsyn.evaluation.registry import METRICS, add_metric
+from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
 from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes
@@ -60,7 +60,7 @@ def evaluate(
         Columns from which models do not learn, such as one that determines the target. Tables of counts have
         them.
     metrics : list of str
-        Further metrics, as for `privsyn.evaluation.registry.add_metric`.
+        Further metrics, as for `privsyn.evaluation.registry.add_metric`. They are tried on some rows first.
     report : path, optional
         Write the comparison to this path as a web page, in one file.
     ledger : mapping, optional
@@ -73,7 +73,7 @@ def evaluate(
     InputError
         If a table is empty, lacks a column or has no number where the real one has them; if the target is not
         a compared column or empty; if the test rows are those of another table; if a column to leave out is
-        not a compared one.
+        not a compared one; if a further metric fails.
 
     Examples
     --------
@@ -88,6 +88,7 @@ def evaluate(
     comparison = Comparison.of(
         real, synthetic, schema, test=test, target=target, models=models, leave_out=leave_out
     )
+    try_own(comparison)
     scores = score(comparison)
     if report is not None:
         from privsyn.evaluation.report.report import write_report
@@ -112,7 +113,7 @@ def score(comparison: Comparison) -> Scores:
         columns=names,
         left_out=comparison.view.left_out,
         target=comparison.target,
-        values={name: metric.compute(comparison) for name, metric in METRICS.items()},
+        values={name: compute(name, comparison) for name in METRICS},
         worst={order: _worst(marginals_of(names, order), found) for order, found in errors.items()},
         column_errors=_of_columns(comparison, errors[1]),
         pairs=comparison.once(pairs_of)["synthetic"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from privsyn.marginals.domain import Records
 from privsyn.marginals.types import Floats
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from privsyn.evaluation.coded import Coded
     from privsyn.evaluation.comparison import Comparison
 
 TABLES = {"synthetic": "synthetic", "real": "real", "held_out": "held out", "independent": "independent"}
@@ -132,8 +135,22 @@ def mean_and_max(
     }
 
 
-def for_each_table(measure: Callable[[Records, Records], float]) -> Callable[[Comparison], Score]:
-    """Return a `Metric.compute` that applies `measure` to the real records and those of each other table."""
+def for_each_table(
+    measure: Callable[[Any, Any], float], *, codes: bool = False
+) -> Callable[[Comparison], Score]:
+    """Return a `Metric.compute` that applies `measure` to the real table and to each other table.
+
+    Parameters
+    ----------
+    measure : function of two tables that returns a number
+        It is given data frames of the compared columns.
+    codes : bool
+        Give it `Records` instead: the codes of values and bins, which are the same in all tables.
+    """
+
+    def table(coded: Coded) -> pd.DataFrame | Records:
+        return coded.records if codes else coded.frame()
+
     return lambda comparison: Score(
-        **comparison.compare_each(lambda real, other: measure(real.records, other.records))
+        **comparison.compare_each(lambda real, other: measure(table(real), table(other)))
     )

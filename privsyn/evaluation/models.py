@@ -35,9 +35,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from privsyn.evaluation.chance import influence_on_auc, influence_on_r2
-from privsyn.evaluation.encoding import Coded, View
-from privsyn.evaluation.predictions import DEFAULT
+from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.encoding import View
+from privsyn.evaluation.predictions import DEFAULT, influence_on_auc, influence_on_r2
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.types import Codes, Floats, Ints, Mask
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.correlations import ordered_columns, sample_rows
-from privsyn.evaluation.encoding import Coded, View
+from privsyn.evaluation.encoding import View
 from privsyn.evaluation.metric import mean_and_max
 from privsyn.evaluation.report.levels import Levels, coarsen
 from privsyn.marginals.types import Floats, keep

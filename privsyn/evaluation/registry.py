@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import entry_points
+from numbers import Real
+from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation import correlations, marginals, predictions, quantiles, rows
-from privsyn.evaluation.metric import Metric, for_each_table
+from privsyn.evaluation.metric import Metric, Score, for_each_table
+
+if TYPE_CHECKING:
+    from privsyn.evaluation.comparison import Comparison
 
 METRICS: dict[str, Metric] = {
     **marginals.ERRORS,
@@ -32,7 +37,7 @@ def add_metric(place: str) -> str:
     ----------
     place : str
         ``"module:function"``, or the name of an entry point of the group ``privsyn.metrics``. The function
-        compares the records of two tables and returns a number, as in docs/extending.md; or it is a `Metric`.
+        compares two data frames and returns a number, as in docs/extending.md; or it is a `Metric`.
 
     Raises
     ------
@@ -66,5 +71,36 @@ def add_metric(place: str) -> str:
     return name
 
 
+BUILT_IN = frozenset(METRICS)
+"""The metrics of this package."""
+
 ADDED: set[str] = set()
 """The metrics that `add_metric` registered."""
+
+TRIED_ROWS = 1000
+"""Most rows of each table on which a metric of the user is tried. Its other errors come to light later."""
+
+
+def compute(name: str, comparison: Comparison) -> Score:
+    """Return the score of a registered metric. The error of a user's metric shows no cell."""
+    if name in BUILT_IN:
+        return METRICS[name].compute(comparison)
+    subject = f"metric {safe_repr(name)}"
+    with replace_errors(
+        lambda error: f"{subject} raised {type(error).__name__}: call it with two data frames to see why"
+    ):
+        found: object = METRICS[name].compute(comparison)
+    if not isinstance(found, Score):
+        raise InputError(f"{subject} must return a Score; got a {type(found).__name__}")
+    for value in vars(found).values():
+        if not isinstance(value, Real):
+            raise InputError(f"{subject} must return a number; got a {type(value).__name__}")
+    return found
+
+
+def try_own(comparison: Comparison) -> None:
+    """Compute the user's metrics on some rows, so that one that fails does so before long work."""
+    own = [name for name in METRICS if name not in BUILT_IN]
+    few = comparison.sample(TRIED_ROWS) if own else comparison
+    for name in own:
+        compute(name, few)

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import wasserstein_distance
 
+from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import SEED
-from privsyn.evaluation.encoding import Coded, View
+from privsyn.evaluation.encoding import View
 from privsyn.evaluation.metric import Metric, Score, for_each_table, mean_and_max
 from privsyn.marginals.domain import Records
 from privsyn.marginals.statistics import total_variation
@@ -155,14 +156,18 @@ CELLS = "Rows and cells"
 ROWS = {
     "missing_patterns": Metric(
         "patterns of missing cells",
-        lambda c: for_each_table(lambda real, other: missing_patterns(c.view, real, other))(c),
+        lambda c: for_each_table(lambda real, other: missing_patterns(c.view, real, other), codes=True)(c),
         CELLS,
     ),
     "rare_covered": Metric(
-        "rare values that occur", for_each_table(rare_covered), CELLS, "share of rare values", "higher"
+        "rare values that occur",
+        for_each_table(rare_covered, codes=True),
+        CELLS,
+        "share of rare values",
+        "higher",
     ),
     "pooled": Metric("cells with pooled values", _pooled, CELLS, "share of real cells"),
-    "unseen": Metric("cells with unseen values", for_each_table(unseen), CELLS, "share of cells"),
+    "unseen": Metric("cells with unseen values", for_each_table(unseen, codes=True), CELLS, "share of cells"),
     "distinct_rows": Metric("distinct rows", _distinct_rows, CELLS, better="neither"),
 }
 

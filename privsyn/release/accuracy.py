@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,12 +12,16 @@ import pandas as pd
 from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
+from privsyn.inference.ordered.number_intervals import Interval
+from privsyn.inference.shares import share_interval
 from privsyn.marginals.coarse import join
-from privsyn.marginals.types import Codes
+from privsyn.marginals.types import Codes, Mask
 from privsyn.notebook import html, html_table
+from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.draws.bias import Bias
-from privsyn.release.draws.conditions import Conditions
+from privsyn.release.draws.conditions import Conditions, Make, share_of_codes
+from privsyn.release.draws.part import codec_of
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels, labels_of
 
@@ -42,8 +46,8 @@ class Accuracy:
     fitted : Fitted
     laplace : bool
         Whether the noise is discrete Laplace, and not Gaussian: the intervals of single counts are wider.
-    draw : function that yields synthetic tables
-        Each from its own draw of the private table's counts.
+    draw : Make
+        Yields draws of some columns, or one synthetic table of all.
     not_found : tuple of str
         Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
 
@@ -62,7 +66,7 @@ class Accuracy:
     codec: Codec
     fitted: Fitted
     laplace: bool = False
-    draw: Callable[[], Iterable[pd.DataFrame]] = tuple
+    draw: Make = lambda columns, progress: ()
     not_found: tuple[str, ...] = ()
 
     @cached_property
@@ -156,27 +160,30 @@ class Accuracy:
         """
         return self._ordered.correlations()
 
-    def share(self, where: str) -> pd.Series:
+    def share(self, where: str, *, progress: Progress | None = None) -> pd.Series:
         """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
 
-        The 95 % interval is for the private table. It comes from 20 draws (`Release.draws`), which are made
-        on the first call and kept. ``covered`` is False if no table of counts holds all columns of the
-        condition. The estimate then follows from tables of fewer columns, and has no interval.
+        The 95 % interval is for the private table. A condition on one column is answered by its counts: the
+        estimate is that of `counts`. One on several columns is answered by 20 draws (`Release.draws`) of the
+        smallest table of counts that holds them. ``covered`` is False if there is no such table. The estimate
+        is then that of one synthetic table, and has no interval.
 
         Parameters
         ----------
         where : str
             In the query syntax of pandas, such as ``"age >= 65 and sex == 'Female'"``. Names with spaces are
             put in backticks.
+        progress : callable, optional
+            Called as ``progress(stage, done, total)``.
 
         Raises
         ------
         InputError
             If it is no condition on the columns.
         """
-        return self._conditions.share(where)
+        return self._conditions.share(where, progress)
 
-    def mean(self, column: str, where: str | None = None) -> pd.Series:
+    def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.
 
         Draws are shrunk, so the interval includes the bias that the noisy counts of the columns show.
@@ -186,7 +193,7 @@ class Accuracy:
             found = self._ordered.mean(column)
             if found["covered"]:
                 return pd.Series({key: found[key] for key in SHOWN}, dtype=object)
-        return self._conditions.mean(column, where)
+        return self._conditions.mean(column, where, progress)
 
     @cached_property
     def _conditions(self) -> Conditions:
@@ -196,7 +203,20 @@ class Accuracy:
         known = [certainty for certainty in known if not self._lost(certainty)]
         tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
         bias = Bias(self.codec, self.fitted, known)
-        return Conditions(self.draw, [frozenset(table) for table in tables], bias)
+        specimen = self.codec.specimen(np.random.default_rng(0))
+        return Conditions(specimen, self.draw, [frozenset(table) for table in tables], bias, self._alone)
+
+    def _alone(self, column: str, meets: Callable[[pd.DataFrame], Mask]) -> Interval | None:
+        """Return the share of rows by the counts of one column; None if it has none of its own."""
+        if column not in self.codec.domain.names or self.codec.attributes_of(column) != (column,):
+            return None
+        merging = self.fitted.merging.project((column,))
+        met = share_of_codes(codec_of(self.codec, {column}, constrained=False), meets)
+        parts = np.bincount(merging.groups[0], merging.shares[0] * met).astype(np.float64)
+        place = self.codec.domain.names.index(column)
+        certainty, released = self.fitted.certainties[place], self.fitted.one_ways[place]
+        noise = self._ordered.noise(column)
+        return share_interval(certainty.measured, released, parts, noise, laplace=self.laplace)
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:

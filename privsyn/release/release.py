@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,8 @@ from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
-from privsyn.release.draws.conditions import DRAWS, MOST_ROWS
 from privsyn.release.draws.draws import Draws
+from privsyn.release.draws.part import frames_of
 from privsyn.release.file_format import Parts, check_loads, pack, read_parts
 from privsyn.release.given import Given, read_given
 from privsyn.release.pool import Pool
@@ -280,10 +280,9 @@ class Release:
     @cached_property
     def accuracy_(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
-        draws = self.draws(DRAWS, min(round(self.fitted.total), MOST_ROWS), seed=0)
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
         not_found = not_found_in(self.ledger.public_inputs, self.codec.names)
-        return Accuracy(self.codec, self.fitted, laplace, draws.frames, not_found)
+        return Accuracy(self.codec, self.fitted, laplace, partial(frames_of, self), not_found)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back; see `file_format`.

@@ -17,7 +17,8 @@ import numpy as np
 
 from privsyn.arguments import check_column, check_release, check_whole
 from privsyn.errors import InputError, did_you_mean, printable, safe_repr
-from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.encoding import View, code_together
 from privsyn.evaluation.predictions import DEFAULT, LEARNERS
 from privsyn.private.accounting import epsilon_for
 from privsyn.private.laws import LAWS
@@ -115,7 +116,7 @@ class Forecast:
 
 
 def forecast(
-    release: Release,
+    release: Release | PrivSyn,
     target: str,
     *,
     model: str = DEFAULT[0],
@@ -131,8 +132,8 @@ def forecast(
 
     Parameters
     ----------
-    release : Release
-        The result of `load`, or ``model.release_``.
+    release : Release or PrivSyn
+        The result of `load`, or a fitted model.
     target : str
         The column to be predicted. The simulated runs name it as their `target`.
     model : "boosting", "linear", "forest" or "mlp"
@@ -160,13 +161,13 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
-    check_release(release)
-    check_column("target", target, release.codec.schema.coded)
+    given: Release = check_release(release)
+    check_column("target", target, given.codec.schema.coded)
     if model not in LEARNERS:
         meant = did_you_mean(model, LEARNERS)
         raise InputError(f"the model {safe_repr(model)} is none of {', '.join(LEARNERS)}{meant}")
     entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
-    simulated = _Simulation(release, target, model, check_whole("draws", draws, least=2), entropy)
+    simulated = _Simulation(given, target, model, check_whole("draws", draws, least=2), entropy)
     report, found = progress or no_progress, []
     for done, scores in enumerate(simulated.scores()):
         report("simulating runs", done + 1, draws)

@@ -24,6 +24,7 @@ from privsyn.release.release import Release
 from privsyn.studies.odds import in_plain_words
 from privsyn.studies.relationships import good_for, overview, pair_map, relationships
 from privsyn.studies.relationships import tables as pair_tables
+from privsyn.synthesizer import PrivSyn
 from privsyn.table.encoding.labels import members
 from privsyn.table.schema.columns import Generated, Numerical, Text
 from privsyn.table.schema.explain import sentence_on
@@ -58,15 +59,15 @@ MOVED, MUCH = 1.25, 0.005
 """A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
 
 
-def report(release: Release, path: str | PathLike[str]) -> None:
+def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
     """Write the released counts, their error bars and the privacy cost to a web page, in one file.
 
     It uses only the release, so it may be published wherever the release may.
 
     Parameters
     ----------
-    release : Release
-        The result of `load`, or ``model.release_``.
+    release : Release or PrivSyn
+        The result of `load`, or a fitted model.
     path : path
 
     Raises
@@ -74,8 +75,7 @@ def report(release: Release, path: str | PathLike[str]) -> None:
     InputError
         If the file cannot be written.
     """
-    check_release(release)
-    page = render(release)
+    page = render(check_release(release))
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")
 

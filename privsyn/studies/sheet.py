@@ -20,6 +20,7 @@ from privsyn.files import atomic_path
 from privsyn.release.release import Release
 from privsyn.studies.odds import in_plain_words
 from privsyn.studies.relationships import good_for, overview, relationships
+from privsyn.synthesizer import PrivSyn
 from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
 from privsyn.table.schema.time_columns import Datetime
 from privsyn.table.schema.yaml_file import kind_of
@@ -53,7 +54,9 @@ CONTEXT = {
 """The names that the metadata use, of schema.org and of Croissant."""
 
 
-def sheet(release: Release, path: str | PathLike[str], *, data: str | PathLike[str] | None = None) -> None:
+def sheet(
+    release: Release | PrivSyn, path: str | PathLike[str], *, data: str | PathLike[str] | None = None
+) -> None:
     """Write the data sheet of a release: a text to be completed by hand, with metadata for machines.
 
     It uses only the release, and the synthetic file if one is given. So it may be published wherever these
@@ -61,8 +64,8 @@ def sheet(release: Release, path: str | PathLike[str], *, data: str | PathLike[s
 
     Parameters
     ----------
-    release : Release
-        The result of `load`, or ``model.release_``.
+    release : Release or PrivSyn
+        The result of `load`, or a fitted model.
     path : path
         A Markdown file.
     data : path, optional
@@ -73,8 +76,7 @@ def sheet(release: Release, path: str | PathLike[str], *, data: str | PathLike[s
     InputError
         If a file cannot be read or written.
     """
-    check_release(release)
-    text = render(release, None if data is None else Path(data))
+    text = render(check_release(release), None if data is None else Path(data))
     with atomic_path(path) as place:
         place.write_text(text, encoding="utf-8")
 

@@ -25,10 +25,10 @@ import pandas as pd
 
 from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, safe_repr
-from privsyn.evaluation.comparison import TEST_SHARE
+from privsyn.evaluation.comparison import TEST_SHARE, Comparison
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.evaluation.predictions import chosen_learners
-from privsyn.evaluation.registry import add_metric
+from privsyn.evaluation.registry import add_metric, try_own
 from privsyn.files import atomic_path
 from privsyn.methods.methods import METHODS
 from privsyn.progress import Progress
@@ -124,12 +124,14 @@ class Bench:
         return cls(train, test, schema, target, delta, models, added, name)
 
     def check(self, runs: Iterable[Run]) -> None:
-        """Refuse wrong settings of any run, by the names and dtypes of columns, before the first run."""
+        """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
         open_schema = OpenSchema.of(self.schema, self.train)
         if self.target is not None:
             check_column("target", self.target, open_schema.schema.coded, read=True)
         for run in runs:
             self.model(run)
+        if self.metrics:
+            try_own(Comparison.of(self.train, self.test, self.schema, target=self.target))
 
     def model(self, run: Run) -> PrivSyn:
         """Return the model that a run fits."""
@@ -236,7 +238,8 @@ def sweep(
     Raises
     ------
     InputError
-        If any run is impossible, or `out` contains runs on another table. Then no run is made.
+        If any run is impossible, a metric fails on some rows, or `out` contains runs on another table. Then
+        no run is made.
     """
     each = range(check_whole("seeds", seeds, least=1))
     runs = [Run(*run) for run in product(_several("epsilons", epsilons), each, _several("presets", presets))]

@@ -10,12 +10,14 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from privsyn.evaluation import models
-from privsyn.evaluation.encoding import Coded, View
+from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.encoding import View
 from privsyn.evaluation.marginals import (
     TRIPLES,
     compare_pairs,
@@ -93,7 +95,7 @@ def test_models_agree(monkeypatch):
     domain = domain_of(problem)
     kinds = tuple("number" if bins else "category" for bins in domain.ordered)
     view = View(domain, kinds, tuple(tuple(map(str, range(size))) for size in domain.sizes))
-    coded = [Coded(Records(domain, codes), {}) for codes in (made, problem.test)]
+    coded = [Coded(Records(domain, codes), {}, pd.DataFrame()) for codes in (made, problem.test)]
     task = Task.of(view, coded[1], problem.columns[problem.target])
     ours = learning(view, task, *coded)
     names = {"gb": "boosting", "lr": "linear"}

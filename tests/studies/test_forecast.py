@@ -55,6 +55,14 @@ def test_a_forecast_needs_the_saved_release_alone_and_can_be_repeated(release, f
     assert forecast(load(tmp_path / "m.privsyn"), "ill", model="linear", draws=2, seed=0) == found
 
 
+@pytest.mark.no_cover
+def test_a_fitted_model_is_forecast_as_its_release(found):
+    model = PrivSyn(3.0, 1e-6, SCHEMA, target="ill", seed=0)
+    with pytest.raises(InputError, match=r"or a fitted model; got a PrivSyn"):
+        forecast(model, "ill")
+    assert forecast(model.fit(patients()), "ill", model="linear", draws=2, seed=0) == found
+
+
 def test_with_little_noise_the_drop_is_small_and_with_much_the_table_is_useless(found):
     assert found.measure == "AUC"
     assert found.score > 0.8

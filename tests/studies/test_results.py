@@ -10,7 +10,8 @@ import pytest
 from command import run
 
 from privsyn import InputError, evaluate, sweep
-from privsyn.evaluation.metric import Metric
+from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.metric import Metric, for_each_table
 from privsyn.evaluation.registry import ADDED, METRICS, add_metric
 from privsyn.studies.results import long_form, read_peers
 
@@ -18,8 +19,19 @@ OWN = """
 import numpy as np
 
 def other_modes(real, other):
-    modes = [[np.bincount(codes).argmax() for codes in table.codes.T] for table in (real, other)]
-    return float(np.mean(np.not_equal(*modes)))
+    modes = [table[["a", "b"]].mode().iloc[0] for table in (real, other)]
+    return float((modes[0] != modes[1]).mean())
+
+def failing(real, other):
+    raise KeyError(real["a"].iloc[0])
+
+def wordy(real, other):
+    return real["a"].iloc[0]
+
+def is_late(real, other):
+    if len(real) > 500:
+        raise ZeroDivisionError
+    return 0.0
 
 number = 7
 """
@@ -54,6 +66,63 @@ def test_a_sweep_has_own_metrics_a_name_and_a_long_form(folder):
     modes = again[again["score"] == "other_modes"].set_index("of")["value"]
     assert modes["synthetic"] == rows["other_modes"][0]
     assert set(modes.index) == {"synthetic", "real", "held_out", "independent"}
+
+
+def of_codes(real, other):
+    return float((real.codes[:5] == other.codes[:5]).mean())
+
+
+def of_frames(real, other):
+    assert list(real) == list(other) == ["a", "b", "n"]
+    assert real.dtypes.equals(other.dtypes)
+    real["n"] = 0.0  # of its own: no other metric is given this table
+    return float(other["n"].mean())
+
+
+def test_metrics_take_data_frames_with_the_cells_of_the_tables_and_codes_on_request(folder, monkeypatch):
+    monkeypatch.setitem(METRICS, "of_frames", Metric("frames", for_each_table(of_frames)))
+    monkeypatch.setitem(METRICS, "of_codes", Metric("codes", for_each_table(of_codes, codes=True)))
+    table = pd.read_csv("survey.csv")
+    scores = evaluate(table, table.assign(n=table["n"] + 1), models=False)
+    assert scores.of_frames.synthetic == pytest.approx(table["n"].mean() + 1)
+    assert abs(scores.of_frames.independent - table["n"].mean()) < 0.5  # a fixed seed
+    assert 0 <= scores.of_codes.synthetic <= 1
+    comparison = Comparison.of(table, table, None)
+    other = comparison.independent
+    assert np.array_equal(other.numbers["n"], other.frame()["n"])
+    again = other.unlink(50, np.random.default_rng(0))
+    assert np.array_equal(again.numbers["n"], again.frame()["n"])
+    assert np.array_equal(again.take(np.array([3, 3])).frame()["n"], again.numbers["n"][[3, 3]])
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("failing", "metric 'failing' raised KeyError"),
+        ("wordy", "metric 'wordy' must return a number; got a str"),
+    ],
+)
+def test_a_metric_that_fails_is_refused_in_one_line_before_any_fit(
+    folder, metric, words, monkeypatch, capsys
+):
+    monkeypatch.setattr("privsyn.studies.sweep.PrivSyn.fit", None)
+    place = f"own_metrics:{metric}"
+    compare = ("evaluate", "survey.csv", "survey.csv", "--metric", place)
+    for command in (("sweep", "survey.csv", "--epsilon", "1", "--out", "r.csv", "--metric", place), compare):
+        done = run(capsys, *command)
+        assert done.code == 2
+        (line,) = done.err.strip().splitlines()[-1:]
+        assert words in line
+        assert "Traceback" not in done.err
+        assert "'x'" not in done.err  # a cell
+    assert not (folder / "r.csv").exists()
+
+
+def test_a_metric_that_fails_on_all_rows_alone_is_named_too(folder, monkeypatch):
+    monkeypatch.setattr("privsyn.evaluation.registry.TRIED_ROWS", 100)
+    table = pd.read_csv("survey.csv")
+    with pytest.raises(InputError, match="metric 'is_late' raised ZeroDivisionError"):
+        evaluate(table, table, models=False, metrics=["own_metrics:is_late"])
 
 
 def test_own_metrics_are_other_settings(folder):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.evaluation.encoding import Coded
+from privsyn.evaluation.coded import Coded
 from privsyn.marginals.types import Floats, Integers
 
 Singles = npt.NDArray[np.float32]

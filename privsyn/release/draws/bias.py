@@ -64,7 +64,7 @@ class Bias:
         Parameters
         ----------
         frames : sequence of DataFrame
-            All draws.
+            All draws, of the columns of a measured table.
         columns : set of str
             Those of the condition, and the averaged one.
         numbers : array of shape (rows of all draws,)
@@ -72,7 +72,8 @@ class Bias:
         met : bool array of the same shape
             Which rows meet the condition and have a number.
         """
-        table = next((table for table in self._tables if columns <= set(table.attributes)), None)
+        drawn = set(frames[0].columns)
+        table = next((t for t in self._tables if columns <= set(t.attributes) <= drawn), None)
         spread = float(np.nanvar(numbers))
         if table is None or not spread > 0:
             return 0.0

@@ -1,21 +1,27 @@
-"""Shares and means of the rows that meet a condition, with intervals, from the draws of a release."""
+"""Shares and means of the rows that meet a condition, from the counts or draws of a release."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.inference.ordered.number_intervals import Interval
+from privsyn.marginals.domain import Records
+from privsyn.marginals.types import Floats, Mask
+from privsyn.progress import Progress
 from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.pooling import pool
+from privsyn.table.encoding.codec import Codec
 
-DRAWS = 20
-MOST_ROWS = 200_000  # of a draw; all draws are kept in memory
+KEPT = 4  # sets of columns whose draws are kept in memory
+POINTS = 20_000  # drawn in all cells of a column
 LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""")
 """A text, or a name in backticks."""
 PLAIN = (
@@ -24,6 +30,8 @@ PLAIN = (
 )
 """What a condition may be made of: no attribute, no call, no index."""
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+Make = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
+Alone = Callable[[str, Callable[[pd.DataFrame], Mask]], Interval | None]
 NAMES = re.compile(r"`([^`]*)`|([^\W\d]\w*)")
 
 
@@ -32,42 +40,53 @@ class Conditions:
 
     Parameters
     ----------
-    make : function that yields the draws
-        Called once, when the first estimate is asked for.
+    specimen : DataFrame
+        Rows of the synthetic table, from public facts alone.
+    make : Make
+        Yields draws of some columns, or one synthetic table of all columns.
     measured : collection of sets of columns
         The tables of counts that were measured.
     bias : Bias
         What the noisy counts say about the bias of a mean.
+    alone : Alone, optional
+        Returns the share by the counts of one column; None if its counts are not enough.
     """
 
     def __init__(
         self,
-        make: Callable[[], Iterable[pd.DataFrame]],
+        specimen: pd.DataFrame,
+        make: Make,
         measured: Collection[frozenset[str]],
         bias: Bias,
+        alone: Alone = lambda column, meets: None,
     ) -> None:
-        self._make, self._measured, self._bias = make, measured, bias
-        self._frames: list[pd.DataFrame] | None = None
+        self._specimen, self._make, self._measured = specimen, make, measured
+        self._bias, self._alone = bias, alone
+        self._kept: dict[frozenset[str] | None, list[pd.DataFrame]] = {}
 
-    @property
-    def frames(self) -> list[pd.DataFrame]:
-        """The draws, kept for the next estimate."""
-        if self._frames is None:
-            self._frames = list(self._make())
-        return self._frames
-
-    def share(self, where: str) -> pd.Series:
+    def share(self, where: str, progress: Progress | None = None) -> pd.Series:
         """Return the share of the rows that meet a condition; see `Accuracy.share`."""
-        found = [float(self._rows(frame, where).mean()) for frame in self.frames]
-        return self._pooled(found, [where], lowest=0.0, highest=1.0)
+        columns = self._columns(where)
+        self._rows(self._specimen, where)  # refuses what is no condition, before draws are made
+        if len(columns) == 1:
+            found = self._alone(next(iter(columns)), lambda frame: self._rows(frame, where))
+            if found is not None:
+                return self._result(columns, found)
+        shares = [float(self._rows(frame, where).mean()) for frame in self._draws(columns, progress)]
+        found = _pooled(shares)
+        return self._result(columns, replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0)))
 
-    def mean(self, column: str, where: str | None = None) -> pd.Series:
+    def mean(self, column: str, where: str | None = None, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
-        if column not in self.frames[0].columns:
-            meant = did_you_mean(column, self.frames[0].columns)
+        if column not in self._specimen.columns:
+            meant = did_you_mean(column, self._specimen.columns)
             raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant}")
+        if where is not None:
+            self._rows(self._specimen, where)
+        columns = self._columns(where or "") | {column}
+        frames = self._draws(columns, progress)
         numbers, met = [], []
-        for frame in self.frames:
+        for frame in frames:
             cells = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
             kept = ~np.isnan(cells)
             if where is not None:
@@ -79,11 +98,19 @@ class Conditions:
             numbers.append(cells)
             met.append(kept)
         found = [float(cells[kept].mean()) for cells, kept in zip(numbers, met, strict=True)]
-        texts = [f"`{column}`", *([] if where is None else [where])]
-        variance = self._bias.variance(
-            self.frames, self._columns(*texts), np.concatenate(numbers), np.concatenate(met)
-        )
-        return self._pooled(found, texts, variance=variance)
+        variance = self._bias.variance(frames, columns, np.concatenate(numbers), np.concatenate(met))
+        return self._result(columns, _pooled(found, variance))
+
+    def _draws(self, columns: frozenset[str], progress: Progress | None) -> list[pd.DataFrame]:
+        """Return draws of the smallest table that holds the columns; else one table of all columns."""
+        holding = [table for table in self._measured if columns <= table]
+        key = min(holding, key=len) if holding else None
+        if key not in self._kept:
+            made = list(self._make(key, progress))
+            while len(self._kept) >= KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = made
+        return self._kept[key]
 
     def _rows(self, frame: pd.DataFrame, where: str) -> Any:
         """Return which rows of a draw meet the condition."""
@@ -101,27 +128,36 @@ class Conditions:
             ) from None
         return np.array([row is True for row in rows.tolist()])
 
-    def _pooled(
-        self,
-        found: list[float],
-        texts: list[str],
-        lowest: float = -np.inf,
-        highest: float = np.inf,
-        variance: float = 0.0,
-    ) -> pd.Series:
+    def _result(self, columns: frozenset[str], found: Interval) -> pd.Series:
         """Return the estimate, its interval for the private table, and whether it is covered."""
-        pooled = pool(found, [variance] * len(found)).iloc[0]
-        columns = self._columns(*texts)
         covered = any(columns <= table for table in self._measured)
-        low, high = (
-            (max(pooled["low"], lowest), min(pooled["high"], highest)) if covered else (np.nan, np.nan)
-        )
-        cells = {"estimate": pooled["estimate"], "low": low, "high": high, "covered": covered}
-        return pd.Series(cells, dtype=object)
+        shown = found if covered else replace(found, low=np.nan, high=np.nan)
+        return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 
-    def _columns(self, *texts: str) -> frozenset[str]:
-        names = (quoted or plain for text in texts for quoted, plain in NAMES.findall(QUOTED.sub("''", text)))
-        return frozenset(name for name in names if name in self.frames[0].columns)
+    def _columns(self, where: str) -> frozenset[str]:
+        names = (quoted or plain for quoted, plain in NAMES.findall(QUOTED.sub("''", str(where))))
+        return frozenset(name for name in names if name in self._specimen.columns)
+
+
+def _pooled(found: list[float], variance: float = 0.0) -> Interval:
+    """Return the estimate of all draws and its interval, which a single table does not have."""
+    if len(found) == 1:
+        return Interval(found[0], np.nan, np.nan)
+    pooled = pool(found, [variance] * len(found)).iloc[0]
+    return Interval(*map(float, pooled[["estimate", "low", "high"]]))
+
+
+def share_of_codes(codec: Codec, meets: Callable[[pd.DataFrame], Mask]) -> Floats:
+    """Return the share of the rows of each code that meet a condition, for a codec of one column.
+
+    Numbers are drawn inside their cells as those of a release are.
+    """
+    (size,) = codec.domain.sizes
+    each = max(POINTS // size, 1) if codec.domain.ordered[0] else 1
+    codes = np.repeat(np.arange(size, dtype=np.int32), each)
+    rng = np.random.default_rng(0)
+    frame = codec.decode(Records(codec.domain, codes[:, np.newaxis]), rng)
+    return np.asarray(meets(frame).reshape(size, each).mean(axis=1))
 
 
 def _require_plain(where: str) -> None:

@@ -76,7 +76,7 @@ class Draws(Sequence[Any]):
     def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
             return [self[k] for k in range(self._m)[place]]
-        return self._release.form.cast(self._frame(range(self._m)[place]), self._release.codec.schema)
+        return self._release.form.cast(self.frame(range(self._m)[place]), self._release.codec.schema)
 
     def __repr__(self) -> str:
         return f"<Draws: {self._m} tables of {self._n} rows from {self._release!r}>"
@@ -87,7 +87,7 @@ class Draws(Sequence[Any]):
     def frames(self) -> Iterator[pd.DataFrame]:
         """Yield all tables as pandas data frames. Threads make the next ones; this changes no table."""
         threads = min(cpu_count() or 1, MOST_THREADS)
-        with closing(ahead(self._frame, range(self._m), threads)) as made:
+        with closing(ahead(self.frame, range(self._m), threads)) as made:
             for k in range(self._m):
                 self._report("drawing tables", k, self._m)
                 yield next(made)
@@ -114,7 +114,8 @@ class Draws(Sequence[Any]):
         )
         return write_blocks(blocks, path, codec.schema, form, excel_safe=excel_safe)
 
-    def _frame(self, k: int) -> pd.DataFrame:
+    def frame(self, k: int) -> pd.DataFrame:
+        """Return one table as a pandas data frame."""
         posterior, synthesis = np.random.SeedSequence(self._entropy, spawn_key=(k,)).spawn(2)
         rng = np.random.default_rng(posterior)
         drawn = self._posterior.draw(rng)

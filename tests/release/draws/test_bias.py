@@ -75,10 +75,10 @@ def test_intervals_hold_although_no_draw_has_the_dependence(release):
     for _ in range(RUNS):
         known = [with_noise(release, 5.0, rng)]
         bias = Bias(release.codec, release.fitted, known)
-        found = Conditions(lambda: frames, [COLUMNS], bias).mean("pay", "group == 'a'")
+        found = Conditions(frames[0], lambda *_: frames, [COLUMNS], bias).mean("pay", "group == 'a'")
         held += found["low"] <= truth() <= found["high"]
     assert held >= binom.ppf(1e-7, RUNS, 0.95)
-    alone = Conditions(lambda: frames, [COLUMNS], Bias(release.codec, release.fitted, []))
+    alone = Conditions(frames[0], lambda *_: frames, [COLUMNS], Bias(release.codec, release.fitted, []))
     assert alone.mean("pay", "group == 'a'")["high"] < truth()
 
 

@@ -1,0 +1,51 @@
+"""The share of records that meet a condition: its interval holds for rare, frequent and split codes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from privsyn.inference.error_bars import count_intervals
+from privsyn.inference.shares import share_interval
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal, Measurement
+
+TRUE = np.array([2.0, 300.0, 0.0, 50.0, 648.0])
+DOMAIN = Domain(("a",), (5,), ordered=(5,))
+RUNS, SIGMA = 2000, 10.0
+
+
+@pytest.mark.parametrize(
+    "parts", [[1, 0, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 1, 0, 1, 1], [0, 1, 0, 0, 0]]
+)
+def test_95_of_100_intervals_hold(parts):
+    rng = np.random.default_rng(0)
+    parts = np.array(parts, dtype=float)
+    truth, held = TRUE @ parts / TRUE.sum(), 0
+    for _ in range(RUNS):
+        seen = Marginal(DOMAIN, TRUE + rng.normal(0, SIGMA, 5))
+        found = share_interval(Measurement(seen, SIGMA**2), seen, parts, SIGMA * np.eye(5))
+        assert 0 <= found.low <= found.high <= 1
+        held += found.low <= truth <= found.high
+    assert binom.ppf(1e-7, RUNS, 0.95) <= held <= binom.ppf(1 - 1e-7, RUNS, 0.96)
+
+
+def test_the_share_of_one_rare_code_is_that_of_its_count():
+    seen = Marginal(DOMAIN, TRUE)
+    found = share_interval(Measurement(seen, SIGMA**2), seen, np.eye(5)[3], SIGMA * np.eye(5))
+    low, high = count_intervals(np.array([50.0]), np.array([SIGMA**2]))
+    assert found.estimate == 0.05
+    assert [found.low, found.high] == pytest.approx([low[0] / 1000, high[0] / 1000], rel=0.05)
+
+
+def test_a_condition_that_splits_a_code_has_a_wider_interval_and_nothing_is_known_of_noise():
+    seen, noise = Marginal(DOMAIN, TRUE), SIGMA * np.eye(5)
+    whole, split = (
+        share_interval(Measurement(seen, SIGMA**2), seen, np.array([0, 0, 0, 0, part]), noise)
+        for part in (1.0, 0.5)
+    )
+    assert split.estimate == pytest.approx(whole.estimate / 2)
+    assert split.high - split.low > 2 * (whole.high - whole.low)
+    lost = share_interval(Measurement(seen, 300.0**2), seen, np.eye(5)[1], 300 * np.eye(5))
+    assert (lost.low, lost.high) == (0, 1)
