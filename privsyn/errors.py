@@ -157,14 +157,14 @@ def warn_objects(names: Sequence[str]) -> None:
             f"{', '.join(map(repr, names))}. Declare others in the schema: Time(), Duration(), "
             "Datetime(objects='date'), Numerical()"
         )
-        warnings.warn(text, ObjectsWarning, stacklevel=3)
+        warnings.warn(text, ObjectsWarning, stacklevel=4)
 
 
 def warn_dropped(names: Sequence[str]) -> None:
     """Warn the caller of `fit` of columns that are left out. Only the schema decides."""
     if names:
         text = f"free text is left out of the synthetic table: {', '.join(map(repr, names))}"
-        warnings.warn(text, DroppedWarning, stacklevel=3)
+        warnings.warn(text, DroppedWarning, stacklevel=4)
 
 
 class NoiseWarning(UserWarning):

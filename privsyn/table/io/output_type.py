@@ -57,6 +57,11 @@ class OutputType:
         types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
         return OutputType(self.kind, types, tuple(name for name in self.enums if name in names))
 
+    @property
+    def never_missing(self) -> tuple[str, ...]:
+        """The columns whose Arrow field is declared "not null"."""
+        return tuple(field.name for field in self.types or () if not field.nullable)
+
     def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
         """Return a synthetic table in this type."""
         if self.kind == "pandas":
