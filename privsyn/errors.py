@@ -163,20 +163,20 @@ def warn_columns(dropped: Sequence[str], objects: Sequence[str], unordered: Sequ
     """
     if dropped:
         text = f"free text is left out of the synthetic table: {_quoted(dropped)}"
-        warnings.warn(text, DroppedWarning, stacklevel=3)
+        warnings.warn(text, DroppedWarning, stacklevel=4)
     if objects:
         text = (
             f"columns of Python objects, of which only text, numbers and booleans are synthesised: "
             f"{_quoted(objects)}. Declare others in the schema: Time(), Duration(), "
             "Datetime(objects='date'), Numerical()"
         )
-        warnings.warn(text, ObjectsWarning, stacklevel=3)
+        warnings.warn(text, ObjectsWarning, stacklevel=4)
     if unordered:
         text = (
             f"without a list of values the order of categories is left out: {_quoted(unordered)}. "
             "If it is public, list the values in the schema, the lowest first: Categorical([...])"
         )
-        warnings.warn(text, UnorderedWarning, stacklevel=3)
+        warnings.warn(text, UnorderedWarning, stacklevel=4)
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
-from privsyn.errors import InputError, warn_columns, warn_not_found
+from privsyn.errors import InputError, warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.inference.fitted import Fitted
 from privsyn.methods.budget import check_enough
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
-from privsyn.methods.fit_randomised import check_budget, check_dtypes, learn_randomised, local_promises
+from privsyn.methods.fit_randomised import check_budget, learn_randomised, local_promises
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
-from privsyn.methods.reading import bounded, coded
+from privsyn.methods.reading import bounded, coded, given_schema, opened
 from privsyn.methods.run_ledger import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
@@ -31,7 +31,7 @@ from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_affordable, check_testable
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
-from privsyn.table.discovery.open_schema import OpenSchema, public_schema
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
@@ -63,6 +63,9 @@ class PrivSyn(ReleasedModel, Estimator):
         is known about such tables, not from this table. The noise grows with it, and further rows are lost.
     target : str, optional
         A column to be predicted from the others. Tables of counts with it get more of the budget.
+    nullable : bool
+        With False no synthetic cell is missing, as if the schema said so of every column. A missing cell of
+        the private table then counts as the first value listed, or as the lower bound.
     seed : int, optional
         Makes the run repeatable, including its noise, and therefore NOT PRIVATE. It is also the default seed
         of `sample`.
@@ -119,6 +122,7 @@ class PrivSyn(ReleasedModel, Estimator):
         unit: str | None = None,
         rows_per_unit: int | None = None,
         target: str | None = None,
+        nullable: bool = True,
         seed: int | None = None,
         method: str = DEFAULT.name,
         memory: int | str = "2GB",
@@ -126,7 +130,7 @@ class PrivSyn(ReleasedModel, Estimator):
         progress: Progress | None = None,
     ) -> None:
         check_method(method, check_finite("delta", delta), target)
-        public = declared(as_schema(schema))
+        public = declared(given_schema(schema, nullable=nullable))
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)
@@ -139,6 +143,7 @@ class PrivSyn(ReleasedModel, Estimator):
         self.unit = unit
         self.rows_per_unit = rows_per_unit
         self.target = target
+        self.nullable = nullable
         self.seed = seed
         self.method = method
         self.memory = memory
@@ -198,11 +203,7 @@ class PrivSyn(ReleasedModel, Estimator):
             if self.seed is not None:
                 bits = seeded_bits(self._generator(2))
             rows = bounded(source, self.unit, self._most_rows, bits)
-            open_schema = OpenSchema.of(public_schema(schema, rows.head, source.schema), rows.head)
-            check_dtypes(open_schema.schema, rows.head)
-            if target is not None:
-                check_column("target", target, open_schema.schema.coded, read=True)
-            warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
+            open_schema = opened(rows, schema, source.schema, target, nullable=self.nullable)
             rows = rows.unordered(open_schema.unordered)
             self.not_found_: tuple[str, ...] = ()
             criteria = read_criteria(self.accept)

@@ -50,6 +50,13 @@ def synth(
         str | None,
         typer.Option(help="A column that models predict; its dependences get more weight."),
     ] = None,
+    no_missing: Annotated[
+        bool,
+        typer.Option(
+            "--no-missing",
+            help="No synthetic cell is missing; a missing cell counts as the first value or lower bound.",
+        ),
+    ] = False,
     rows: Rows = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Makes the run repeatable, noise included: NOT PRIVATE.")
@@ -119,6 +126,7 @@ def synth(
             unit=unit,
             rows_per_unit=rows_per_unit,
             target=target,
+            nullable=not no_missing,
             seed=seed,
             method="published" if paper else "default",
             memory=memory,

@@ -1,6 +1,6 @@
 """Metrics by models: propensity scores, and models that are trained on synthetic and tested on real rows.
 
-Standard error of the difference of two scores on the same test rows.
+The standard error of the difference of two scores on the same test rows follows from influences.
 
 The influence of a row on a score is the derivative of the score by the weight of the row, times the number of
 rows. Its mean is zero. Its standard deviation, divided by the square root of the number of rows, is the

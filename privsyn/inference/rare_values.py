@@ -16,8 +16,6 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Mask
 
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
-MISSING = 2.0  # the same for missing cells: in 1 of 44 columns without any, the noise alone exceeds it
-MISSING_TARGET = 5.0  # in 1 of 3,000,000: a row without the column to be predicted trains no model
 
 
 def merge_rare(
@@ -29,8 +27,7 @@ def merge_rare(
     axes: Mapping[str, Axis] = MappingProxyType({}),
     doubtful: Collection[str] = (),
     cells: Mapping[str, Floats] = MappingProxyType({}),
-    nullable: Collection[str] = (),
-    target: str | None = None,
+    nullable: Mapping[str, float] = MappingProxyType({}),
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
@@ -50,12 +47,10 @@ def merge_rare(
         The expected count of each ordered value of these, if more is known than `one_ways`.
     doubtful : collection of attributes
         Attributes of which some listed values may not occur.
-    nullable : collection of attributes
-        Attributes whose last code is that of missing cells. It is never drawn if its count is under
-        `MISSING` standard deviations, and if there is another code: most columns have no missing cell. Not
-        for attributes with an axis, whose cells are joined before the second count.
-    target : str, optional
-        The attribute to be predicted. Of its missing cells `MISSING_TARGET` is asked.
+    nullable : mapping of an attribute to a number of records
+        Attributes whose last code is that of missing cells. It is never drawn if its count is under this
+        number, and if there is another code: most columns have no missing cell. Not for attributes with an
+        axis, whose cells are joined before the second count.
 
     Examples
     --------
@@ -92,7 +87,7 @@ def merge_rare(
             if whole:
                 thresholds = np.full(len(counts), -np.inf)
             if name in nullable:
-                thresholds[-1] = (MISSING_TARGET if name == target else MISSING) * sigma[-1]
+                thresholds[-1] = nullable[name]
             runs = (
                 np.arange(count, dtype=np.int32)
                 if whole

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import reduce
 from math import sqrt
 
 import numpy as np
 
-from privsyn.inference.consistency import combine_measurements, estimate_total, norm_sub
+from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.ordered.hierarchy import LEVELS, expected_cells, in_runs
 from privsyn.inference.rare_values import THRESHOLD, merge_rare
@@ -24,6 +24,9 @@ from privsyn.private.measure import PrivateTable
 
 FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not tuned
 ANY = 2**31  # values: no attribute has more
+FALSE = 0.01  # probability that a table without missing cells gets some
+FALSE_SHARE = 0.05  # of the columns that get missing cells, beside a column that has some
+FALSE_TARGET = 1e-6  # the probability for the column to be predicted: a row without it trains no model
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
 
@@ -54,17 +57,77 @@ def measure_columns(
         one_ways = tuple(map(combine_measurements, one_ways, private.one_ways(split.one_ways, shares)))
     spared = MANY_VALUES if split.pairs else ANY
     unbiased = tuple(map(channels.unbiased, one_ways))
-    nullable = set(facts.nullable).difference(facts.kept)
-    pooled = merge_rare(
-        unbiased,
-        estimate_total(one_ways),
-        spared=spared,
-        doubtful=facts.doubtful,
-        nullable=nullable,
-        target=facts.target,
-    )
+    total, nullable = estimate_total(one_ways), set(facts.nullable).difference(facts.kept)
+    thresholds = missing_thresholds(unbiased, total, nullable, private.law, facts.target)
+    pooled = merge_rare(unbiased, total, spared=spared, doubtful=facts.doubtful, nullable=thresholds)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     return private.merge(pooled), joined.then(pooled), one_ways, split
+
+
+def missing_thresholds(
+    one_ways: tuple[Measurement, ...],
+    total: float,
+    nullable: Collection[str],
+    law: Law,
+    target: str | None = None,
+) -> dict[str, float]:
+    """Return for each nullable attribute the count from which its missing cells are kept.
+
+    All attributes decide together. First, does any column have missing cells? The test of Simes (1986) is
+    wrong about a complete table with probability `FALSE`, however many columns it has. If one does, the rule
+    of Benjamini and Hochberg (1995) chooses which: about `FALSE_SHARE` of the chosen columns are complete. So
+    the more columns have missing cells, the fewer of them each needs.
+
+    A count is compared after the difference of the column's sum from `total`, which is nearly exact, is
+    divided among its counts.
+
+    Parameters
+    ----------
+    one_ways : tuple of Measurement
+        Released counts of each column, without bias. The last count is that of missing cells.
+    total : float
+        Estimated number of records.
+    nullable : collection of attributes
+    law : Law
+    target : str, optional
+        The attribute to be predicted. Its count must exceed what noise alone does in `FALSE_TARGET` of fits.
+
+    Examples
+    --------
+    With noise of 10 records, one count of 27 is noise beside two of 0, and none beside another of 50:
+
+    >>> from privsyn.marginals.domain import Domain
+    >>> from privsyn.marginals.marginal import Marginal
+    >>> from privsyn.private.laws import GAUSSIAN
+    >>> def kept(*counts, target=None):
+    ...     tables = [Marginal(Domain((name,), (2,)), np.array([1e3, n])) for name, n in zip("abc", counts)]
+    ...     one_ways = tuple(Measurement(table, np.array([1e12, 100.0])) for table in tables)
+    ...     least = missing_thresholds(one_ways, 1e3, "abc", GAUSSIAN, target)
+    ...     return [name for name, n in zip("abc", counts) if n >= least[name]]
+    >>> kept(27, 0, 0), kept(27, 0, 50), kept(27, 0, 50, target="a")
+    ([], ['a', 'c'], ['c'])
+    """
+    some = [m for m in one_ways if m.attributes[0] in nullable]
+    if not some:
+        return {}
+    of_sums = np.maximum([m.variance.sum() for m in one_ways], EXACT)
+    of_total = 1 / np.sum(1 / of_sums)  # the total is the mean of the sums by precision
+    chosen = np.array([m.attributes[0] in nullable for m in one_ways])
+    counts, variances = (
+        np.array(cells)
+        for cells in zip(*((m.marginal.counts[-1], m.variance[-1]) for m in some), strict=True)
+    )
+    share = variances / of_sums[chosen]
+    surplus = share * (np.array([m.marginal.counts.sum() for m in some]) - total)
+    sigmas = np.sqrt(np.maximum(variances * (1 - share * (1 - of_total / of_sums[chosen])), EXACT))
+    ranked, ranks = np.sort((counts - surplus) / sigmas)[::-1], np.arange(1, len(some) + 1) / len(some)
+    least = law.deviations(FALSE * ranks)
+    if (ranked >= least).any():
+        least = law.deviations(FALSE_SHARE * ranks)
+    needed = np.full(len(some), least[np.flatnonzero(ranked >= least).max(initial=0)])
+    names = [m.attributes[0] for m in some]
+    needed[[name == target for name in names]] = law.deviations(FALSE_TARGET)
+    return dict(zip(names, (surplus + needed * sigmas).tolist(), strict=True))
 
 
 def column_shares(one_ways: tuple[Measurement, ...], total: float) -> Floats:

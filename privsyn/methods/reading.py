@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privsyn.arguments import check_bytes
+from privsyn.arguments import check_bytes, check_column
+from privsyn.errors import warn_columns
 from privsyn.marginals.packing import Packing
+from privsyn.methods.fit_randomised import check_dtypes
 from privsyn.private.contribution import kept_rows
 from privsyn.private.rows import CachedWalk, Rows
+from privsyn.table.discovery.open_schema import OpenSchema, public_schema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.source import RawTable
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.validation import flag
+from privsyn.table.schema.yaml_file import as_schema
 
 if TYPE_CHECKING:
     from privsyn.private.sampler import Bits
@@ -27,6 +33,38 @@ def bounded(rows: RawTable, unit: str | None, rows_per_unit: int, bits: Bits) ->
         return rows
     rows.require_again("whose rows they are")
     return rows.bounded(unit, partial(kept_rows, rows_per_unit=rows_per_unit, bits=bits))
+
+
+def given_schema(schema: object, *, nullable: bool) -> Schema | None:
+    """Return a schema, given as such or as the path of its YAML file, without missing cells if so asked."""
+    known = as_schema(schema)
+    return known if flag("nullable", nullable) or known is None else known.without_missing()
+
+
+def opened(
+    rows: RawTable, schema: Schema | None, guessed: Schema | None, target: str | None, *, nullable: bool
+) -> OpenSchema:
+    """Return what is public about the columns, checked. It warns of columns that are left out or costly.
+
+    Parameters
+    ----------
+    rows : RawTable
+        Only its names, dtypes and Arrow's declarations "not null" are read.
+    schema : Schema, optional
+    guessed : Schema, optional
+        How a file without dtypes was read. It counts if there is no schema.
+    target : str, optional
+    nullable : bool
+        With False no column may have missing cells.
+    """
+    known = public_schema(schema, rows.head, guessed)
+    known = known.without_missing(rows.form.never_missing if nullable else None)
+    open_schema = OpenSchema.of(known, rows.head)
+    check_dtypes(open_schema.schema, rows.head)
+    if target is not None:
+        check_column("target", target, open_schema.schema.coded, read=True)
+    warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
+    return open_schema
 
 
 def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:

@@ -21,6 +21,7 @@ from fractions import Fraction
 from math import asinh, ceil, inf, log, nextafter, sinh, sqrt
 from typing import Final, Literal, Protocol, TypeVar
 
+import numpy as np
 from scipy.special import ndtr, ndtri
 
 from privsyn.marginals.types import Floats
@@ -90,6 +91,10 @@ class Law(Protocol):
         """Return a whole number that noise of this scale exceeds with probability at most `risk` < 1/2."""
         ...
 
+    def deviations(self, risk: C) -> C:
+        """Return how many standard deviations the noise exceeds with probability `risk` < 1/2."""
+        ...
+
     def rho(self, cost: C) -> C:
         """Return the rho at which Gaussian noise in a table has the variance that `cost` buys here."""
         ...
@@ -125,6 +130,10 @@ class _Gaussian:
     def quantile(self, scale: float, risk: float) -> int:
         # Rounded noise exceeds q if Z >= q + 1/2. The other half is more than the last digits of ndtri.
         return ceil(-sqrt(self.variance(scale)) * float(ndtri(risk)))
+
+    def deviations(self, risk: C) -> C:
+        found: C = -ndtri(risk)
+        return found
 
     def rho(self, cost: C) -> C:
         return cost
@@ -180,6 +189,12 @@ class _Laplace:
     def quantile(self, scale: float, risk: float) -> int:
         # P(x > q) = p^(q + 1) / (1 + p) < p^(q + 1) with p = exp(-1 / scale).
         return ceil(-scale * log(risk))
+
+    def deviations(self, risk: C) -> C:
+        # P(x > t) = exp(-t / scale) / 2, and the standard deviation is sqrt(2) times the scale. The mean of
+        # two answers has lighter tails.
+        found: C = -np.log(2 * risk) / sqrt(2)
+        return found
 
     def rho(self, cost: C) -> C:
         """Return cost^2 / 4: a Laplace variable of scale 1 / cost has the variance 2 / cost^2."""

@@ -193,6 +193,13 @@ def test_evaluate_refuses_and_writes_nothing(folder, capsys, arguments, words):
     assert files(folder) == before
 
 
+def test_synth_makes_no_missing_cell_if_told_so(folder, capsys):
+    pd.DataFrame({"size": [1.5, None, 7.25, 3.0] * 100}).to_csv("gaps.csv", index=False)
+    run(capsys, "synth", "gaps.csv", "some.csv", "--epsilon", 50, "--seed", 0)
+    run(capsys, "synth", "gaps.csv", "none.csv", "--epsilon", 50, "--seed", 0, "--no-missing")
+    assert [int(pd.read_csv(name)["size"].isna().any()) for name in ("some.csv", "none.csv")] == [1, 0]
+
+
 def test_synth_without_a_delta_writes_a_pure_ledger_and_page_or_says_why_not(folder, capsys):
     files = ("--schema", "schema.yaml", "--ledger", "l.json", "--public-report", "page.html", "--seed", 1)
     done = run(capsys, "synth", "data.csv", "out.csv", "--epsilon", 1, "--delta", 0, *files)

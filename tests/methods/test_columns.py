@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privsyn.inference.consistency import estimate_total
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.rare_values import THRESHOLD
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.methods.budget import TREND_GROUPS
-from privsyn.methods.columns import FEWEST_GROUPS, column_shares, grouped
+from privsyn.methods.columns import FALSE, FEWEST_GROUPS, column_shares, grouped, missing_thresholds
 from privsyn.methods.default import LIKELY_TARGET, SMOOTH, TARGET, _weights
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 
@@ -65,3 +66,55 @@ def test_with_numbers_no_column_counts_more_unless_it_is_the_target():
     assert _weights(domain, tables, None).tolist() == [1, 1]
     with_target, beside = _weights(domain, tables, "a")  # a target weighs like a number
     assert with_target / beside == pytest.approx(TARGET * SMOOTH)
+
+
+TABLES = 2000
+SIGMA = 20.0
+
+
+def kept_missing(law, columns, values, missing, target=None):
+    """Return which columns keep missing cells in each of `TABLES` noisy tables; seeded."""
+    rng, scale = np.random.default_rng(0), SIGMA if law is GAUSSIAN else SIGMA / np.sqrt(2)
+    draw = rng.normal if law is GAUSSIAN else rng.laplace
+    rows, names = 3000.0, [f"x{j}" for j in range(columns)]
+    noise = draw(0, scale, (TABLES, columns, values + 1))
+    kept = np.zeros((TABLES, columns), bool)
+    for place, of_table in enumerate(noise):
+        counts = of_table + np.array(
+            [
+                [(rows - lost) / values] * values + [lost]
+                for lost in missing + [0.0] * (columns - len(missing))
+            ]
+        )
+        one_ways = tuple(
+            Measurement(Marginal(Domain((name,), (values + 1,)), cells), SIGMA**2)
+            for name, cells in zip(names, counts, strict=True)
+        )
+        least = missing_thresholds(one_ways, estimate_total(one_ways), names, law, target)
+        kept[place] = [cells[-1] >= least[name] for name, cells in zip(names, counts, strict=True)]
+    return kept
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
+@pytest.mark.parametrize(("columns", "values"), [(20, 2), (20, 20), (50, 5), (1, 2)])
+def test_a_complete_table_gets_missing_cells_in_one_fit_of_a_hundred(law, columns, values):
+    share = kept_missing(law, columns, values, []).any(axis=1).mean()
+    assert share <= FALSE + 4 * np.sqrt(FALSE / TABLES)
+
+
+def test_one_column_in_twenty_keeps_missing_cells_that_stand_out():
+    kept = kept_missing(GAUSSIAN, 20, 5, [5 * SIGMA])
+    assert kept[:, 0].mean() > 0.95
+    assert kept[:, 1:].mean() < 0.01
+
+
+def test_the_more_columns_have_missing_cells_the_fewer_each_needs():
+    few, many = (kept_missing(GAUSSIAN, 20, 5, [3.8 * SIGMA] * count)[:, 0].mean() for count in (1, 10))
+    assert many > 0.95 > few > 0.6
+
+
+def test_a_target_gets_no_missing_cells_from_noise_beside_columns_that_have_some():
+    kept = kept_missing(GAUSSIAN, 20, 5, [25 * SIGMA] * 10, target="x19")
+    assert kept[:, :10].all()
+    assert not kept[:, 19].any()
+    assert kept[:, 10:19].any()

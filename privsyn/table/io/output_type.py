@@ -61,6 +61,11 @@ class OutputType:
         """Return the type with categories in these columns: an Enum of polars always has an order."""
         return replace(self, enums=tuple(name for name in self.enums if name not in names))
 
+    @property
+    def never_missing(self) -> tuple[str, ...]:
+        """The columns whose Arrow field is declared "not null"."""
+        return tuple(field.name for field in self.types or () if not field.nullable)
+
     def cast(self, frame: pd.DataFrame, schema: Schema) -> Any:
         """Return a synthetic table in this type."""
         if self.kind == "pandas":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -79,6 +79,28 @@ class Schema:
     def computed(self) -> tuple[str, ...]:
         """The columns that constraints compute from others; they cost no budget."""
         return tuple(computed_by(self.constraints))
+
+    def without_missing(self, names: Collection[str] | None = None) -> Schema:
+        """Return the schema in which the columns `names`, by default all, have ``nullable=False``.
+
+        A column that was randomised with missing cells among its values stays nullable, and is refused by
+        default: the respondents answered with them.
+
+        Examples
+        --------
+        >>> from privsyn import Numerical
+        >>> Schema({"age": Numerical(17, 90)}).without_missing().columns["age"].nullable
+        False
+        """
+        kept = [name for name in self.randomised if self.columns[name].nullable]  # type: ignore[attr-defined]
+        if kept and names is None:
+            raise InputError(
+                f"nullable=False: column {kept[0]!r} was randomised with missing cells among its values;"
+                " say nullable: false of the others in the schema"
+            )
+        chosen = set(self.coded if names is None else names).difference(kept).intersection(self.coded)
+        changed = {name: replace(self.columns[name], nullable=False) for name in chosen}  # type: ignore[type-var]
+        return replace(self, columns={**self.columns, **changed})
 
     def markers(self, name: str) -> tuple[str, ...]:
         """Return the texts that mean a missing cell of this column in a file."""

@@ -19,6 +19,7 @@ from privsyn.table.schema.constraint import constraint_from_plain, constraint_to
 from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.plain_values import changed_settings, check_keys, read_typed
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.validation import flag
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
@@ -118,10 +119,13 @@ def from_plain(plain: object) -> Schema:
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
     needed = () if "csv" in plain else ("columns",)
-    check_keys(plain, ("columns", "missing", "csv", "constraints"), needed=needed)
+    check_keys(plain, ("columns", "missing", "nullable", "csv", "constraints"), needed=needed)
     if not isinstance(plain.get("columns", {}), Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
-    columns = {name: _column(name, said) for name, said in plain.get("columns", {}).items()}
+    nullable = flag("nullable", plain.get("nullable", True))
+    columns = {
+        name: _column(name, said, nullable=nullable) for name, said in plain.get("columns", {}).items()
+    }
     said = plain.get("constraints") or ()
     if isinstance(said, str | Mapping):
         raise InputError("'constraints:' is a list, each such as start <= end")
@@ -141,7 +145,7 @@ def _csv(said: object) -> CsvFormat:
         return CsvFormat(**said)
 
 
-def _column(name: object, said: object) -> Column:
+def _column(name: object, said: object, *, nullable: bool) -> Column:
     if not isinstance(name, str):
         raise InputError(f"the column name {safe_repr(name)} is not text: put it in quotes")
     with about(f"column {name!r}"):
@@ -155,7 +159,10 @@ def _column(name: object, said: object) -> Column:
             raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(COLUMNS)}{meant}")
         settings = {key: value for key, value in said.items() if key != "kind"}
         class_: Any = COLUMNS[kind]
-        check_keys(settings, [field.name for field in fields(class_)])
+        known = [field.name for field in fields(class_)]
+        check_keys(settings, known)
+        if not nullable and "nullable" in known:
+            settings = {"nullable": False, **settings}
         return class_(**{key: _read_setting(key, value) for key, value in settings.items()})
 
 

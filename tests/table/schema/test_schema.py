@@ -237,6 +237,19 @@ def test_awkward_text_stays_text(tmp_path):
     assert read_schema(tmp_path / "s.yaml") == schema
 
 
+def test_a_line_of_the_schema_forbids_missing_cells_in_all_columns_that_do_not_allow_them():
+    columns = {
+        "a": {"kind": "numerical"},
+        "b": {"kind": "categorical", "nullable": True},
+        "c": {"kind": "text"},
+    }
+    read = from_plain({"nullable": False, "columns": columns})
+    assert [read.columns[name].nullable for name in "ab"] == [False, True]
+    assert from_plain(to_plain(read)) == read
+    with pytest.raises(InputError, match="nullable is true or false, not 'no'"):
+        from_plain({"nullable": "no", "columns": columns})
+
+
 def test_a_person_need_not_know_the_traps_of_yaml(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text(
