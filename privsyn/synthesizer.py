@@ -36,7 +36,6 @@ from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
-from privsyn.table.schema.schema import declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 
@@ -130,7 +129,7 @@ class PrivSyn(ReleasedModel, Estimator):
         progress: Progress | None = None,
     ) -> None:
         check_method(method, check_finite("delta", delta), target)
-        public = declared(given_schema(schema, nullable=nullable))
+        public = given_schema(schema, nullable=nullable)
         if seed is not None:
             check_whole("seed", seed)
         check_bytes("memory", memory)

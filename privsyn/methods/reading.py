@@ -16,7 +16,7 @@ from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.discovery.open_schema import OpenSchema, public_schema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.source import RawTable
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.validation import flag
 from privsyn.table.schema.yaml_file import as_schema
 
@@ -36,8 +36,8 @@ def bounded(rows: RawTable, unit: str | None, rows_per_unit: int, bits: Bits) ->
 
 
 def given_schema(schema: object, *, nullable: bool) -> Schema | None:
-    """Return a schema, given as such or as the path of its YAML file, without missing cells if so asked."""
-    known = as_schema(schema)
+    """Return a schema or that of a YAML file, `nullable` or not; None if it declares no column."""
+    known = declared(as_schema(schema))
     return known if flag("nullable", nullable) or known is None else known.without_missing()
 
 
