@@ -319,7 +319,7 @@ def test_a_doubtful_attribute_is_not_spared():
 @pytest.mark.parametrize(("missing", "sizes"), [(19.0, (2,)), (21.0, (3,))])
 def test_missing_cells_that_noise_explains_are_dropped_also_of_a_spared_attribute(missing, sizes):
     noisy = (one_way([90.0, 40.0, missing], 100.0),)
-    merging = merge_rare(noisy, 150.0, spared=500, nullable=("x",))
+    merging = merge_rare(noisy, 150.0, spared=500, nullable={"x": 20.0})
     assert merging.merged.sizes == sizes
     assert merging.shares[0][2] == (missing > 20)
-    assert merge_rare(noisy, 150.0, spared=500, nullable=("y",)).merged.sizes == (3,)
+    assert merge_rare(noisy, 150.0, spared=500, nullable={"y": 20.0}).merged.sizes == (3,)

