@@ -3,6 +3,7 @@
 import gc
 import json
 import shutil
+import signal
 from functools import cache, partial
 from importlib import resources
 
@@ -20,6 +21,9 @@ from privsyn.private.ledger import Ledger
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.register_profile("privsyn", deadline=None, max_examples=30)
 settings.load_profile("privsyn")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts its background jobs deaf to it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
 
