@@ -57,9 +57,8 @@ def start(tmp_path):
 
     yield begin
     for process in started:
-        if process.poll() is None:
+        with process:  # waits for its end and closes its pipes, also those of a process that nobody read
             process.kill()
-            process.communicate()
 
 
 @pytest.fixture
