@@ -72,7 +72,7 @@ class Law(Protocol):
         """Return the cost for a person with `rows` rows of what costs `cost` for one row."""
         ...
 
-    def of_row(self, cost: float, rows: int) -> float:
+    def of_row(self, cost: float, rows: float) -> float:
         """Return the cost for one row of what costs `cost` for a person with `rows` rows."""
         ...
 
@@ -118,7 +118,7 @@ class _Gaussian:
     def of_person(self, cost: float, rows: int) -> float:
         return cost * rows**2
 
-    def of_row(self, cost: float, rows: int) -> float:
+    def of_row(self, cost: float, rows: float) -> float:
         return cost / rows**2
 
     def variance(self, scale: float) -> float:
@@ -176,7 +176,7 @@ class _Laplace:
     def of_person(self, cost: float, rows: int) -> float:
         return cost * rows
 
-    def of_row(self, cost: float, rows: int) -> float:
+    def of_row(self, cost: float, rows: float) -> float:
         return cost / rows
 
     def variance(self, scale: float) -> float:

@@ -90,6 +90,23 @@ def test_the_simulated_budget_is_that_of_the_counts_for_a_row(persons):
     assert simulated == pytest.approx(model.ledger_.rho / persons**2, rel=1e-4)
 
 
+def test_a_part_of_the_rows_has_noise_that_is_smaller_in_proportion(release):
+    whole, part = (rho_for(*epsilon_of_row(release.ledger, share), "gaussian") for share in (1.0, 0.1))
+    assert part == pytest.approx(100 * whole, rel=1e-4)
+
+
+def test_a_large_table_is_simulated_with_fewer_rows_and_reports_its_steps(release, found, monkeypatch):
+    monkeypatch.setattr("privsyn.studies.forecast.MOST_ROWS", 750)
+    said = []
+    settings = {"model": "linear", "draws": 2, "seed": 0}
+    fewer = forecast(release, "ill", **settings, progress=lambda *step: said.append(step))
+    assert fewer != found
+    assert fewer.score == pytest.approx(found.score, abs=0.1)
+    assert [step for step in said if step[0] == "simulating runs"] == [
+        ("simulating runs", done, 6) for done in range(7)
+    ]
+
+
 def test_what_finding_values_costs_is_not_simulated():
     model = PrivSyn(2.0, 1e-6, Schema({**SCHEMA.columns, "ward": Categorical()}), seed=0).fit(patients())
     epsilon, delta = epsilon_of_row(model.ledger_)
@@ -104,7 +121,7 @@ def test_counts_that_were_measured_elsewhere_are_refused():
 
 @pytest.mark.parametrize(
     ("wrong", "text"),
-    [({"target": "none"}, "none"), ({"model": "tree"}, "none of boosting"), ({"draws": 1}, "at least 2")],
+    [({"target": "none"}, "none"), ({"model": "tree"}, "none of boosting"), ({"draws": 0}, "at least 1")],
 )
 def test_wrong_settings_are_refused(release, wrong, text):
     with pytest.raises(InputError, match=text):
