@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test lint docs pictures audit mutations fuzz results paper ablations ordered error-bars robustness constraints forecast package clean
+.PHONY: demo test lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast package clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -45,6 +45,11 @@ audit: $(INSTALLED)
 
 mutations: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m mutations
+
+# What this checkout and another commit make of the same tables must be the same bytes: make same BASE=commit
+same: $(INSTALLED)
+	@test -n "$(BASE)" || { echo 'say with which commit to compare: make same BASE=commit' >&2; exit 2; }
+	$(BIN)/python tools/same "$(BASE)"
 
 fuzz: $(INSTALLED)
 	FUZZ=10000 $(BIN)/pytest tests/test_leaks.py -k fuzz

@@ -1,0 +1,155 @@
+"""The table of the runs, in several containers, and what is public about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+ROWS = 1500
+
+
+def people() -> pd.DataFrame:
+    """Return rows with a column of each kind, rare values, a spike, missing cells and exact rules."""
+    rng, day = np.random.default_rng(0), pd.Timedelta(days=1)
+    start = pd.Timestamp("2024-01-01")
+    age = rng.integers(0, 91, ROWS)
+    city = rng.choice(["Oslo", "Bergen", "Rome", "Bari"], ROWS, p=[0.6, 0.3, 0.095, 0.005])
+    jobs = rng.choice(["none", "cook", "clerk", "judge"], ROWS, p=[0.3, 0.3, 0.39, 0.01])
+    married = np.where((age >= 18) & (rng.random(ROWS) < 0.5), "yes", "no")
+    spouse = (age + rng.normal(0, 4, ROWS)).round().clip(18, 99)
+    height = 60 + 100 * np.sqrt(age / 91) + rng.normal(0, 8, ROWS)
+    arrival = start + rng.integers(0, 300, ROWS) * day
+    room = rng.gamma(3, 50, ROWS).clip(0, 900).round(2)
+    extras = (rng.gamma(1, 20, ROWS).clip(0, 300) * (rng.random(ROWS) < 0.4)).round(2)
+    frame = pd.DataFrame(
+        {
+            "city": city,
+            "country": np.where(np.isin(city, ["Rome", "Bari"]), "Italy", "Norway"),
+            "job": np.where(age < 18, "pupil", jobs),
+            "age": age,
+            "height": np.where(rng.random(ROWS) < 0.1, np.nan, height),
+            "married": married,
+            "spouse_age": np.where(married == "yes", spouse, np.nan),
+            "arrival": arrival,
+            "departure": arrival + rng.integers(1, 20, ROWS) * day,
+            "called": start + rng.integers(0, 60 * 24 * 90, ROWS) * pd.Timedelta(minutes=1),
+            "opens": pd.to_datetime(rng.integers(8 * 60, 18 * 60, ROWS), unit="m").time,
+            "stay": pd.to_timedelta(rng.exponential(40, ROWS).clip(0, 2000).round(), unit="h"),
+            "room": room,
+            "extras": extras,
+            "bill": (room + extras).round(2),
+            "paid": (room + extras).round(2),
+            "person": np.arange(ROWS) // 3,
+            "notes": "x",
+        }
+    )
+    frame["person"] = frame["person"].map("P{:04d}".format)
+    return frame
+
+
+COLUMNS = """
+columns:
+  city: {kind: categorical, values: [Oslo, Bergen, Rome, Bari], nullable: false}
+  country: {kind: categorical, values: [Norway, Italy], nullable: false}
+  job: {kind: categorical, values: [pupil, none, cook, clerk, judge]}
+  age: {kind: numerical, low: 0, high: 90, integer: true, nullable: false}
+  height: {kind: numerical, low: 30, high: 220, decimals: 1}
+  married: {kind: categorical, values: ["no", "yes"], nullable: false}
+  spouse_age: {kind: numerical, low: 18, high: 99, integer: true}
+  arrival: {kind: datetime, low: 2024-01-01, high: 2024-12-31, nullable: false}
+  departure: {kind: datetime, low: 2024-01-01, high: 2025-01-31, nullable: false}
+  called: {kind: datetime, low: 2024-01-01, high: "2024-03-31T23:59:00", unit: min, cycles: [day, week]}
+  opens: {kind: time, low: "08:00", high: "18:00", unit: m, objects: time}
+  stay: {kind: duration, low: 0 days, high: 90 days, unit: h}
+  room: {kind: numerical, low: 0, high: 900, decimals: 2, nullable: false}
+  extras: {kind: numerical, low: 0, high: 300, decimals: 2, nullable: false}
+  bill: {kind: numerical, low: 0, high: 1200, decimals: 2, nullable: false}
+  paid: {kind: numerical, low: 0, high: 1200, decimals: 2, nullable: false}
+  person: {kind: identifier}
+  notes: {kind: text}
+"""
+
+RULES = """
+constraints:
+  - age < 18 implies married == 'no'
+  - spouse_age is missing iff married == 'no'
+  - arrival < departure
+  - bill == room + extras
+  - paid == bill
+  - {kind: determined, column: country, by: city,
+     mapping: {Oslo: Norway, Bergen: Norway, Rome: Italy, Bari: Italy}}
+  - {kind: allowed, columns: [married, job], rows: [["no", pupil], ["no", none], ["no", cook], ["no", clerk],
+     ["no", judge], ["yes", none], ["yes", cook], ["yes", clerk], ["yes", judge]]}
+"""
+
+OPEN = """
+columns:
+  city: {kind: categorical}
+  job: {kind: categorical, other: elsewhere}
+  age: {kind: numerical, integer: true}
+  height: {kind: numerical}
+  arrival: {kind: datetime}
+  called: {kind: datetime, unit: min}
+  opens: {kind: time, objects: time}
+  stay: {kind: duration}
+  room: {kind: numerical, step: 0.01}
+  person: {kind: faker, provider: name}
+  notes: {kind: identifier, pattern: '[A-Z]{2}-[0-9]{4}'}
+"""
+
+NAMES = ["city", "job", "age", "height", "married", "room", "extras"]
+NUMBERS = ["age", "height", "room", "extras", "bill"]
+CATEGORIES = ["city", "country", "job", "married"]
+TIMES = ["arrival", "departure", "called", "opens", "stay"]
+
+
+def part_of(names: list[str], text: str = COLUMNS) -> str:
+    """Return a schema of some of the columns."""
+    return "\n".join(
+        line for line in text.splitlines() if line[:2] != "  " or line.split(":")[0].strip() in names
+    )
+
+
+ACCEPT: dict[str, Any] = {
+    "risk": 0.1,
+    "criteria": [
+        {"margin": ["city", "married"], "error": 0.2},
+        {"mean": "age", "within": 5, "where": {"married": "yes"}},
+        {"proportion": {"married": "yes", "age": {"low": 40}}, "within": 0.1},
+        {"slope": "height", "against": "age", "within": 0.5},
+    ],
+}
+
+
+def answers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with two columns randomised as a respondent does it: 8 of 10 cells are kept."""
+    rng, frame = np.random.default_rng(1), frame.copy()
+    for name, values in (("city", ["Oslo", "Bergen", "Rome", "Bari"]), ("married", ["no", "yes"])):
+        frame[name] = frame[name].where(rng.random(len(frame)) < 0.8, rng.choice(values, len(frame)))
+    return frame
+
+
+RANDOMISED = part_of(["city", "married", "age"]).replace("values", "keep: 0.8, values")
+ALL_RANDOMISED = part_of(["city", "married"], RANDOMISED)
+
+
+def arrow(frame: pd.DataFrame) -> Any:
+    """Return the rows as a table of Arrow."""
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def polars(frame: pd.DataFrame) -> Any:
+    """Return the rows as a polars data frame."""
+    import polars as pl
+
+    return pl.from_pandas(frame)
+
+
+def categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with dtypes of categories, whole numbers that may be missing, and 32 bits."""
+    narrow = {"city": "category", "age": "Int16", "height": "float32", "room": "float64", "married": "string"}
+    return frame.astype({name: dtype for name, dtype in narrow.items() if name in frame})
