@@ -69,7 +69,9 @@ class Cells:
             return np.asarray(self.raw.astype("Float64").to_numpy(np.float64, na_value=np.nan))
         if isinstance(self.column, Datetime):
             codes, values = self.coded
-            seconds = np.append(moments(values), np.datetime64("NaT")).astype("datetime64[s]")[codes]
+            seconds = np.append(moments(values, self.column.format), np.datetime64("NaT")).astype(
+                "datetime64[s]"
+            )[codes]
             return np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64).astype(np.float64))
         return None
 
