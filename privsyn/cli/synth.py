@@ -235,6 +235,7 @@ def _show(
         show_public_inputs,
         show_table,
     )
+    from privsyn.cli.common.terminal import say
     from privsyn.release.remarks import found_bounds
     from privsyn.table.encoding.identifiers import called_identifiers
 
@@ -246,6 +247,11 @@ def _show(
     show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})
     show_identifiers(called_identifiers(schema) if public is None else ())
     show_public_inputs(fitted.ledger_)
+    if not fitted.nullable:
+        say(
+            "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
+            " listed; if many are missing, fill the cells of the synthetic table instead"
+        )
     show_privacy(fitted.ledger_)  # last: it says what noise hid
 
 

@@ -24,6 +24,7 @@ from privsyn.release.draws.conditions import Conditions, Make, share_of_codes
 from privsyn.release.draws.part import codec_of
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels, labels_of
+from privsyn.table.schema.columns import Identifier
 
 MOST_SHOWN = 20
 """Tables in a notebook."""
@@ -193,6 +194,10 @@ class Accuracy:
             found = self._ordered.mean(column)
             if found["covered"]:
                 return pd.Series({key: found[key] for key in SHOWN}, dtype=object)
+        if isinstance(self.codec.schema.columns.get(column), Identifier):
+            raise InputError(
+                f"column {safe_repr(column)} is generated: it says nothing about the private table"
+            )
         return self._conditions.mean(column, where, progress)
 
     @cached_property

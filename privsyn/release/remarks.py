@@ -14,6 +14,9 @@ from privsyn.table.schema.schema import Schema
 EMPTY = 0.95
 """Share of missing cells from which a column is called empty. Noise leaves some cells in an empty one."""
 
+MOSTLY = 0.5
+"""Share of cells with replaced values from which a column is called mostly that."""
+
 
 def empty_columns(codec: Codec, fitted: Fitted) -> tuple[str, ...]:
     """Return the columns of which the release counts nearly all cells as missing."""
@@ -44,6 +47,22 @@ def codes_with_other(codec: Codec, fitted: Fitted, public: Schema | None) -> tup
         if is_drawn and values and all(value.isdecimal() for value in values):
             found.append(name)
     return tuple(found)
+
+
+def mostly_other(codec: Codec, fitted: Fitted, public: Schema | None) -> list[str]:
+    """Return the columns of which most values were not found, each with the share of cells replaced."""
+    found = []
+    for name, column in codec.schema.coded.items():
+        given = None if public is None else public.columns.get(name)
+        if not isinstance(column, Categorical) or column.values is None or column.other not in column.values:
+            continue
+        if len(column.values) == 1 or (isinstance(given, Categorical) and given.values is not None):
+            continue  # nothing was found, which is reported elsewhere; or the owner lists the values
+        weights = released_weights(codec, fitted, name)
+        share = float(weights[column.values.index(column.other)] / max(weights.sum(), 1.0))
+        if share > MOSTLY:
+            found.append(f"{name} ({share:.0%} of the cells are {column.other})")
+    return found
 
 
 def found_bounds(codec: Codec, public: Schema | None) -> dict[str, tuple[float, float]]:

@@ -261,7 +261,8 @@ def _visible(rows: list[dict[str, Any]]) -> int:
 
 
 def _most_frequent(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the most frequent values, followed by those that were counted together."""
-    single = sorted((row for row in rows if not row["members"]), key=lambda row: -row["estimate"])
-    together = [row for row in rows if row["members"]]
-    return [*single[: MOST_VALUES - len(together)], *together]
+    """Return the most frequent values, and all that were counted together, the most frequent first."""
+    ranked = sorted(rows, key=lambda row: -row["estimate"])
+    together = [row for row in ranked if row["members"]]
+    single = [row for row in ranked if not row["members"]][: MOST_VALUES - len(together)]
+    return sorted([*single, *together], key=lambda row: -row["estimate"])

@@ -195,8 +195,9 @@ def test_evaluate_refuses_and_writes_nothing(folder, capsys, arguments, words):
 
 def test_synth_makes_no_missing_cell_if_told_so(folder, capsys):
     pd.DataFrame({"size": [1.5, None, 7.25, 3.0] * 100}).to_csv("gaps.csv", index=False)
-    run(capsys, "synth", "gaps.csv", "some.csv", "--epsilon", 50, "--seed", 0)
-    run(capsys, "synth", "gaps.csv", "none.csv", "--epsilon", 50, "--seed", 0, "--no-missing")
+    some = run(capsys, "synth", "gaps.csv", "some.csv", "--epsilon", 50, "--seed", 0)
+    none = run(capsys, "synth", "gaps.csv", "none.csv", "--epsilon", 50, "--seed", 0, "--no-missing")
+    assert [" counts as the lower bound" in done.out for done in (some, none)] == [False, True]
     assert [int(pd.read_csv(name)["size"].isna().any()) for name in ("some.csv", "none.csv")] == [1, 0]
 
 

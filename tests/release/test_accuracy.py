@@ -154,7 +154,7 @@ def test_numbers_that_are_no_neighbours_are_not_called_a_range():
 def test_a_missing_cell_that_joined_a_range_is_named():
     codec = Codec.for_table(Schema({"a": Numerical(0, 3, bins=4)}), pd.DataFrame({"a": [1.5]}))
     groups, shares = [np.array([0, 0, 1, 1, 0])], [np.array([0.5, 0.5, 0.5, 0.5, 0.0])]
-    assert labels(codec, groups, shares) == (("0 to 1.5, with 1 rare value: (missing)", "1.5 to 3"),)
+    assert labels(codec, groups, shares) == (("0 to 1.5, with few missing cells", "1.5 to 3"),)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import yaml
@@ -50,3 +52,21 @@ def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, cap
     assert done.code == 0
     assert "\nrare values come out as 'other', so that the column is text: zip\n" in done.out
     assert "other" in set(pd.read_csv("o.csv", dtype=str)["zip"])
+
+
+def test_columns_that_are_mostly_other_are_reported_with_their_share(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(3000)
+    few, many = [f"f{row % 3}" for row in rows], [f"m{row % 900}" if row % 4 else "m" for row in rows]
+    pd.DataFrame({"few": few, "many": many, "place": many, "own": many}).to_csv("t.csv", index=False)
+    own = {"kind": "categorical", "values": ["m", "other"], "other": "other"}
+    columns = {"few": {"kind": "categorical"}, "many": {"kind": "categorical"}, "own": own}
+    columns["place"] = {"kind": "categorical", "other": "elsewhere"}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    options = ("--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
+    done = run(capsys, "synth", "t.csv", "o.csv", *options)
+    (line,) = [line for line in done.out.splitlines() if "too few" in line]
+    assert re.sub("7[0-9]%", "75%", line) == (
+        "too few rows share a value: many (75% of the cells are other), place (75% of the cells are"
+        " elsewhere); give the right kind, or list public values"
+    )

@@ -143,6 +143,14 @@ def test_a_bar_of_values_counted_together_says_first_how_many_they_are():
     assert "…" not in "".join(label for label in labels if label != together)
 
 
+def test_the_most_frequent_value_is_the_first_bar_also_if_few_missing_cells_were_counted_with_it():
+    job = ["full time"] * 3000 + ["retired"] * 800 + ["student"] * 400 + [None]
+    schema = Schema({"job": Categorical(["retired", "student", "full time"])})
+    text = render(PrivSyn(1.0, 1e-6, schema, seed=1).fit(pd.DataFrame({"job": job})).release_)
+    labels = re.findall(r'<th scope="row">([^<]*)</th><td class="bar"', text)
+    assert labels == ["full time, with few missing cells", "retired", "student"]
+
+
 @pytest.mark.no_cover
 @pytest.mark.parametrize("epsilon", [0.001, 1.0, 1000.0])
 def test_no_number_on_the_page_needs_a_calculator(epsilon):

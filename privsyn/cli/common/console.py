@@ -104,8 +104,8 @@ def show_files(files: Mapping[str, Path | None]) -> None:
 
 
 def show_columns(release: Release, public: Schema | None = None) -> None:
-    """Print which columns of a release are left out, nearly empty, or text for their rare values."""
-    from privsyn.release.remarks import codes_with_other, empty_columns
+    """Print which columns of a release are left out, nearly empty, or hold many replaced rare values."""
+    from privsyn.release.remarks import codes_with_other, empty_columns, mostly_other
 
     codec, fitted = release.codec, release.fitted
     remarks = {
@@ -115,6 +115,9 @@ def show_columns(release: Release, public: Schema | None = None) -> None:
         ),
         "rare values come out as 'other', so that the column is text: {}": (
             codes_with_other(codec, fitted, public)
+        ),
+        "too few rows share a value: {}; give the right kind, or list public values": (
+            mostly_other(codec, fitted, public)
         ),
     }
     for remark, names in remarks.items():

@@ -34,6 +34,8 @@ Make = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]
 Alone = Callable[[str, Callable[[pd.DataFrame], Mask]], Interval | None]
 NAMES = re.compile(r"`([^`]*)`|([^\W\d]\w*)")
 
+WORDS = ("and", "or", "not", "in", "True", "False", "None")
+
 
 class Conditions:
     """Estimates for the private table from the draws of a release.
@@ -81,6 +83,10 @@ class Conditions:
         if column not in self._specimen.columns:
             meant = did_you_mean(column, self._specimen.columns)
             raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant}")
+        if _numbers(self._specimen[column]).size == 0:
+            raise InputError(
+                f"column {safe_repr(column)} has no numbers: `share` estimates how often a value occurs"
+            )
         if where is not None:
             self._rows(self._specimen, where)
         columns = self._columns(where or "") | {column}
@@ -93,7 +99,7 @@ class Conditions:
                 kept &= self._rows(frame, where)
             if not kept.any():
                 raise InputError(
-                    "some draw has no number there: choose a column of numbers, and a condition of more rows"
+                    "a draw has no such row with a number: choose a condition that more rows meet"
                 )
             numbers.append(cells)
             met.append(kept)
@@ -123,10 +129,22 @@ class Conditions:
                 raise TypeError
         except Exception:  # pandas raises many kinds; the condition is the caller's own
             raise InputError(
-                f"{safe_repr(where)} is no condition in the query syntax of pandas,"
-                " such as \"age >= 65 and sex == 'Female'\""
+                f"{safe_repr(where)} is no condition, which is made of comparisons of columns with values,"
+                f" such as \"age >= 65 and sex == 'Female'\"{self._unknown(where)}"
             ) from None
         return np.array([row is True for row in rows.tolist()])
+
+    def _unknown(self, where: str) -> str:
+        """Return the first name in a condition that no column has, for a message; "" if there is none."""
+        try:
+            _require_plain(where)
+        except Exception:  # names that are called are no columns
+            return ""
+        known = {*self._specimen.columns, *WORDS}
+        unknown = next((name for name in _names(where) if name not in known), None)
+        if unknown is None:
+            return ""
+        return f": there is no column {safe_repr(unknown)}{did_you_mean(unknown, self._specimen.columns)}"
 
     def _result(self, columns: frozenset[str], found: Interval) -> pd.Series:
         """Return the estimate, its interval for the private table, and whether it is covered."""
@@ -135,8 +153,22 @@ class Conditions:
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 
     def _columns(self, where: str) -> frozenset[str]:
-        names = (quoted or plain for quoted, plain in NAMES.findall(QUOTED.sub("''", str(where))))
-        return frozenset(name for name in names if name in self._specimen.columns)
+        return frozenset(name for name in _names(where) if name in self._specimen.columns)
+
+
+def _names(where: str) -> list[str]:
+    """Return the names in a condition, and its words.
+
+    >>> _names("`my pay` > 3 and job == 'a b'")
+    ['my pay', 'and', 'job']
+    """
+    return [quoted or plain for quoted, plain in NAMES.findall(QUOTED.sub("''", str(where)))]
+
+
+def _numbers(cells: pd.Series) -> Floats:
+    """Return the numbers among cells."""
+    numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    return np.asarray(numbers[~np.isnan(numbers)])
 
 
 def _pooled(found: list[float], variance: float = 0.0) -> Interval:

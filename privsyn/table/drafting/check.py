@@ -91,8 +91,8 @@ def _fate(column: Coded) -> str:
         if column.other is not None:
             return f"become {column.other!r}"
         return "become missing" if column.nullable else "become the first value listed"
-    unreadable = "missing" if column.nullable else "the lower bound"
-    return f"are clipped to the bounds, or {unreadable} if unreadable"
+    other = "missing if unreadable" if column.nullable else "the lower bound if missing or unreadable"
+    return f"are clipped to the bounds, or {other}"
 
 
 def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from privsyn.errors import plural
 from privsyn.marginals.types import Floats
-from privsyn.table.drafting.draft import COARSE
+from privsyn.table.drafting.draft import COARSE, date_formats
 from privsyn.table.drafting.number_bounds import FEW_ROWS, outwards
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.heaps import NUMBERS
@@ -196,7 +196,7 @@ def _of_names(name: str, column: Column, present: pd.Series) -> Iterator[str]:
 
 
 def _of_text(present: pd.Series) -> Iterator[str]:
-    """Yield whether texts are of a damaged file, or numbers with a decimal comma."""
+    """Yield whether texts are of a damaged file, numbers with a decimal comma, or dates to be explained."""
     if family(present.dtype) != "text":
         return
     if present.str.contains("\0", regex=False).any():
@@ -204,6 +204,9 @@ def _of_text(present: pd.Series) -> Iterator[str]:
     if present.str.fullmatch(_COMMAS).all():
         thousands = " --thousands ." if present.str.contains(".", regex=False).any() else ""
         yield f"READ: NUMBERS WITH A DECIMAL COMMA? Draft again with: --decimal ,{thousands}"
+    if len(formats := date_formats(present)) > 1:
+        choices = " or ".join(f'{{kind: datetime, format: "{pattern}"}}' for pattern in formats)
+        yield f"READ: DATES? It is not clear which number is the day. Write {choices}."
 
 
 def _short(present: pd.Series) -> bool:

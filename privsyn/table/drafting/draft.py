@@ -43,6 +43,9 @@ MOST_DECIMALS = 6
 COARSE = 5
 """A step is drafted if it is at least this many times that of the decimals."""
 
+DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d")
+"""Formats of dates that are drafted besides ISO 8601, each also with a time of day."""
+
 STEPS = tuple(sorted((*NUMBERS, Lattice(0.25)), key=lambda lattice: -lattice.step))
 """Grids that a draft may propose, the coarsest first."""
 
@@ -204,20 +207,39 @@ def _moment(present: pd.Series, nullable: bool) -> Coded | None:
     kind = family(present.dtype)
     if present.empty or kind not in ("datetime", "text", "object"):
         return None
-    try:
-        for some in (present.iloc[:1], present):  # most texts are no dates, and one shows it
-            read = moments(some.drop_duplicates().tolist())
-            if np.isnat(read).any():
-                return None
-    except TypeError:
-        return None  # cells that are lists
+    formats = date_formats(present)
+    if len(formats) != 1:
+        return None
+    pattern = formats[0]
+    read = moments(present.drop_duplicates().tolist(), pattern)
     first, last = read.min().item().year, read.max().item().year
     if (read == read.astype("datetime64[D]")).all():
-        return Datetime(datetime(first, 1, 1), datetime(last, 12, 31), nullable=nullable)
+        return Datetime(datetime(first, 1, 1), datetime(last, 12, 31), format=pattern, nullable=nullable)
     step = _step(read.astype("datetime64[s]").astype(np.float64), TIMES, 2)
     high = datetime(last, 12, 31, 23, 59, 59)
     text = None if step is None else step_text(int(step))
-    return Datetime(datetime(first, 1, 1), high, step=text, nullable=nullable)
+    return Datetime(datetime(first, 1, 1), high, step=text, format=pattern, nullable=nullable)
+
+
+def date_formats(present: pd.Series) -> list[str | None]:
+    """Return the formats that read all cells as dates; None stands for ISO 8601, which comes alone.
+
+    >>> date_formats(pd.Series(["31.01.2020"])), date_formats(pd.Series(["01/02/2020"]))
+    (['%d.%m.%Y'], ['%d/%m/%Y', '%m/%d/%Y'])
+    """
+    times = ("", " %H:%M", " %H:%M:%S") if family(present.dtype) == "text" else ()
+    try:
+        cells = present.drop_duplicates().tolist()
+    except TypeError:
+        return []  # cells that are lists
+    found: list[str | None] = []
+    for pattern in (None, *(day + clock for day in DATES for clock in times)):
+        # Most texts are no dates, and one shows it.
+        if not any(np.isnat(moments(some, pattern)).any() for some in (cells[:1], cells)):
+            found.append(pattern)
+            if pattern is None:
+                break
+    return found
 
 
 def _clock(present: pd.Series, nullable: bool) -> Coded | None:

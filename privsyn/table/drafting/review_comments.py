@@ -112,7 +112,11 @@ def _facts(column: Coded, cells: pd.Series) -> list[str]:
                 *([] if column.step is None else [f"all multiples of {column.step:,}"]),
             ]
         case Datetime(step=step):
-            return ["first and last year", *([] if step is None else [f"all multiples of {step}"])]
+            return [
+                *([] if column.format is None else ["format"]),
+                "first and last year",
+                *([] if step is None else [f"all multiples of {step}"]),
+            ]
         case Duration():
             return ["bounds"]
     return []

@@ -166,7 +166,7 @@ def _label(encoder: Encoder, codes: Integers, share: Floats, *, every: int) -> s
         return words[0]
     kept, rare = _words(encoder, codes[share > 0]), _words(encoder, codes[share == 0])
     if len(kept) == 1 and rare:
-        return f"{kept[0]}, with {_together(rare)}"
+        return f"{kept[0]}, with {'few missing cells' if rare == [MISSING] else _together(rare)}"
     return f"all values: {_few(words)}" if len(codes) == every else _together(words)
 
 

@@ -36,7 +36,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         raise InputError(f"{path}: not a text file in UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    with replace_errors(lambda error: f"{path}{_line_of(text, str(error))}: {error}", InputError):
+    with replace_errors(lambda error: f"{path}{_located(text, str(error))}", InputError):
         return from_plain(parse(text))
 
 
@@ -128,7 +128,7 @@ def from_plain(plain: object) -> Schema:
     }
     said = plain.get("constraints") or ()
     if isinstance(said, str | Mapping):
-        raise InputError("'constraints:' is a list, each such as start <= end")
+        raise InputError("'constraints:' is a list: begin each with '- ', as in - start <= end")
     constraints: list[Any] = [
         each if isinstance(each, str) else constraint_from_plain(place, each)
         for place, each in enumerate(said, 1)
@@ -187,6 +187,8 @@ def parse(text: str) -> object:
         return _Loader(text).get_single_data()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
+        if (found := _without_dash(text)) is not None:
+            raise InputError(found) from None
         where = f" (line {mark.line + 1})" if mark is not None else ""
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         if mark is not None and problem.startswith("expected <block end>, but found '-'"):
@@ -199,13 +201,29 @@ def parse(text: str) -> object:
         raise InputError("not YAML that can be read") from None
 
 
-def _line_of(text: str, message: str) -> str:
-    """Return the line of the constraint that a message is about, as ", line 83"; "" if it is about none."""
+def _without_dash(text: str) -> str | None:
+    """Return what is wrong with the first constraint that does not begin with "- "; None if all do."""
+    lines = text.splitlines()
+    first = next((place for place, line in enumerate(lines, 1) if re.match(r"constraints:\s*$", line)), None)
+    for place, line in enumerate(lines[first:] if first else [], (first or 0) + 1):
+        if re.match(r" {0,2}-[^\s-]", line):
+            return f"not YAML (line {place}): a space is missing after the '-'"
+        if re.match(r"[^\s#-]", line) and not re.match(r"\w+:(\s|$)", line):
+            return f"not YAML (line {place}): a constraint begins with '- '"
+    return None
+
+
+def _located(text: str, message: str) -> str:
+    """Return a message behind the line of the constraint that it is about, such as ", line 83: ..."."""
     if (place := re.match(r"constraint ([0-9]+)", message)) is None:
-        return ""
+        return f": {message}"
     root: Any = _Loader(text).get_single_node()
     listed = next(value for key, value in root.value if key.value == "constraints")
-    return f", line {listed.value[int(place[1]) - 1].start_mark.line + 1}"
+    line = listed.value[int(place[1]) - 1].start_mark.line + 1
+    below = [*text.splitlines(), ""][line]
+    commented = message.endswith("is missing") and re.match("# +[a-z]+:", below)
+    advice = f"; remove the # before line {line + 1} too" if commented else ""
+    return f", line {line}: {message}{advice}"
 
 
 class _Dumper(yaml.SafeDumper):

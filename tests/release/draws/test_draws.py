@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from command import run
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, load
 
 ROWS = 2000
 SCHEMA = Schema(
@@ -102,6 +102,28 @@ def test_what_is_no_condition_is_refused_in_one_line(model, where):
     with pytest.raises(InputError, match="no condition") as error:
         model.accuracy_.share(where)
     assert "\n" not in str(error.value)
+
+
+def test_a_condition_that_cannot_be_used_is_explained_and_says_what_can(model):
+    asked = model.accuracy_
+    with pytest.raises(
+        InputError, match=r"is no condition.*: there is no column 'sx'; did you mean 'sex'\?$"
+    ):
+        asked.share("sx == 'Male' and age > 30")
+    with pytest.raises(InputError, match=r"no condition.* of columns with values"):
+        asked.share("age.isna()")
+    with pytest.raises(InputError, match="column 'sex' has no numbers: `share` estimates"):
+        asked.mean("sex")
+    with pytest.raises(InputError, match="no such row with a number: choose a condition that more"):
+        asked.mean("age", "age > 89 and age < 20")
+
+
+def test_generated_identifiers_have_no_mean():
+    schema = Schema({"id": Identifier(), "age": Numerical(0, 99)})
+    rows = pd.DataFrame({"id": range(500), "age": np.arange(500) % 99})
+    model = PrivSyn(2.0, 1e-9, schema, seed=1).fit(rows)
+    with pytest.raises(InputError, match="column 'id' is generated"):
+        model.accuracy_.mean("id")
 
 
 def test_the_command_line_writes_all_draws_to_one_file(model, tmp_path, capsys):

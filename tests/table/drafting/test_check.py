@@ -151,3 +151,11 @@ def test_a_check_fails_if_no_cell_of_a_column_fits(bounds, fate, tmp_path, capsy
     assert "no cell of a column fits: correct its kind, values or bounds" in checked.err
     (tmp_path / "t.csv").write_text("a,b\n" + "x,1\n" * 9 + "2,y\n")  # one cell fits
     assert run(capsys, "schema", "t.csv", "--check", "s.yaml").code == 0
+
+
+def test_a_missing_cell_that_becomes_the_lower_bound_is_said_to():
+    rows = pd.DataFrame({"debt": [1.0, None, 3.0]})
+    assert check_schema(rows, Schema({"debt": Numerical(0, 9, nullable=False)})) == [
+        "column 'debt': 1 of 3 cells do not fit: they are clipped to the bounds, or the lower bound if"
+        " missing or unreadable"
+    ]

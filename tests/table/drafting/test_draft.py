@@ -410,6 +410,29 @@ def test_the_reference_names_every_option():
         assert all(f"`{option.name}`" in page for option in fields(kind)), kind
 
 
+def test_dates_that_are_not_iso_are_drafted_with_their_format_and_none_is_lost(tmp_path):
+    days = pd.date_range("2019-05-03 10:00", periods=400, freq="D")
+    for number, (pattern, offset) in enumerate(
+        [("%d.%m.%Y", 0), ("%d/%m/%Y", 0), ("%m/%d/%Y", 0), ("%Y/%m/%d", 0), ("%d.%m.%Y %H:%M", 3)]
+    ):
+        rows = pd.DataFrame({"start": days, "end": days + pd.Timedelta(days=offset)})
+        path = tmp_path / f"{number}.csv"
+        rows.apply(lambda cells, pattern=pattern: cells.dt.strftime(pattern)).to_csv(path, index=False)
+        schema = draft_schema(path)
+        assert [column.format for column in schema.columns.values()] == [pattern, pattern]
+        assert schema.columns["end"].low == pd.Timestamp("2019-01-01")
+        assert check_schema(path, schema) == ["every cell fits"]
+        assert "READ: format, first and last year" in draft_text(path)
+        assert ("start < end" in draft_text(path)) == (offset > 0)
+
+
+def test_dates_that_may_begin_with_day_or_month_are_not_guessed_but_remarked():
+    rows = pd.DataFrame({"day": ["01/02/2020", "03/04/2021"] * 40})
+    assert isinstance(draft_schema(rows).columns["day"], Categorical)
+    remark = remarks(draft_text(rows))["day"]
+    assert 'Write {kind: datetime, format: "%d/%m/%Y"} or {kind: datetime, format: "%m/%d/%Y"}.' in remark
+
+
 def test_numbers_too_far_apart_for_bounds_get_none():
     wide = pd.DataFrame({"a": [-1.25e308, 1.25e308, *range(50)]})
     assert isinstance(draft_schema(wide).columns["a"], Categorical)

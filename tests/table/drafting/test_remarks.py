@@ -247,6 +247,14 @@ def test_a_structural_gap_that_is_no_rule_in_both_directions_is_an_implication()
 
 
 @pytest.mark.no_cover
+def test_rare_values_that_the_list_leaves_out_are_no_structural_gap():
+    rows = np.arange(1000)
+    kind = np.where(rows > 995, np.char.add("rare", rows.astype(str)), np.where(rows % 2, "x", "y"))
+    draft = draft_text(pd.DataFrame({"kind": kind, "area": rows}))
+    assert "RARE, 4 values" in draft
+    assert "is missing" not in draft
+
+
 def test_of_a_table_with_46_columns_a_person_writes_no_line():
     """They remove the # before what anybody may know; the result fits all rows, and can be fitted."""
     rng = np.random.default_rng(3)

@@ -370,6 +370,29 @@ def test_a_list_without_its_key_is_said_to_need_it(tmp_path):
         )
 
 
+@pytest.mark.parametrize(
+    ("lines", "advice"),
+    [
+        (["-a <= b"], "not YAML (line 5): a space is missing after the '-'"),
+        (["- a <= b", "-b <= a"], "not YAML (line 6): a space is missing after the '-'"),
+        (["a <= b"], "not YAML (line 5): a constraint begins with '- '"),
+        (["- a <= b", "#- b <= a", "b <= a"], "not YAML (line 7): a constraint begins with '- '"),
+        (["  a <= b"], "'constraints:' is a list: begin each with '- ', as in - start <= end"),
+        (
+            ["- kind: determined", "#  column: a", "#  by: b"],
+            ", line 5: constraint 1: 'column' is missing; remove the # before line 6 too",
+        ),
+    ],
+)
+def test_a_constraint_that_was_uncommented_wrongly_is_named_by_line_and_what_to_do(tmp_path, lines, advice):
+    path = tmp_path / "s.yaml"
+    known = ["columns:", "  a: {kind: numerical}", "  b: {kind: numerical}", "constraints:"]
+    path.write_text("\n".join([*known, *lines, ""]))
+    with pytest.raises(InputError) as caught:
+        read_schema(path)
+    assert str(caught.value).removeprefix(str(path)).removeprefix(": ") == advice
+
+
 def test_a_schema_may_say_only_how_files_are_written(tmp_path):
     path = tmp_path / "schema.yaml"
     path.write_text("csv: {delimiter: ;, encoding: windows-1252}")
