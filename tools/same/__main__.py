@@ -1,8 +1,8 @@
 """Compare what two commits make of the same tables, byte by byte: `make same BASE=commit`.
 
 A change of structure must change no result. The seeded runs of runs.py are done with both commits, on this
-machine and with the same packages, and all files are compared. Bytes may differ between processors, so none
-are stored.
+machine and with the same packages, and all files are compared. Bytes may differ between processors and
+between versions of packages: the results of the other commit are kept in .same until the folder is deleted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,11 @@ SHOWN = 6
 def main(base: str) -> int:
     """Do all runs with a commit and with this checkout, and return 1 if a file differs."""
     commit = git("rev-parse", "--short", f"{base}^{{commit}}").decode().strip()
-    checkout = OUT / commit
-    if not checkout.exists():
-        checkout.mkdir(parents=True)
-        subprocess.run(["tar", "-x", "-C", str(checkout)], input=git("archive", commit), check=True)
-    runs = [start(checkout, OUT / "before"), start(ROOT, OUT / "after")]
-    codes = [run.wait() for run in runs]
+    folders = OUT / f"results-{commit}", OUT / "results"
+    codes = [run.wait() for run in (start(checkout_of(commit), folders[0]), start(ROOT, folders[1])) if run]
     if any(codes):
         return 1
-    before, after = files(OUT / "before"), files(OUT / "after")
+    before, after = map(files, folders)
     differ = defaultdict(list)
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) != after.get(path):
@@ -42,7 +38,7 @@ def main(base: str) -> int:
     for name, found in differ.items():
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         sys.stdout.write(f"{name} differs in {', '.join(found[:SHOWN])}{more}\n")
-    sys.stdout.write("they differ: diff -r .same/before .same/after\n" if differ else "all are equal\n")
+    sys.stdout.write(f"they differ: diff -r {folders[0]} {folders[1]}\n" if differ else "all are equal\n")
     return int(bool(differ))
 
 
@@ -51,8 +47,19 @@ def git(*words: str) -> bytes:
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True).stdout
 
 
-def start(checkout: Path, folder: Path) -> subprocess.Popen[bytes]:
-    """Start all runs with the package of a checkout."""
+def checkout_of(commit: str) -> Path:
+    """Return a folder with the files of a commit."""
+    folder = OUT / commit
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        subprocess.run(["tar", "-x", "-C", str(folder)], input=git("archive", commit), check=True)
+    return folder
+
+
+def start(checkout: Path, folder: Path) -> subprocess.Popen[bytes] | None:
+    """Start all runs with the package of a checkout, unless they were done with this commit."""
+    if checkout != ROOT and (folder / "done.txt").exists():
+        return None
     rmtree(folder, ignore_errors=True)
     settings = {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     runs = Path(__file__).with_name("runs.py")
