@@ -30,9 +30,16 @@ PLAIN = (
 )
 """What a condition may be made of: no attribute, no call, no index."""
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-Make = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
-Alone = Callable[[str, Callable[[pd.DataFrame], Mask]], Interval | None]
 NAMES = re.compile(r"`([^`]*)`|([^\W\d]\w*)")
+
+Draw = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
+"""Yields draws of some columns; for None, one synthetic table of all columns."""
+
+Meets = Callable[[pd.DataFrame], Mask]
+"""Returns which rows of a table meet a condition."""
+
+ShareOf = Callable[[str, Meets], Interval | None]
+"""Returns the share of rows that meet a condition by the counts of one column; None if it has none."""
 
 
 class Conditions:
@@ -42,26 +49,24 @@ class Conditions:
     ----------
     specimen : DataFrame
         Rows of the synthetic table, from public facts alone.
-    make : Make
-        Yields draws of some columns, or one synthetic table of all columns.
+    draw : Draw
     measured : collection of sets of columns
         The tables of counts that were measured.
     bias : Bias
         What the noisy counts say about the bias of a mean.
-    alone : Alone, optional
-        Returns the share by the counts of one column; None if its counts are not enough.
+    share_of : ShareOf, optional
     """
 
     def __init__(
         self,
         specimen: pd.DataFrame,
-        make: Make,
+        draw: Draw,
         measured: Collection[frozenset[str]],
         bias: Bias,
-        alone: Alone = lambda column, meets: None,
+        share_of: ShareOf = lambda column, meets: None,
     ) -> None:
-        self._specimen, self._make, self._measured = specimen, make, measured
-        self._bias, self._alone = bias, alone
+        self._specimen, self._draw, self._measured = specimen, draw, measured
+        self._bias, self._share_of = bias, share_of
         self._kept: dict[frozenset[str] | None, list[pd.DataFrame]] = {}
 
     def share(self, where: str, progress: Progress | None = None) -> pd.Series:
@@ -69,7 +74,7 @@ class Conditions:
         columns = self._columns(where)
         self._rows(self._specimen, where)  # refuses what is no condition, before draws are made
         if len(columns) == 1:
-            found = self._alone(next(iter(columns)), lambda frame: self._rows(frame, where))
+            found = self._share_of(next(iter(columns)), lambda frame: self._rows(frame, where))
             if found is not None:
                 return self._result(columns, found)
         shares = [float(self._rows(frame, where).mean()) for frame in self._draws(columns, progress)]
@@ -106,7 +111,7 @@ class Conditions:
         holding = [table for table in self._measured if columns <= table]
         key = min(holding, key=len) if holding else None
         if key not in self._kept:
-            made = list(self._make(key, progress))
+            made = list(self._draw(key, progress))
             while len(self._kept) >= KEPT:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = made
@@ -147,7 +152,7 @@ def _pooled(found: list[float], variance: float = 0.0) -> Interval:
     return Interval(*map(float, pooled[["estimate", "low", "high"]]))
 
 
-def share_of_codes(codec: Codec, meets: Callable[[pd.DataFrame], Mask]) -> Floats:
+def share_of_codes(codec: Codec, meets: Meets) -> Floats:
     """Return the share of the rows of each code that meet a condition, for a codec of one column.
 
     Numbers are drawn inside their cells as those of a release are.
