@@ -12,7 +12,7 @@ import pandas as pd
 from privsyn.errors import InputError, did_you_mean, plural, safe_repr
 from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.encoding import View, code_together
-from privsyn.evaluation.pooling import pool
+from privsyn.evaluation.pooled_values import pool_rare
 from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
 from privsyn.marginals.types import Floats, Integers, Mask
@@ -87,7 +87,7 @@ class Comparison:
     ) -> Comparison:
         """Read and encode the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        frames, pooled = pool(dict(zip(given, read_together(given, schema), strict=True)), schema)
+        frames, pooled = pool_rare(dict(zip(given, read_together(given, schema), strict=True)), schema)
         view, coded = code_together([*frames.values()], schema)
         if target is not None and target not in view.domain.names:
             meant = did_you_mean(target, view.domain.names)
