@@ -79,8 +79,9 @@ def _pooled(
     else:
         kept = {*listed, *marks}
     columns = {which: tables[which][name] for which in tables.keys() - {"synthetic"}}
-    if isinstance(word, str) and not any(isinstance(one, str) for one in real.dropna()[:1]):
-        # Whole numbers come out as text beside the word.
+    texts = all(isinstance(one, str) for one in kept)
+    if texts and not any(isinstance(one, str) for one in real.dropna()[:1]):
+        # Of a column of whole numbers, the values beside the word may be their texts.
         columns = {which: cells.convert_dtypes().astype("string") for which, cells in columns.items()}
         real = columns["real"]
     lost = real.notna() & ~real.isin(kept)

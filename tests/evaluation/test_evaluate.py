@@ -436,6 +436,20 @@ def test_codes_pooled_as_text_are_compared_with_whole_numbers():
     assert scores.column_errors["zip"]["pooled"] == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("dtype", [object, "category"])
+@pytest.mark.parametrize(
+    "column", [Categorical([1, 2], other="other"), Categorical()], ids=["listed", "found"]
+)
+def test_numbers_beside_a_word_are_compared_as_numbers(column, dtype):
+    """They were all compared as text, so every cell was pooled, and the column was 90 % off."""
+    real = pd.DataFrame({"a": [1] * 50 + [2] * 40 + [*range(10, 20)], "b": ["x", "y"] * 50})
+    synthetic = real.assign(a=[1] * 50 + [2] * 40 + ["other"] * 10)
+    schema = Schema({"a": column, "b": Categorical(["x", "y"])})
+    scores = evaluate(real.astype({"a": dtype}), synthetic.astype({"a": dtype}), schema, models=False)
+    assert scores.column_errors["a"]["error"] == 0
+    assert scores.column_errors["a"]["pooled"] == pytest.approx(0.1)
+
+
 def determined(rows: int = 1000) -> pd.DataFrame:
     """The number determines the level, and a few rows break the rule."""
     rng = np.random.default_rng(0)
