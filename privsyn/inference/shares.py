@@ -47,7 +47,7 @@ def share_interval(
     >>> found.estimate, round(found.low, 3), round(found.high, 3)
     (0.25, 0.211, 0.289)
     """
-    estimate = float(released.counts @ parts) / max(released.total, 1e-9)
+    estimate = min(float(released.counts @ parts) / max(released.total, 1e-9), 1.0)
     counts, total = measured.marginal.counts, measured.marginal.total
     if total <= LEAST_TOTAL * sqrt(float((factor.sum(axis=0) ** 2).sum())):
         return Interval(estimate, 0.0, 1.0)
