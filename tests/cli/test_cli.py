@@ -109,6 +109,9 @@ def test_options_of_the_dialect_come_before_the_schema(folder, capsys):
     Path("schema.yaml").write_text("csv: {delimiter: ;}\n" + Path("schema.yaml").read_text())
     done = run(capsys, "synth", "tabs.csv", "out.csv", *SETTINGS, "--delimiter", r"\t")
     assert (done.code, Path("out.csv").read_text().splitlines()[0]) == (0, "\t".join(COLUMNS))
+    Path("alone.yaml").write_text("csv: {delimiter: ;}")
+    given = ("--schema", "alone.yaml", "--delimiter", ",")
+    assert run(capsys, "plan", "data.csv", "--epsilon", 1, *given).code == 0
 
 
 @pytest.mark.parametrize(
