@@ -112,6 +112,8 @@ def test_options_of_the_dialect_come_before_the_schema(folder, capsys):
     Path("alone.yaml").write_text("csv: {delimiter: ;}")
     given = ("--schema", "alone.yaml", "--delimiter", ",")
     assert run(capsys, "plan", "data.csv", "--epsilon", 1, *given).code == 0
+    checked = run(capsys, "schema", "data.csv", "--check", *given[1:])
+    assert "no column to be checked" in line(checked, 2)
 
 
 @pytest.mark.parametrize(
