@@ -74,7 +74,7 @@ def add_metric(place: str) -> str:
 
 
 TRIED_ROWS = 1000
-"""Most rows of each table on which a metric of the user is tried. Its other errors come to light later."""
+"""Most rows of each table on which a metric of the user is tried; on all rows it may still fail."""
 
 
 def compute(name: str, comparison: Comparison) -> Score:
