@@ -458,10 +458,13 @@ def determined(rows: int = 1000) -> pd.DataFrame:
     return pd.DataFrame({"number": number.astype(str), "noise": noise, "level": level, "pay": 10.0 * number})
 
 
-@pytest.mark.parametrize("target", ["level", "pay"])
+TARGETS = {"level": Categorical(), "pay": Numerical(0, 40, bins=8)}
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_column_that_determines_the_target_is_named_and_can_be_left_out(target):
     """An AUC of 1.000 was called quality."""
-    schema = Schema({"number": Categorical(), "noise": Numerical(-5, 5), target: (SCHEMA_OF[target])})
+    schema = Schema({"number": Categorical(), "noise": Numerical(-5, 5), target: TARGETS[target]})
     scores = evaluate(determined(), determined(), schema, target=target, models=["linear"])
     assert scores.determined_by == ("number",)
     assert f"number alone determines {target}, or nearly" in scores.verdict
@@ -475,9 +478,6 @@ def test_a_column_that_determines_the_target_is_named_and_can_be_left_out(target
     (score,) = (one for name, one in left.learning.items() if name in ("linear_auc", "linear_r2"))
     assert score.real < 0.65
     assert left.pair_mean.synthetic == scores.pair_mean.synthetic
-
-
-SCHEMA_OF = {"level": Categorical(), "pay": Numerical(0, 40, bins=8)}
 
 
 def test_a_strong_predictor_determines_nothing():
