@@ -41,10 +41,10 @@ def given_schema(schema: object, *, nullable: bool) -> Schema | None:
     return known if flag("nullable", nullable) or known is None else known.without_missing()
 
 
-def opened(
+def open_schema_of(
     rows: RawTable, schema: Schema | None, guessed: Schema | None, target: str | None, *, nullable: bool
 ) -> OpenSchema:
-    """Return what is public about the columns, checked. It warns of columns that are left out or costly.
+    """Return what is public about the columns, checked; warn of columns that come out differently.
 
     Parameters
     ----------

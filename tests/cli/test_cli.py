@@ -198,7 +198,7 @@ def test_evaluate_refuses_and_writes_nothing(folder, capsys, arguments, words):
     assert files(folder) == before
 
 
-def test_synth_makes_no_missing_cell_if_told_so(folder, capsys):
+def test_synth_makes_no_missing_cell_with_no_missing(folder, capsys):
     pd.DataFrame({"size": [1.5, None, 7.25, 3.0] * 100}).to_csv("gaps.csv", index=False)
     run(capsys, "synth", "gaps.csv", "some.csv", "--epsilon", 50, "--seed", 0)
     run(capsys, "synth", "gaps.csv", "none.csv", "--epsilon", 50, "--seed", 0, "--no-missing")
