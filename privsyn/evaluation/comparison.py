@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -205,7 +205,7 @@ def _check_target(view: View, tables: Mapping[str, Coded], target: str | None) -
 
 def _check_left_out(view: View, target: str | None, names: Sequence[str]) -> None:
     """Refuse to leave out columns that models do not learn from, or all of them."""
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Collection):
         raise InputError("leave_out is a list of columns")
     if names and target is None:
         raise InputError("leave_out needs a target: models learn from the other columns")

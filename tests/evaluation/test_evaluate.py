@@ -493,6 +493,8 @@ def test_a_strong_predictor_determines_nothing():
         (["rich"], "rich", "leave_out: 'rich' is the target"),
         (["job"], None, "leave_out needs a target"),
         ("job", "rich", "leave_out is a list of columns"),
+        (None, "rich", "leave_out is a list of columns"),
+        (5, "rich", "leave_out is a list of columns"),
         (["job", "pay", "age", "start"], "rich", "no column is left to learn from"),
     ],
 )
