@@ -162,9 +162,10 @@ class Accuracy:
         """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
 
         The 95 % interval is for the private table. A condition on one column is answered by its counts: the
-        estimate is that of `counts`. One on several columns is answered by 20 draws (`Release.draws`) of the
-        smallest table of counts that holds them. ``covered`` is False if there is no such table. The estimate
-        is then that of one synthetic table, and has no interval.
+        estimate is that of `counts`, and the interval is extended to it as in `means`. One on several columns
+        is answered by 20 draws (`Release.draws`) of the smallest table of counts that holds them. ``covered``
+        is False if there is no such table. The estimate is then that of one synthetic table, and has no
+        interval.
 
         Parameters
         ----------
@@ -214,7 +215,8 @@ class Accuracy:
         place = self.codec.domain.names.index(column)
         certainty, released = self.fitted.certainties[place], self.fitted.one_ways[place]
         noise = self._ordered.noise(column)
-        return share_interval(certainty.measured, released, parts, noise, laplace=self.laplace)
+        found = share_interval(certainty.measured, released, parts, noise, laplace=self.laplace)
+        return found.extended()
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:
