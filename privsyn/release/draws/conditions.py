@@ -29,7 +29,6 @@ PLAIN = (
     *(ast.Tuple, ast.expr_context, ast.boolop, ast.unaryop, ast.operator, ast.cmpop),
 )
 """What a condition may be made of: no attribute, no call, no index."""
-QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 NAMES = re.compile(r"`([^`]*)`|([^\W\d]\w*)")
 
 Draw = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
@@ -140,7 +139,8 @@ class Conditions:
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 
     def _columns(self, where: str) -> frozenset[str]:
-        names = (quoted or plain for quoted, plain in NAMES.findall(QUOTED.sub("''", str(where))))
+        bare = LITERAL.sub(lambda found: found[0] if found[0][0] == "`" else "''", str(where))
+        names = (quoted or plain for quoted, plain in NAMES.findall(bare))
         return frozenset(name for name in names if name in self._specimen.columns)
 
 
