@@ -30,6 +30,8 @@ PLAIN = (
 )
 """What a condition may be made of: no attribute, no call, no index."""
 NAMES = re.compile(r"`([^`]*)`|([^\W\d]\w*)")
+POSITIONS = {"index", "columns", "ilevel_0"}
+"""What pandas calls the positions of rows and columns in a condition; a column may have such a name."""
 
 Draw = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
 """Yields draws of some columns; for None, one synthetic table of all columns."""
@@ -119,7 +121,7 @@ class Conditions:
     def _rows(self, frame: pd.DataFrame, where: str) -> Any:
         """Return which rows of a draw meet the condition."""
         try:
-            _require_plain(where)
+            _require_plain(where, frame.columns)
             found = frame.eval(where, local_dict={}, global_dict={})
             rows = np.asarray(found, dtype=object)
             kinds = {type(row) for row in set(rows.tolist())}
@@ -139,9 +141,7 @@ class Conditions:
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 
     def _columns(self, where: str) -> frozenset[str]:
-        bare = LITERAL.sub(lambda found: found[0] if found[0][0] == "`" else "''", str(where))
-        names = (quoted or plain for quoted, plain in NAMES.findall(bare))
-        return frozenset(name for name in names if name in self._specimen.columns)
+        return frozenset(_names(str(where)).intersection(self._specimen.columns))
 
 
 def _pooled(found: list[float], variance: float = 0.0) -> Interval:
@@ -165,13 +165,21 @@ def share_of_codes(codec: Codec, meets: Meets) -> Floats:
     return np.asarray(meets(frame).reshape(size, each).mean(axis=1))
 
 
-def _require_plain(where: str) -> None:
+def _require_plain(where: str, columns: Collection[str]) -> None:
     """Refuse a condition that does more than compare columns with values: `eval` would run it as code."""
     if any(sign in where for sign in ("'''", '"""', "\n", "\r")):
         raise TypeError
     bare = LITERAL.sub(lambda found: "name" if found[0][0] == "`" else "''", where)
     if "#" in bare or not all(isinstance(node, PLAIN) for node in ast.walk(ast.parse(bare, mode="eval"))):
         raise TypeError
+    if _names(where) & POSITIONS - {*columns}:
+        raise TypeError
+
+
+def _names(where: str) -> set[str]:
+    """Return the words of a condition outside its texts, among them the names of columns."""
+    bare = LITERAL.sub(lambda found: found[0] if found[0][0] == "`" else "''", where)
+    return {quoted or plain for quoted, plain in NAMES.findall(bare)}
 
 
 _NA = type(pd.NA)

@@ -107,7 +107,19 @@ def test_a_quote_in_the_name_of_a_column_begins_no_text():
         assert found.share(where)[["estimate", "covered"]].tolist() == [0.5, True]
 
 
-@pytest.mark.parametrize("where", ["age +", "age", "height > 3", "@people > 1", "__import__('os')", ""])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "age +",
+        "age",
+        "height > 3",
+        "@people > 1",
+        "__import__('os')",
+        "",
+        "index > 3",
+        "sex == 'Male' and `ilevel_0` > 3",
+    ],
+)
 def test_what_is_no_condition_is_refused_in_one_line(model, where):
     with pytest.raises(InputError, match="no condition") as error:
         model.accuracy_.share(where)
