@@ -154,7 +154,7 @@ class UnorderedWarning(UserWarning):
 
 
 def warn_columns(dropped: Sequence[str], objects: Sequence[str], unordered: Sequence[str]) -> None:
-    """Warn the caller of `fit` of columns that come out otherwise. It depends on schema and dtypes alone.
+    """Warn the caller of `fit` of columns that come out differently. It depends on schema and dtypes alone.
 
     Parameters
     ----------

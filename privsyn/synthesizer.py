@@ -16,7 +16,7 @@ from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.fit_randomised import check_budget, learn_randomised, local_promises
 from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
-from privsyn.methods.reading import bounded, coded, given_schema, opened
+from privsyn.methods.reading import bounded, coded, given_schema, open_schema_of
 from privsyn.methods.run_ledger import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
@@ -202,7 +202,7 @@ class PrivSyn(ReleasedModel, Estimator):
             if self.seed is not None:
                 bits = seeded_bits(self._generator(2))
             rows = bounded(source, self.unit, self._most_rows, bits)
-            open_schema = opened(rows, schema, source.schema, target, nullable=self.nullable)
+            open_schema = open_schema_of(rows, schema, source.schema, target, nullable=self.nullable)
             rows = rows.unordered(open_schema.unordered)
             self.not_found_: tuple[str, ...] = ()
             criteria = read_criteria(self.accept)

@@ -22,7 +22,7 @@ settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.register_profile("privsyn", deadline=None, max_examples=30)
 settings.load_profile("privsyn")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts its background jobs deaf to it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell lets its background jobs ignore it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())

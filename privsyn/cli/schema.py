@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -70,7 +70,9 @@ def _check(data: Path, check: Path, output: Path | None, unit: str | None, publi
 
     if output is not None:
         raise InputError("--check writes no file; leave out --output")
-    findings = check_schema(data, cast("Schema", public), unit=unit)
+    if public is None:
+        raise InputError(f"{check}: has no column to be checked")
+    findings = check_schema(data, public, unit=unit)
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
     say(*findings)
     wrong = {

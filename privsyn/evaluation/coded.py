@@ -1,4 +1,4 @@
-"""Coded: a table in codes, with its numbers and its cells."""
+"""A table in codes, with its numbers and its cells."""
 
 from __future__ import annotations
 
@@ -23,34 +23,35 @@ class Coded:
         The cells of each column of numbers or dates (days since 1970), NaN where a cell is missing.
     source : DataFrame
         The table that was encoded.
-    places : integer array of shape (rows,) or (rows, columns), optional
+    source_rows : integer array of shape (rows,) or (rows, columns), optional
         The row of `source` from which each row, or each cell, comes. Default: all rows in order.
     """
 
     records: Records
     numbers: Mapping[str, Floats]
     source: pd.DataFrame
-    places: Integers | None = None
+    source_rows: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.records)
 
     def frame(self) -> pd.DataFrame:
         """Return a new table of the compared columns, with their cells as they were given."""
-        places = zip(self.records.domain, self._place_of_cells.T, strict=True)
-        return pd.DataFrame({name: self.source[name].array.take(own) for name, own in places}, copy=False)
+        columns = zip(self.records.domain, self._source_row_of_cells.T, strict=True)
+        return pd.DataFrame({name: self.source[name].array.take(rows) for name, rows in columns}, copy=False)
 
     @property
-    def _place_of_cells(self) -> Integers:
+    def _source_row_of_cells(self) -> Integers:
         """The row of `source` from which each cell comes, an array of shape (rows, columns)."""
-        places = np.arange(len(self)) if self.places is None else self.places
-        return np.broadcast_to(places.reshape(len(self), -1), self.records.codes.shape)
+        rows = np.arange(len(self)) if self.source_rows is None else self.source_rows
+        return np.broadcast_to(rows.reshape(len(self), -1), self.records.codes.shape)
 
     def take(self, rows: Integers) -> Coded:
         """Return the rows at these positions; positions may repeat."""
         records = Records(self.records.domain, self.records.codes[rows])
         numbers = {name: cells[rows] for name, cells in self.numbers.items()}
-        return Coded(records, numbers, self.source, rows if self.places is None else self.places[rows])
+        source_rows = rows if self.source_rows is None else self.source_rows[rows]
+        return Coded(records, numbers, self.source, source_rows)
 
     def resample(self, n: int, rng: np.random.Generator) -> Coded:
         """Return `n` rows sampled with replacement: no table of `n` rows is expected to be closer."""
@@ -65,5 +66,5 @@ class Coded:
             Records(self.records.domain, codes),
             {name: cells[rows[:, names.index(name)]] for name, cells in self.numbers.items()},
             self.source,
-            np.take_along_axis(self._place_of_cells, rows, axis=0).astype(np.int32),
+            np.take_along_axis(self._source_row_of_cells, rows, axis=0).astype(np.int32),
         )

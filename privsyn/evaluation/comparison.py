@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -12,7 +12,7 @@ import pandas as pd
 from privsyn.errors import InputError, did_you_mean, plural, safe_repr
 from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.encoding import View, code_together
-from privsyn.evaluation.pooling import pool
+from privsyn.evaluation.pooled_values import pool_rare
 from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
 from privsyn.marginals.types import Floats, Integers, Mask
@@ -87,7 +87,7 @@ class Comparison:
     ) -> Comparison:
         """Read and encode the tables; see `evaluate`."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        frames, pooled = pool(dict(zip(given, read_together(given, schema), strict=True)), schema)
+        frames, pooled = pool_rare(dict(zip(given, read_together(given, schema), strict=True)), schema)
         view, coded = code_together([*frames.values()], schema)
         if target is not None and target not in view.domain.names:
             meant = did_you_mean(target, view.domain.names)
@@ -205,7 +205,7 @@ def _check_target(view: View, tables: Mapping[str, Coded], target: str | None) -
 
 def _check_left_out(view: View, target: str | None, names: Sequence[str]) -> None:
     """Refuse to leave out columns that models do not learn from, or all of them."""
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Collection):
         raise InputError("leave_out is a list of columns")
     if names and target is None:
         raise InputError("leave_out needs a target: models learn from the other columns")

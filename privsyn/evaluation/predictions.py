@@ -26,9 +26,7 @@ from privsyn.evaluation.metric import Metric, Score
 from privsyn.marginals.types import Floats, Mask
 
 if TYPE_CHECKING:
-    from privsyn.evaluation.coded import Coded
     from privsyn.evaluation.comparison import Comparison
-    from privsyn.evaluation.encoding import View
     from privsyn.evaluation.models import ModelScore, Task
 
 LEARNERS = {
@@ -157,28 +155,25 @@ def classes_of(comparison: Comparison) -> tuple[dict[str, Any], ...]:
 
 
 def determined_by(comparison: Comparison) -> tuple[str, ...]:
-    """Return the columns that determine the target in the real rows, each alone; none without models."""
-    found = comparison.once(_trained)
-    if found is None:
-        return ()
-    return determining(comparison.view, found[0], comparison.train, comparison.test)
-
-
-def determining(view: View, task: Task, train: Coded, test: Coded) -> tuple[str, ...]:
     """Return the columns each of which alone determines the target in the real rows, or nearly.
 
-    The prediction is the most frequent class, or the mean number, of the training rows with the same code. It
-    determines the target if it removes at least the share `DETERMINES` of the errors on test rows that a
-    prediction without any column makes: wrong classes, or squared distances of numbers.
+    The prediction is the most frequent class, or the mean number, of the training rows with the same code. A
+    column determines the target if its prediction removes at least the share `DETERMINES` of the errors on
+    test rows that a prediction without any column makes: wrong classes, or squared distances of numbers.
+    Without models there are none.
     """
     from privsyn.evaluation.models import FEW_ROWS
 
-    (features, known), (others, truth) = task.split(train), task.split(test)
+    trained = comparison.once(_trained)
+    if trained is None:
+        return ()
+    task, domain = trained[0], comparison.view.domain
+    (features, known), (others, truth) = task.split(comparison.train), task.split(comparison.test)
     if not len(known) or len(truth) < FEW_ROWS:
         return ()
     found = []
-    for name, codes, test_codes in zip(task.features(view.domain), features.T, others.T, strict=True):
-        size = view.domain.sizes[view.domain.axes((name,))[0]]
+    for name, codes, test_codes in zip(task.features(domain), features.T, others.T, strict=True):
+        (size,) = domain.project((name,)).sizes
         if task.classes is None:
             rows = np.bincount(codes, minlength=size)
             sums = np.bincount(codes, known, minlength=size)
@@ -188,8 +183,9 @@ def determining(view: View, task: Task, train: Coded, test: Coded) -> tuple[str,
             classes = int(task.classes.max()) + 1
             counts = np.bincount(codes * np.int64(classes) + known, minlength=size * classes)
             counts = counts.reshape(size, classes)
-            guess = np.where(counts.any(axis=1), counts.argmax(axis=1), counts.sum(axis=0).argmax())
-            errors = [float((truth != one).sum()) for one in (guess[test_codes], counts.sum(axis=0).argmax())]
+            usual = counts.sum(axis=0).argmax()
+            guess = np.where(counts.any(axis=1), counts.argmax(axis=1), usual)
+            errors = [float((truth != one).sum()) for one in (guess[test_codes], usual)]
         enough = errors[1] > 0 if task.classes is None else errors[1] >= FEW_ROWS
         if enough and errors[0] <= (1 - DETERMINES) * errors[1]:
             found.append(name)
@@ -202,11 +198,13 @@ def about_determining(columns: Sequence[str], target: str | None) -> list[str]:
     >>> about_determining((), "income")
     []
     """
+    if not columns:
+        return []
     alone = "alone determines" if len(columns) == 1 else "each determine"
     return [
         f"This says little about quality: in the real rows, {', '.join(columns)} {alone} {target}, or nearly."
         f" Leave out what determines it (leave_out={[*columns]}, or --leave-out)."
-    ][: len(columns)]
+    ]
 
 
 def _score_of_model(name: str) -> Callable[[Comparison], Score]:

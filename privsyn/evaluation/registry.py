@@ -26,6 +26,9 @@ METRICS: dict[str, Metric] = {
     **rows.LIKENESS,
 }
 
+BUILT_IN = frozenset(METRICS)
+"""The metrics of this package."""
+
 ENTRY_POINTS = "privsyn.metrics"
 """The group of entry points that name metrics of other packages."""
 
@@ -64,21 +67,14 @@ def add_metric(place: str) -> str:
             found = next(iter(points)).load()
     if not isinstance(found, Metric) and not callable(found):
         raise InputError(f"metric {safe_repr(place)} is neither a function nor a Metric")
-    if name in METRICS and name not in ADDED:
+    if name in BUILT_IN:
         raise InputError(f"metric {safe_repr(place)}: there is a metric with this name: rename the function")
-    ADDED.add(name)
     METRICS[name] = found if isinstance(found, Metric) else Metric(name, for_each_table(found), headline=True)
     return name
 
 
-BUILT_IN = frozenset(METRICS)
-"""The metrics of this package."""
-
-ADDED: set[str] = set()
-"""The metrics that `add_metric` registered."""
-
 TRIED_ROWS = 1000
-"""Most rows of each table on which a metric of the user is tried. Its other errors come to light later."""
+"""Most rows of each table on which a metric of the user is tried; on all rows it may still fail."""
 
 
 def compute(name: str, comparison: Comparison) -> Score:

@@ -15,7 +15,7 @@ from privsyn.evaluation.comparison import left_out_line
 from privsyn.evaluation.correlations import METHODS, Correlations
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
-from privsyn.evaluation.pooling import pooled_line
+from privsyn.evaluation.pooled_values import pooled_line
 from privsyn.evaluation.predictions import HEADLINES, MODELS, about_determining
 from privsyn.evaluation.registry import METRICS
 from privsyn.marginals.domain import Attributes

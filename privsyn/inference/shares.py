@@ -15,8 +15,8 @@ from math import sqrt
 
 import numpy as np
 
-from privsyn.inference.error_bars import ROUNDING, count_intervals, laplace_intervals
-from privsyn.inference.ordered.number_intervals import LEAST_TOTAL, Interval
+from privsyn.inference.error_bars import count_intervals, laplace_intervals
+from privsyn.inference.ordered.number_intervals import LEAST_TOTAL, Interval, noise_variance
 from privsyn.inference.posterior.places import TILT
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Floats
@@ -35,7 +35,7 @@ def share_interval(
     parts : array of shape (codes,)
         Share of the records of each code that meet the condition.
     factor : array of shape (codes, codes)
-        See `noise_factor`.
+        The noise in the measured counts is that of F z, with z standard normal; see `mean_interval`.
     laplace : bool
         Whether the noise is discrete Laplace.
 
@@ -47,14 +47,14 @@ def share_interval(
     >>> found.estimate, round(found.low, 3), round(found.high, 3)
     (0.25, 0.211, 0.289)
     """
-    estimate = float(released.counts @ parts) / max(released.total, 1e-9)
+    estimate = min(float(released.counts @ parts) / max(released.total, 1e-9), 1.0)
     counts, total = measured.marginal.counts, measured.marginal.total
     if total <= LEAST_TOTAL * sqrt(float((factor.sum(axis=0) ** 2).sum())):
         return Interval(estimate, 0.0, 1.0)
     share = float(counts @ parts) / total
     weights = parts - share
     inside = TILT * sqrt(3) * parts * (1 - parts) * np.maximum(counts, 0.0)
-    variance = ((weights @ factor) ** 2).sum() + ROUNDING * (weights**2).sum() + (inside**2).sum()
+    variance = noise_variance(weights, factor) + (inside**2).sum()
     rare = min(share, 1 - share)
     intervals_of = laplace_intervals if laplace else count_intervals
     low, high = (

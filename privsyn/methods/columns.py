@@ -24,9 +24,9 @@ from privsyn.private.measure import PrivateTable
 
 FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not tuned
 ANY = 2**31  # values: no attribute has more
-FALSE = 0.01  # probability that a table without missing cells gets some
-FALSE_SHARE = 0.05  # of the columns that get missing cells, beside a column that has some
-FALSE_TARGET = 1e-6  # the probability for the column to be predicted: a row without it trains no model
+FALSE_ALARM = 0.01  # probability that a table without missing cells gets some
+FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get missing cells
+FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
 
@@ -73,10 +73,10 @@ def missing_thresholds(
 ) -> dict[str, float]:
     """Return for each nullable attribute the count from which its missing cells are kept.
 
-    All attributes decide together. First, does any column have missing cells? The test of Simes (1986) is
-    wrong about a complete table with probability `FALSE`, however many columns it has. If one does, the rule
-    of Benjamini and Hochberg (1995) chooses which: about `FALSE_SHARE` of the chosen columns are complete. So
-    the more columns have missing cells, the fewer of them each needs.
+    All attributes decide together. First, does any column have missing cells? The test of Simes (Biometrika
+    1986) is wrong about a complete table with probability `FALSE_ALARM`, however many columns it has. If one
+    does, the rule of Benjamini and Hochberg (JRSS B 1995) chooses which: about `FALSE_DISCOVERY` of those
+    chosen are complete. So the more columns have missing cells, the fewer of them each needs.
 
     A count is compared after the difference of the column's sum from `total`, which is nearly exact, is
     divided among its counts.
@@ -90,7 +90,7 @@ def missing_thresholds(
     nullable : collection of attributes
     law : Law
     target : str, optional
-        The attribute to be predicted. Its count must exceed what noise alone does in `FALSE_TARGET` of fits.
+        The attribute to be predicted. Noise alone exceeds its threshold in `FALSE_ALARM_OF_TARGET` of fits.
 
     Examples
     --------
@@ -110,23 +110,20 @@ def missing_thresholds(
     some = [m for m in one_ways if m.attributes[0] in nullable]
     if not some:
         return {}
-    of_sums = np.maximum([m.variance.sum() for m in one_ways], EXACT)
-    of_total = 1 / np.sum(1 / of_sums)  # the total is the mean of the sums by precision
-    chosen = np.array([m.attributes[0] in nullable for m in one_ways])
-    counts, variances = (
-        np.array(cells)
-        for cells in zip(*((m.marginal.counts[-1], m.variance[-1]) for m in some), strict=True)
-    )
-    share = variances / of_sums[chosen]
+    # The total is the mean of all columns' sums, weighted by precision.
+    of_total = 1 / np.sum(1 / np.maximum([m.variance.sum() for m in one_ways], EXACT))
+    of_sums = np.maximum([m.variance.sum() for m in some], EXACT)
+    counts, variances = np.array([(m.marginal.counts[-1], m.variance[-1]) for m in some]).T
+    share = variances / of_sums
     surplus = share * (np.array([m.marginal.counts.sum() for m in some]) - total)
-    sigmas = np.sqrt(np.maximum(variances * (1 - share * (1 - of_total / of_sums[chosen])), EXACT))
+    sigmas = np.sqrt(np.maximum(variances * (1 - share * (1 - of_total / of_sums)), EXACT))
     ranked, ranks = np.sort((counts - surplus) / sigmas)[::-1], np.arange(1, len(some) + 1) / len(some)
-    least = law.deviations(FALSE * ranks)
+    least = law.deviations(FALSE_ALARM * ranks)
     if (ranked >= least).any():
-        least = law.deviations(FALSE_SHARE * ranks)
+        least = law.deviations(FALSE_DISCOVERY * ranks)
     needed = np.full(len(some), least[np.flatnonzero(ranked >= least).max(initial=0)])
     names = [m.attributes[0] for m in some]
-    needed[[name == target for name in names]] = law.deviations(FALSE_TARGET)
+    needed[[name == target for name in names]] = law.deviations(FALSE_ALARM_OF_TARGET)
     return dict(zip(names, (surplus + needed * sigmas).tolist(), strict=True))
 
 

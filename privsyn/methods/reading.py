@@ -13,7 +13,7 @@ from privsyn.marginals.packing import Packing
 from privsyn.methods.fit_randomised import check_dtypes
 from privsyn.private.contribution import kept_rows
 from privsyn.private.rows import CachedWalk, Rows
-from privsyn.table.discovery.open_schema import OpenSchema, public_schema
+from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.source import RawTable
 from privsyn.table.schema.schema import Schema, declared
@@ -41,10 +41,10 @@ def given_schema(schema: object, *, nullable: bool) -> Schema | None:
     return known if flag("nullable", nullable) or known is None else known.without_missing()
 
 
-def opened(
+def open_schema_of(
     rows: RawTable, schema: Schema | None, guessed: Schema | None, target: str | None, *, nullable: bool
 ) -> OpenSchema:
-    """Return what is public about the columns, checked. It warns of columns that are left out or costly.
+    """Return what is public about the columns, checked; warn of columns that come out differently.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def opened(
     nullable : bool
         With False no column may have missing cells.
     """
-    known = public_schema(schema, rows.head, guessed)
+    known = declared_or_by_names(schema, rows.head, guessed)
     known = known.without_missing(rows.form.never_missing if nullable else None)
     open_schema = OpenSchema.of(known, rows.head)
     check_dtypes(open_schema.schema, rows.head)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,12 +14,12 @@ from privsyn.inference.fitted import Fitted
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.inference.shares import share_interval
 from privsyn.marginals.coarse import join
-from privsyn.marginals.types import Codes, Mask
+from privsyn.marginals.types import Codes
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.draws.bias import Bias
-from privsyn.release.draws.conditions import Conditions, Make, share_of_codes
+from privsyn.release.draws.conditions import Conditions, Draw, Meets, share_of_codes
 from privsyn.release.draws.part import codec_of
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.labels import labels, labels_of
@@ -47,8 +46,7 @@ class Accuracy:
     fitted : Fitted
     laplace : bool
         Whether the noise is discrete Laplace, and not Gaussian: the intervals of single counts are wider.
-    draw : Make
-        Yields draws of some columns, or one synthetic table of all.
+    draw : Draw
     not_found : tuple of str
         Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
 
@@ -67,7 +65,7 @@ class Accuracy:
     codec: Codec
     fitted: Fitted
     laplace: bool = False
-    draw: Make = lambda columns, progress: ()
+    draw: Draw = lambda columns, progress: ()
     not_found: tuple[str, ...] = ()
 
     @cached_property
@@ -165,9 +163,10 @@ class Accuracy:
         """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
 
         The 95 % interval is for the private table. A condition on one column is answered by its counts: the
-        estimate is that of `counts`. One on several columns is answered by 20 draws (`Release.draws`) of the
-        smallest table of counts that holds them. ``covered`` is False if there is no such table. The estimate
-        is then that of one synthetic table, and has no interval.
+        estimate is that of `counts`, and the interval is extended to it as in `means`. One on several columns
+        is answered by 20 draws (`Release.draws`) of the smallest table of counts that holds them. ``covered``
+        is False if there is no such table. The estimate is then that of one synthetic table, and has no
+        interval.
 
         Parameters
         ----------
@@ -209,9 +208,9 @@ class Accuracy:
         tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
         bias = Bias(self.codec, self.fitted, known)
         specimen = self.codec.specimen(np.random.default_rng(0))
-        return Conditions(specimen, self.draw, [frozenset(table) for table in tables], bias, self._alone)
+        return Conditions(specimen, self.draw, [frozenset(table) for table in tables], bias, self._share_of)
 
-    def _alone(self, column: str, meets: Callable[[pd.DataFrame], Mask]) -> Interval | None:
+    def _share_of(self, column: str, meets: Meets) -> Interval | None:
         """Return the share of rows by the counts of one column; None if it has none of its own."""
         if column not in self.codec.domain.names or self.codec.attributes_of(column) != (column,):
             return None
@@ -221,7 +220,8 @@ class Accuracy:
         place = self.codec.domain.names.index(column)
         certainty, released = self.fitted.certainties[place], self.fitted.one_ways[place]
         noise = self._ordered.noise(column)
-        return share_interval(certainty.measured, released, parts, noise, laplace=self.laplace)
+        found = share_interval(certainty.measured, released, parts, noise, laplace=self.laplace)
+        return found.extended()
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:

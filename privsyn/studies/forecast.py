@@ -168,13 +168,13 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
-    given: Release = check_release(release)
-    check_column("target", target, given.codec.schema.coded)
+    fitted: Release = check_release(release)
+    check_column("target", target, fitted.codec.schema.coded)
     if model not in LEARNERS:
         meant = did_you_mean(model, LEARNERS)
         raise InputError(f"the model {safe_repr(model)} is none of {', '.join(LEARNERS)}{meant}")
     entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
-    simulated = _Simulation(given, target, model, check_whole("draws", draws, least=1), entropy)
+    simulated = _Simulation(fitted, target, model, check_whole("draws", draws, least=1), entropy)
     found = list(simulated.scores(progress or no_progress))
     measure = simulated.measure
     guess = GUESSES[measure]

@@ -109,6 +109,11 @@ def test_options_of_the_dialect_come_before_the_schema(folder, capsys):
     Path("schema.yaml").write_text("csv: {delimiter: ;}\n" + Path("schema.yaml").read_text())
     done = run(capsys, "synth", "tabs.csv", "out.csv", *SETTINGS, "--delimiter", r"\t")
     assert (done.code, Path("out.csv").read_text().splitlines()[0]) == (0, "\t".join(COLUMNS))
+    Path("alone.yaml").write_text("csv: {delimiter: ;}")
+    given = ("--schema", "alone.yaml", "--delimiter", ",")
+    assert run(capsys, "plan", "data.csv", "--epsilon", 1, *given).code == 0
+    checked = run(capsys, "schema", "data.csv", "--check", *given[1:])
+    assert "no column to be checked" in line(checked, 2)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +198,7 @@ def test_evaluate_refuses_and_writes_nothing(folder, capsys, arguments, words):
     assert files(folder) == before
 
 
-def test_synth_makes_no_missing_cell_if_told_so(folder, capsys):
+def test_synth_makes_no_missing_cell_with_no_missing(folder, capsys):
     pd.DataFrame({"size": [1.5, None, 7.25, 3.0] * 100}).to_csv("gaps.csv", index=False)
     some = run(capsys, "synth", "gaps.csv", "some.csv", "--epsilon", 50, "--seed", 0)
     none = run(capsys, "synth", "gaps.csv", "none.csv", "--epsilon", 50, "--seed", 0, "--no-missing")

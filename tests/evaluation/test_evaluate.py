@@ -436,6 +436,20 @@ def test_codes_pooled_as_text_are_compared_with_whole_numbers():
     assert scores.column_errors["zip"]["pooled"] == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("dtype", [object, "category"])
+@pytest.mark.parametrize(
+    "column", [Categorical([1, 2], other="other"), Categorical()], ids=["listed", "found"]
+)
+def test_numbers_beside_a_word_are_compared_as_numbers(column, dtype):
+    """They were all compared as text, so every cell was pooled, and the column was 90 % off."""
+    real = pd.DataFrame({"a": [1] * 50 + [2] * 40 + [*range(10, 20)], "b": ["x", "y"] * 50})
+    synthetic = real.assign(a=[1] * 50 + [2] * 40 + ["other"] * 10)
+    schema = Schema({"a": column, "b": Categorical(["x", "y"])})
+    scores = evaluate(real.astype({"a": dtype}), synthetic.astype({"a": dtype}), schema, models=False)
+    assert scores.column_errors["a"]["error"] == 0
+    assert scores.column_errors["a"]["pooled"] == pytest.approx(0.1)
+
+
 def determined(rows: int = 1000) -> pd.DataFrame:
     """The number determines the level, and a few rows break the rule."""
     rng = np.random.default_rng(0)
@@ -444,10 +458,13 @@ def determined(rows: int = 1000) -> pd.DataFrame:
     return pd.DataFrame({"number": number.astype(str), "noise": noise, "level": level, "pay": 10.0 * number})
 
 
-@pytest.mark.parametrize("target", ["level", "pay"])
+TARGETS = {"level": Categorical(), "pay": Numerical(0, 40, bins=8)}
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_column_that_determines_the_target_is_named_and_can_be_left_out(target):
     """An AUC of 1.000 was called quality."""
-    schema = Schema({"number": Categorical(), "noise": Numerical(-5, 5), target: (SCHEMA_OF[target])})
+    schema = Schema({"number": Categorical(), "noise": Numerical(-5, 5), target: TARGETS[target]})
     scores = evaluate(determined(), determined(), schema, target=target, models=["linear"])
     assert scores.determined_by == ("number",)
     assert f"number alone determines {target}, or nearly" in scores.verdict
@@ -463,9 +480,6 @@ def test_a_column_that_determines_the_target_is_named_and_can_be_left_out(target
     assert left.pair_mean.synthetic == scores.pair_mean.synthetic
 
 
-SCHEMA_OF = {"level": Categorical(), "pay": Numerical(0, 40, bins=8)}
-
-
 def test_a_strong_predictor_determines_nothing():
     rows = determined()
     rows["level"] = np.where(np.arange(len(rows)) % 5 == 0, "low", rows["level"])
@@ -479,6 +493,8 @@ def test_a_strong_predictor_determines_nothing():
         (["rich"], "rich", "leave_out: 'rich' is the target"),
         (["job"], None, "leave_out needs a target"),
         ("job", "rich", "leave_out is a list of columns"),
+        (None, "rich", "leave_out is a list of columns"),
+        (5, "rich", "leave_out is a list of columns"),
         (["job", "pay", "age", "start"], "rich", "no column is left to learn from"),
     ],
 )

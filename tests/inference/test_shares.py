@@ -47,5 +47,7 @@ def test_a_condition_that_splits_a_code_has_a_wider_interval_and_nothing_is_know
     )
     assert split.estimate == pytest.approx(whole.estimate / 2)
     assert split.high - split.low > 2 * (whole.high - whole.low)
+    every = share_interval(Measurement(seen, SIGMA**2), seen, np.full(5, np.nextafter(1, 2)), noise)
+    assert every.estimate == every.high == 1
     lost = share_interval(Measurement(seen, 300.0**2), seen, np.eye(5)[1], 300 * np.eye(5))
     assert (lost.low, lost.high) == (0, 1)

@@ -13,7 +13,7 @@ from privsyn.inference.rare_values import THRESHOLD
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.methods.budget import TREND_GROUPS
-from privsyn.methods.columns import FALSE, FEWEST_GROUPS, column_shares, grouped, missing_thresholds
+from privsyn.methods.columns import FALSE_ALARM, FEWEST_GROUPS, column_shares, grouped, missing_thresholds
 from privsyn.methods.default import LIKELY_TARGET, SMOOTH, TARGET, _weights
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 
@@ -99,7 +99,7 @@ def kept_missing(law, columns, values, missing, target=None):
 @pytest.mark.parametrize(("columns", "values"), [(20, 2), (20, 20), (50, 5), (1, 2)])
 def test_a_complete_table_gets_missing_cells_in_one_fit_of_a_hundred(law, columns, values):
     share = kept_missing(law, columns, values, []).any(axis=1).mean()
-    assert share <= FALSE + 4 * np.sqrt(FALSE / TABLES)
+    assert share <= FALSE_ALARM + 4 * np.sqrt(FALSE_ALARM / TABLES)
 
 
 def test_one_column_in_twenty_keeps_missing_cells_that_stand_out():

@@ -12,7 +12,7 @@ from command import run
 from privsyn import InputError, evaluate, sweep
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.metric import Metric, for_each_table
-from privsyn.evaluation.registry import ADDED, METRICS, add_metric
+from privsyn.evaluation.registry import BUILT_IN, METRICS, add_metric
 from privsyn.studies.results import long_form, read_peers
 
 OWN = """
@@ -47,9 +47,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
-    for name in list(ADDED):
+    for name in METRICS.keys() - BUILT_IN:
         METRICS.pop(name)
-        ADDED.discard(name)
     sys.modules.pop("own_metrics", None)
 
 

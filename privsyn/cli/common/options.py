@@ -105,7 +105,10 @@ def read_public(
     decimal: str | None,
     thousands: str | None,
 ) -> Schema | None:
-    """Return the schema in a file, with the format of CSV files that the options give. They come first."""
+    """Return the schema in a file, with the format of CSV files that the options give.
+
+    An option comes before the schema's setting. If nothing but defaults is left, it is None.
+    """
     from privsyn.table.schema.csv_format import CsvFormat
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import read_schema
@@ -120,7 +123,9 @@ def read_public(
         csv = replace(before, **given)
     if csv == before:
         return public
-    return Schema({}, csv=csv) if public is None else replace(public, csv=csv)
+    if public is not None and (public.columns or public.missing):
+        return replace(public, csv=csv)
+    return None if csv == CsvFormat() else Schema({}, csv=csv)
 
 
 def own_metrics(places: list[str] | None) -> list[str]:

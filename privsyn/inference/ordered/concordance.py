@@ -37,7 +37,7 @@ from privsyn.marginals.types import Floats, Ints
 USUAL = 0.5  # error variance of the concordance of an estimated table, over the noise variance of the table
 LEAST = 0.1  # the same: the least share
 SURE = 3.0  # pairs: weight of the usual share
-INSIDE = 2e-4  # of a correlation: how far inside its interval an estimate is moved, at most
+INSIDE = 2e-4  # of a correlation: an estimate is moved at most this far inside its interval
 ENOUGH = 0.05  # standard deviations of the noise: the wanted concordance counts as met
 
 
@@ -189,10 +189,10 @@ def within_intervals(
             continue
         a, b = (ranks[name] for name in table.attributes)
         interval = correlation_interval(answer, table, (a, b))
-        inside = min(INSIDE, (interval.high - interval.low) / 4)
-        wanted = min(max(interval.estimate, interval.low + inside), interval.high - inside)
         if interval.low <= interval.estimate <= interval.high:
             continue
+        inside = min(INSIDE, (interval.high - interval.low) / 4)
+        wanted = min(max(interval.estimate, interval.low + inside), interval.high - inside)
         sides = tuple(margin[name] for name in table.attributes)
         direction = np.outer(*(ranks_of(side)[:, 0] for side in sides))
         statistic = partial(correlation_of, sides=(a, b))

@@ -107,9 +107,13 @@ def mean_interval(
     return Interval(estimate, max(mean - error, cells.lows[0]), min(mean + error, cells.highs[-1]))
 
 
+def noise_variance(weights: Floats, factor: Floats) -> Floats:
+    """Return the variance of the noise in sums of cells with `weights` (..., cells); answers are rounded."""
+    return np.asarray(((weights @ factor) ** 2).sum(-1) + ROUNDING * (weights**2).sum(-1))
+
+
 def _deviation(weights: Floats, factor: Floats) -> Floats:
-    """Return the standard deviation of the noise in weighted sums of cells; answers are rounded."""
-    return np.asarray(np.sqrt(((weights @ factor) ** 2).sum(-1) + ROUNDING * (weights**2).sum(-1)))
+    return np.asarray(np.sqrt(noise_variance(weights, factor)))
 
 
 def within_cells(released: Marginal, cells: NumberedCells) -> float:

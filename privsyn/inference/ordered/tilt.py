@@ -199,6 +199,7 @@ def tilted_to(
 
 
 def _fits(table: Marginal, margin: Marginal) -> bool:
+    """Return whether no count of the margin differs by more than `MET` of the records."""
     return float(np.abs(table.project(margin.attributes).counts - margin.counts).max()) <= MET * margin.total
 
 

@@ -29,10 +29,18 @@ PLAIN = (
     *(ast.Tuple, ast.expr_context, ast.boolop, ast.unaryop, ast.operator, ast.cmpop),
 )
 """What a condition may be made of: no attribute, no call, no index."""
-QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-Make = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
-Alone = Callable[[str, Callable[[pd.DataFrame], Mask]], Interval | None]
 NAMES = re.compile(r"`([^`]*)`|([^\W\d]\w*)")
+POSITIONS = {"index", "columns", "ilevel_0"}
+"""What pandas calls the positions of rows and columns in a condition; a column may have such a name."""
+
+Draw = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
+"""Yields draws of some columns; for None, one synthetic table of all columns."""
+
+Meets = Callable[[pd.DataFrame], Mask]
+"""Returns which rows of a table meet a condition."""
+
+ShareOf = Callable[[str, Meets], Interval | None]
+"""Returns the share of rows that meet a condition by the counts of one column; None if it has none."""
 
 WORDS = ("and", "or", "not", "in", "True", "False", "None")
 
@@ -44,26 +52,24 @@ class Conditions:
     ----------
     specimen : DataFrame
         Rows of the synthetic table, from public facts alone.
-    make : Make
-        Yields draws of some columns, or one synthetic table of all columns.
+    draw : Draw
     measured : collection of sets of columns
         The tables of counts that were measured.
     bias : Bias
         What the noisy counts say about the bias of a mean.
-    alone : Alone, optional
-        Returns the share by the counts of one column; None if its counts are not enough.
+    share_of : ShareOf, optional
     """
 
     def __init__(
         self,
         specimen: pd.DataFrame,
-        make: Make,
+        draw: Draw,
         measured: Collection[frozenset[str]],
         bias: Bias,
-        alone: Alone = lambda column, meets: None,
+        share_of: ShareOf = lambda column, meets: None,
     ) -> None:
-        self._specimen, self._make, self._measured = specimen, make, measured
-        self._bias, self._alone = bias, alone
+        self._specimen, self._draw, self._measured = specimen, draw, measured
+        self._bias, self._share_of = bias, share_of
         self._kept: dict[frozenset[str] | None, list[pd.DataFrame]] = {}
 
     def share(self, where: str, progress: Progress | None = None) -> pd.Series:
@@ -71,7 +77,7 @@ class Conditions:
         columns = self._columns(where)
         self._rows(self._specimen, where)  # refuses what is no condition, before draws are made
         if len(columns) == 1:
-            found = self._alone(next(iter(columns)), lambda frame: self._rows(frame, where))
+            found = self._share_of(next(iter(columns)), lambda frame: self._rows(frame, where))
             if found is not None:
                 return self._result(columns, found)
         shares = [float(self._rows(frame, where).mean()) for frame in self._draws(columns, progress)]
@@ -112,7 +118,7 @@ class Conditions:
         holding = [table for table in self._measured if columns <= table]
         key = min(holding, key=len) if holding else None
         if key not in self._kept:
-            made = list(self._make(key, progress))
+            made = list(self._draw(key, progress))
             while len(self._kept) >= KEPT:
                 del self._kept[next(iter(self._kept))]
             self._kept[key] = made
@@ -121,7 +127,7 @@ class Conditions:
     def _rows(self, frame: pd.DataFrame, where: str) -> Any:
         """Return which rows of a draw meet the condition."""
         try:
-            _require_plain(where)
+            _require_plain(where, frame.columns)
             found = frame.eval(where, local_dict={}, global_dict={})
             rows = np.asarray(found, dtype=object)
             kinds = {type(row) for row in set(rows.tolist())}
@@ -137,11 +143,11 @@ class Conditions:
     def _unknown(self, where: str) -> str:
         """Return the first name in a condition that no column has, for a message; "" if there is none."""
         try:
-            _require_plain(where)
+            _require_plain(where, self._specimen.columns)
         except Exception:  # names that are called are no columns
             return ""
         known = {*self._specimen.columns, *WORDS}
-        unknown = next((name for name in _names(where) if name not in known), None)
+        unknown = min(_names(where) - known, default=None)
         if unknown is None:
             return ""
         return f": there is no column {safe_repr(unknown)}{did_you_mean(unknown, self._specimen.columns)}"
@@ -153,16 +159,7 @@ class Conditions:
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 
     def _columns(self, where: str) -> frozenset[str]:
-        return frozenset(name for name in _names(where) if name in self._specimen.columns)
-
-
-def _names(where: str) -> list[str]:
-    """Return the names in a condition, and its words.
-
-    >>> _names("`my pay` > 3 and job == 'a b'")
-    ['my pay', 'and', 'job']
-    """
-    return [quoted or plain for quoted, plain in NAMES.findall(QUOTED.sub("''", str(where)))]
+        return frozenset(_names(str(where)).intersection(self._specimen.columns))
 
 
 def _numbers(cells: pd.Series) -> Floats:
@@ -179,7 +176,7 @@ def _pooled(found: list[float], variance: float = 0.0) -> Interval:
     return Interval(*map(float, pooled[["estimate", "low", "high"]]))
 
 
-def share_of_codes(codec: Codec, meets: Callable[[pd.DataFrame], Mask]) -> Floats:
+def share_of_codes(codec: Codec, meets: Meets) -> Floats:
     """Return the share of the rows of each code that meet a condition, for a codec of one column.
 
     Numbers are drawn inside their cells as those of a release are.
@@ -192,13 +189,21 @@ def share_of_codes(codec: Codec, meets: Callable[[pd.DataFrame], Mask]) -> Float
     return np.asarray(meets(frame).reshape(size, each).mean(axis=1))
 
 
-def _require_plain(where: str) -> None:
+def _require_plain(where: str, columns: Collection[str]) -> None:
     """Refuse a condition that does more than compare columns with values: `eval` would run it as code."""
     if any(sign in where for sign in ("'''", '"""', "\n", "\r")):
         raise TypeError
     bare = LITERAL.sub(lambda found: "name" if found[0][0] == "`" else "''", where)
     if "#" in bare or not all(isinstance(node, PLAIN) for node in ast.walk(ast.parse(bare, mode="eval"))):
         raise TypeError
+    if _names(where) & POSITIONS - {*columns}:
+        raise TypeError
+
+
+def _names(where: str) -> set[str]:
+    """Return the words of a condition outside its texts, among them the names of columns."""
+    bare = LITERAL.sub(lambda found: found[0] if found[0][0] == "`" else "''", where)
+    return {quoted or plain for quoted, plain in NAMES.findall(bare)}
 
 
 _NA = type(pd.NA)

@@ -69,7 +69,7 @@ class OpenSchema:
         """
         check_column_names(table.columns)
         dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
-        schema = public_schema(schema, table)
+        schema = declared_or_by_names(schema, table)
         columns = {
             name: _known_by_dtype(column, dtypes[name]) if name in dtypes else column
             for name, column in schema.columns.items()
@@ -240,7 +240,7 @@ class OpenSchema:
             return grid.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
 
 
-def public_schema(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
+def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
     """Return the schema given. If it declares no column, return that of `by_names` for the same files."""
     if given is None or given.columns:
         return given or by_names(table, kinds)

@@ -67,7 +67,7 @@ def remarks_on(name: str, column: Column, cells: pd.Series) -> list[str]:
     present = cells.dropna()
     if present.empty:
         return [
-            "READ: EMPTY, no cell is given, so it is left out. Rows to come have some? {kind: categorical}."
+            "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}."
         ]
     return [
         *_of_numbers(name, column, present),

@@ -167,8 +167,9 @@ class Codec:
 
         An order among categories changes no code.
         """
+        own = dict(zip(self.names, self.dtypes, strict=True))
         given = tuple(
-            self._coded_as(name, text)
+            self._coded_as(name, text, own.get(name))
             for name, text in zip(table.columns, dtypes_of(self.schema, table), strict=True)
         )
         if (tuple(table.columns), given) != (self.names, self.dtypes):
@@ -176,11 +177,10 @@ class Codec:
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
             return self._attributes.encode(table)
 
-    def _coded_as(self, name: str, text: str) -> str:
-        """Return the dtype as which cells of another dtype are encoded."""
+    def _coded_as(self, name: str, text: str, own: str | None) -> str:
+        """Return the dtype as which cells of dtype `text` are encoded, in a column of dtype `own`."""
         if text == CATEGORY and name in self.listed_texts:
             return "str"
-        own = dict(zip(self.names, self.dtypes, strict=True)).get(name)
         return CATEGORY if (text, own) == (ORDERED_CATEGORY, CATEGORY) else text
 
     def decode(

@@ -39,8 +39,8 @@ TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 INDEX = pa.int32()
 """Type of a dictionary's indices. Programs choose a width that fits the number of values in the rows."""
 
-_STORED = ("arrow.bool8", "arrow.json", "arrow.uuid")
-"""Extension types whose cells are read as they are stored, but bool8, which is read as booleans."""
+_STORED = ("arrow.json", "arrow.uuid")
+"""Extension types whose cells are read as they are stored."""
 
 TEXTS = ("string", "large_string", "string_view")
 
@@ -115,7 +115,7 @@ _KNOWN = (
     lambda kind: str(kind) in TEXTS,
     is_binary,
 )
-"""Tests for the types of plain cells. pandas' dtype for each does not depend on the cells (see `_dtype`)."""
+"""Tests for the types of plain cells. `io.arrow` reads each as one dtype of pandas, whatever its cells."""
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType | None:

@@ -151,7 +151,7 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
         table = public_columns(table)
         columns = [_readable(cells) for cells in table.columns]
         sound = pa.Table.from_arrays(columns, names=table.column_names)
-        frame = sound.replace_schema_metadata(_known_notes(table.schema)).to_pandas(types_mapper=_dtype)
+        frame = sound.replace_schema_metadata(_pandas_metadata(table.schema)).to_pandas(types_mapper=_dtype)
         return frame.reset_index(drop=True)
 
 
@@ -193,16 +193,16 @@ def _index_of(schema: pa.Schema) -> set[str]:
     return set()
 
 
-def _known_notes(schema: pa.Schema) -> dict[bytes, bytes] | None:
-    """Return what pandas noted beside the columns, without dtypes that it cannot read back, as of lists."""
+def _pandas_metadata(schema: pa.Schema) -> dict[bytes, bytes] | None:
+    """Return pandas' metadata of the columns, without dtypes that it cannot read back, such as of lists."""
     with suppress(Exception):  # metadata can hold anything
-        notes = json.loads(schema.metadata[b"pandas"])
-        for column in notes["columns"]:
+        found = json.loads(schema.metadata[b"pandas"])
+        for column in found["columns"]:
             try:
                 pd.api.types.pandas_dtype(column["numpy_type"])
             except Exception:
                 column["numpy_type"] = "object"
-        return {b"pandas": json.dumps(notes).encode()}
+        return {b"pandas": json.dumps(found).encode()}
     return None
 
 

@@ -145,7 +145,8 @@ def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
     if isinstance(cells.dtype, pd.CategoricalDtype):
         return _of_categories(cells, kind)
     found = pa.Array.from_pandas(cells.array).cast(kind.value_type).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(found.indices, found.dictionary)  # in the order of the rows
+    # Without an order: the dictionary has the values in the order of the rows.
+    return pa.DictionaryArray.from_arrays(found.indices, found.dictionary)
 
 
 def _of_categories(cells: pd.Series, kind: pa.DataType) -> pa.DictionaryArray:

@@ -127,7 +127,7 @@ class RawTable(ABC):
         return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
 
     def unordered(self, names: Sequence[str]) -> RawTable:
-        """Return the table as one whose columns `names` are categories without an order, released or not."""
+        """Return the table whose columns `names` are categories without an order, as read and as released."""
         bare = {name: self.head[name].cat.as_unordered() for name in names}
         return replace(self, head=self.head.assign(**bare), form=self.form.unordered(names))
 

@@ -57,7 +57,7 @@ def derive_columns(
 def _read_expressions(
     columns: Mapping[str, Column], constraints: Sequence[Constraint | str]
 ) -> tuple[tuple[Constraint, ...], list[int]]:
-    """Return the constraints that are meant, and for each its place in the list that a person wrote."""
+    """Return the constraints, expressions parsed, and for each its place in the given list, from 1."""
     coded = {name: column for name, column in columns.items() if isinstance(column, Coded)}
     read: list[Constraint] = []
     places: list[int] = []

@@ -26,8 +26,8 @@ class Schema:
     missing : str or list of str
         Texts that mean a missing cell in a file, in every column, in addition to the empty cell.
     csv : CsvFormat, optional
-        How a CSV file is written. A schema of this alone has the columns that there are without a
-        schema.
+        How a CSV file is written. If a schema has nothing else, columns follow from names and dtypes, as
+        without a schema.
     constraints : list of str, Forbidden, Allowed, Determined, Increasing, Total, Equal or MissingWhen
         What holds in every row, and is public; see `privsyn.table.schema.constraint`. Text is an expression
         such as ``"end >= start"``. The schema keeps the constraints that it means.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -123,11 +123,16 @@ def from_plain(plain: object) -> Schema:
     if not isinstance(plain.get("columns", {}), Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
     nullable = flag("nullable", plain.get("nullable", True))
+    if not (nullable or plain.get("columns")):
+        raise InputError(
+            "'nullable:' is about columns that the schema declares: without any, use nullable=False"
+            " (--no-missing)"
+        )
     columns = {
         name: _column(name, said, nullable=nullable) for name, said in plain.get("columns", {}).items()
     }
     said = plain.get("constraints") or ()
-    if isinstance(said, str | Mapping):
+    if not isinstance(said, Sequence) or isinstance(said, str):
         raise InputError("'constraints:' is a list: begin each with '- ', as in - start <= end")
     constraints: list[Any] = [
         each if isinstance(each, str) else constraint_from_plain(place, each)

@@ -8,6 +8,7 @@ import pytest
 from command import run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.release.draws.conditions import Conditions
 
 ROWS = 2000
 SCHEMA = Schema(
@@ -97,7 +98,28 @@ def test_conditions_may_join_columns_and_quote_names(model):
     assert model.accuracy_.share("age > 89")["low"] >= 0
 
 
-@pytest.mark.parametrize("where", ["age +", "age", "height > 3", "@people > 1", "__import__('os')", ""])
+def test_a_quote_in_the_name_of_a_column_begins_no_text():
+    """The condition then seemed to be about no column, and was evaluated on draws of any."""
+    frame = pd.DataFrame({"sex": ["Female", "Male"], "driver's age": [20, 40]})
+    tables = [frozenset({"sex"}), frozenset(frame)]
+    found = Conditions(frame, lambda columns, progress: [frame[[*columns]]] * 2, tables, None)
+    for where in ("`driver's age` > 30 and sex == 'Male'", r"sex != 'it\'s' and `driver's age` > 30"):
+        assert found.share(where)[["estimate", "covered"]].tolist() == [0.5, True]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "age +",
+        "age",
+        "height > 3",
+        "@people > 1",
+        "__import__('os')",
+        "",
+        "index > 3",
+        "sex == 'Male' and `ilevel_0` > 3",
+    ],
+)
 def test_what_is_no_condition_is_refused_in_one_line(model, where):
     with pytest.raises(InputError, match="no condition") as error:
         model.accuracy_.share(where)

@@ -109,7 +109,7 @@ def drafted():
         ),
         (
             "empty",
-            "READ: EMPTY, no cell is given, so it is left out. Rows to come have some? {kind: categorical}.",
+            "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}.",
         ),
         ("grade", "Codes or classes? Then list them: {kind: categorical, values: [ ]}."),
         ("ward", "READ: gaps, not listed are W03."),

@@ -248,6 +248,8 @@ def test_a_line_of_the_schema_forbids_missing_cells_in_all_columns_that_do_not_a
     assert from_plain(to_plain(read)) == read
     with pytest.raises(InputError, match="nullable is true or false, not 'no'"):
         from_plain({"nullable": "no", "columns": columns})
+    with pytest.raises(InputError, match="'nullable:' is about columns that the schema declares"):
+        from_plain({"nullable": False, "csv": {"delimiter": ";"}})
 
 
 def test_a_person_need_not_know_the_traps_of_yaml(tmp_path):
@@ -357,6 +359,12 @@ def test_an_error_in_a_constraint_names_its_line(tmp_path, constraint, where):
     with pytest.raises(InputError) as error:
         read_schema(path)
     assert str(error.value).startswith(f"{path}, {where}")
+
+
+@pytest.mark.parametrize("constraints", [5, True, "a <= b", {"kind": "increasing"}])
+def test_constraints_of_a_file_are_a_list(constraints):
+    with pytest.raises(InputError, match="'constraints:' is a list, each such as start <= end"):
+        from_plain({"columns": {"a": {"kind": "text"}}, "constraints": constraints})
 
 
 def test_a_list_without_its_key_is_said_to_need_it(tmp_path):

@@ -1,6 +1,6 @@
-"""Pooling: a release counts rare values together, so the real table is compared with the same values pooled.
+"""Rare values that a release counts together: the real table is compared with the same values pooled.
 
-What is pooled is no error of the counts that were kept. Its share is a score of its own.
+They are not an error of the counts that were kept. Their share is a score of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_POOLED = 5
 """Number of columns with pooled values that the summary names."""
 
 
-def pool(
+def pool_rare(
     frames: Mapping[str, pd.DataFrame], schema: Schema | None
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Floats]]:
     """Return the tables with the real values pooled that the synthetic table pools.
@@ -46,7 +46,8 @@ def pool(
     Examples
     --------
     >>> real = pd.DataFrame({"city": ["Rome", "Rome", "Bari", "Lodi"]})
-    >>> frames, pooled = pool({"real": real, "synthetic": pd.DataFrame({"city": ["Rome", "other"]})}, None)
+    >>> synthetic = pd.DataFrame({"city": ["Rome", "other"]})
+    >>> frames, pooled = pool_rare({"real": real, "synthetic": synthetic}, None)
     >>> frames["real"]["city"].tolist(), pooled["city"].tolist()
     (['Rome', 'Rome', 'other', 'other'], [0.25, 0.25])
     """
@@ -78,8 +79,9 @@ def _pooled(
     else:
         kept = {*listed, *marks}
     columns = {which: tables[which][name] for which in tables.keys() - {"synthetic"}}
-    if isinstance(word, str) and not any(isinstance(one, str) for one in real.dropna()[:1]):
-        # Whole numbers come out as text beside the word.
+    texts = all(isinstance(one, str) for one in kept)
+    if texts and not any(isinstance(one, str) for one in real.dropna()[:1]):
+        # Of a column of whole numbers, the values beside the word may be their texts.
         columns = {which: cells.convert_dtypes().astype("string") for which, cells in columns.items()}
         real = columns["real"]
     lost = real.notna() & ~real.isin(kept)
