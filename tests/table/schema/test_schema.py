@@ -363,7 +363,7 @@ def test_an_error_in_a_constraint_names_its_line(tmp_path, constraint, where):
 
 @pytest.mark.parametrize("constraints", [5, True, "a <= b", {"kind": "increasing"}])
 def test_constraints_of_a_file_are_a_list(constraints):
-    with pytest.raises(InputError, match="'constraints:' is a list, each such as start <= end"):
+    with pytest.raises(InputError, match="'constraints:' is a list: begin each with"):
         from_plain({"columns": {"a": {"kind": "text"}}, "constraints": constraints})
 
 
