@@ -325,6 +325,7 @@ UNKNOWN = {
     "large_list": pa.large_list(pa.string_view()),
     "struct": pa.struct([("secret", pa.run_end_encoded(pa.int32(), pa.int64()))]),
     "map": pa.map_(pa.string(), pa.month_day_nano_interval()),
+    "fixed_size_list": pa.list_(pa.dictionary(pa.int8(), pa.string()), 2),
     "run_end_encoded": pa.run_end_encoded(pa.int32(), pa.month_day_nano_interval()),
     "dictionary": pa.dictionary(pa.int8(), pa.opaque(pa.int64(), "secret", "secret")),
 }
