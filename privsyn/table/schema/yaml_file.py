@@ -127,7 +127,7 @@ def from_plain(plain: object) -> Schema:
         name: _column(name, said, nullable=nullable) for name, said in plain.get("columns", {}).items()
     }
     said = plain.get("constraints") or ()
-    if isinstance(said, str | Mapping):
+    if not isinstance(said, list | tuple):
         raise InputError("'constraints:' is a list, each such as start <= end")
     constraints: list[Any] = [
         each if isinstance(each, str) else constraint_from_plain(place, each)
