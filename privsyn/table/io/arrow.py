@@ -195,16 +195,29 @@ def _index_of(schema: pa.Schema) -> set[str]:
 
 
 def _known_notes(schema: pa.Schema) -> dict[bytes, bytes] | None:
-    """Return what pandas noted beside the columns, without dtypes that it cannot read back, as of lists."""
+    """Return what pandas noted beside the columns, without dtypes of other types than the columns have.
+
+    A program may have replaced a column since. pandas would convert its cells to the dtype of before, and
+    fail if one of them does not fit. It cannot read back some dtypes either, as of lists.
+    """
     with suppress(Exception):  # metadata can hold anything
         notes = json.loads(schema.metadata[b"pandas"])
         for column in notes["columns"]:
-            try:
-                pd.api.types.pandas_dtype(column["numpy_type"])
-            except Exception:
+            if not _is_dtype_of(column, schema):
                 column["numpy_type"] = "object"
         return {b"pandas": json.dumps(notes).encode()}
     return None
+
+
+def _is_dtype_of(column: dict[str, Any], schema: pa.Schema) -> bool:
+    """Return whether the dtype that pandas noted for a column holds its Arrow type as it is."""
+    with suppress(Exception):
+        dtype: Any = pd.api.types.pandas_dtype(column["numpy_type"])
+        if not hasattr(dtype, "__from_arrow__"):  # pandas reads others from the Arrow type
+            return True
+        own, kind = pa.array(pd.array([], dtype=dtype)).type, schema.field(column["field_name"]).type
+        return own == kind or {str(own), str(kind)}.issubset(TEXTS)
+    return False
 
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:

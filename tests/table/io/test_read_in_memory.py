@@ -388,6 +388,24 @@ def test_what_pandas_noted_holds_where_no_cell_decides_it(tmp_path):
     assert again.dtypes["b"] == pd.Int64Dtype()
 
 
+@pytest.mark.parametrize(
+    ("noted", "fits", "other"),
+    [
+        ("Int64", pa.array([1.0]), pa.array([2.5])),
+        ("int64[pyarrow]", pa.array(["1"]), pa.array(["x"])),
+        ("timestamp[us][pyarrow]", *(pa.array([n]).cast(pa.timestamp("ns")) for n in (1000, 1))),
+        ("duration[s][pyarrow]", *(pa.array([n]).cast(pa.duration("us")) for n in (10**6, 1))),
+    ],
+)
+def test_no_cell_of_a_column_replaced_since_pandas_noted_its_dtype_is_read_by_it(noted, fits, other):
+    table = pa.Table.from_pandas(pd.DataFrame({"a": pd.Series([None], dtype=noted)}))
+    found = [
+        read_in_memory(table.slice(0, len(cells)).set_column(0, "a", cells)).frame.dtypes["a"]
+        for cells in (fits[:0], fits, other)
+    ]
+    assert set(found) == {read_in_memory(pa.table({"a": fits})).frame.dtypes["a"]}
+
+
 def damaged(cells):
     """An Arrow column of text from bytes, whether or not they are UTF-8."""
     ends = np.cumsum([0, *map(len, cells)]).astype("i4")
