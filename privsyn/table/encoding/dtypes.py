@@ -145,17 +145,24 @@ def dictionary_type(kind: pa.DataType) -> pa.DataType:
     return pa.dictionary(INDEX, kind.value_type, kind.ordered)
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether pandas reads cells of a type, or of lists and records of it, without our help."""
-    if pa.types.is_struct(kind):
-        return all(_is_plain(field.type) for field in kind)
-    if pa.types.is_map(kind):
-        return _is_plain(kind.key_type) and _is_plain(kind.item_type)
-    if pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind):
+def _is_plain(kind: pa.DataType, *, inside: bool = False) -> bool:
+    """Return whether pandas reads cells of a type, or of lists and records of it, without our help.
+
+    With `inside` they are those of a list or a record. There Arrow takes no cell from views, and finds all
+    cells invalid if one value of a dictionary is. List views without rows end the process in pandas.
+    """
+    is_list_view = str(kind).startswith(("list_view<", "large_list_view<"))
+    if pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind) or is_list_view:
         return False
-    if pa.types.is_dictionary(kind) or pa.types.is_nested(kind):
-        return _is_plain(kind.value_type)
-    return any(test(kind) for test in _KNOWN)
+    if pa.types.is_struct(kind):
+        return all(_is_plain(field.type, inside=True) for field in kind)
+    if pa.types.is_map(kind):
+        return _is_plain(kind.key_type, inside=True) and _is_plain(kind.item_type, inside=True)
+    if pa.types.is_dictionary(kind):
+        return not inside and _is_plain(kind.value_type)
+    if pa.types.is_nested(kind):
+        return _is_plain(kind.value_type, inside=True)
+    return any(test(kind) for test in _KNOWN) and not (inside and str(kind).endswith("_view"))
 
 
 def holds_missing(dtype: Dtype) -> bool:

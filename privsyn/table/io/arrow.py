@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.errors import InputError, replace_errors
+from privsyn.marginals.types import Integers
 from privsyn.table.encoding.dtypes import INDEX, TEXTS, dictionary_type, is_binary, plain_type
 from privsyn.table.schema.validation import check_column_names
 
@@ -173,8 +174,8 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
             check_type(frame.columns[place], cells.type)
             plain = plain_cells(cells)
             sound = _readable(plain)
-            if pa.types.is_dictionary(plain.type):
-                replaced[place] = sound.to_pandas(types_mapper=_dtype).array
+            if pa.types.is_dictionary(plain.type):  # of a column without a table pandas may read the dtype
+                replaced[place] = pa.table([sound], ["a"]).to_pandas(types_mapper=_dtype)["a"].array
             elif sound is not cells:
                 its: Any = dtype if plain.type == cells.type else pd.ArrowDtype(plain.type)
                 replaced[place] = its.__from_arrow__(sound.cast(plain.type))
@@ -194,16 +195,29 @@ def _index_of(schema: pa.Schema) -> set[str]:
 
 
 def _pandas_metadata(schema: pa.Schema) -> dict[bytes, bytes] | None:
-    """Return pandas' metadata of the columns, without dtypes that it cannot read back, such as of lists."""
+    """Return pandas' metadata of the columns, without dtypes of other types than the columns have.
+
+    A program may have replaced a column since. pandas would convert its cells to the dtype of before, and
+    fail if one of them does not fit. It cannot read back some dtypes either, such as of lists.
+    """
     with suppress(Exception):  # metadata can hold anything
         found = json.loads(schema.metadata[b"pandas"])
         for column in found["columns"]:
-            try:
-                pd.api.types.pandas_dtype(column["numpy_type"])
-            except Exception:
+            if not _is_dtype_of(column, schema):
                 column["numpy_type"] = "object"
         return {b"pandas": json.dumps(found).encode()}
     return None
+
+
+def _is_dtype_of(column: dict[str, Any], schema: pa.Schema) -> bool:
+    """Return whether the dtype that pandas noted for a column holds its Arrow type as it is."""
+    with suppress(Exception):
+        dtype: Any = pd.api.types.pandas_dtype(column["numpy_type"])
+        if not hasattr(dtype, "__from_arrow__"):  # pandas reads others from the Arrow type
+            return True
+        own, kind = pa.array(pd.array([], dtype=dtype)).type, schema.field(column["field_name"]).type
+        return own == kind or {str(own), str(kind)}.issubset(TEXTS)
+    return False
 
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
@@ -230,23 +244,25 @@ def _readable(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     if _is_valid(cells):
         return cells
     if str(cells.type) not in TEXTS:
-        return pa.chunked_array(_without_invalid(cells), cells.type)
+        return pa.chunked_array(_without_invalid(cells, np.arange(len(cells))), cells.type)
     texts = cells.cast(pa.large_binary()).to_pylist()
     decoded = [None if text is None else text.decode("utf-8", "replace") for text in texts]
     return pa.chunked_array([pa.array(decoded, pa.large_string())])
 
 
-def _without_invalid(cells: pa.ChunkedArray) -> list[pa.Array]:
-    """Return the cells in their own type, with null for each that it does not allow (a date64 within a day).
+def _without_invalid(cells: pa.ChunkedArray, rows: Integers) -> list[pa.Array]:
+    """Return the cells of these rows in their own type, with null for each that it does not allow.
 
-    The cells are halved until a part is valid. So no other cell decides what becomes of a cell.
+    An example is a date64 within a day. The rows are halved until all of a part are valid. So no other cell
+    decides what becomes of a cell. A part is copied: a slice of lists or records keeps the values inside all
+    of them, and Arrow checks them all.
     """
-    if _is_valid(cells):
-        return cells.chunks
-    if len(cells) <= 1:
-        return [pa.nulls(len(cells), cells.type)]
-    half = len(cells) // 2
-    return _without_invalid(cells.slice(0, half)) + _without_invalid(cells.slice(half))
+    part = cells.take(pa.array(rows))
+    if _is_valid(part):
+        return part.chunks
+    if len(rows) <= 1:
+        return [pa.nulls(len(rows), cells.type)]
+    return [array for half in np.array_split(rows, 2) for array in _without_invalid(cells, half)]
 
 
 def _fits_categories(kind: pa.DataType) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
+from privsyn.table.encoding.dtypes import TEXTS
 from privsyn.table.io.arrow import check_types, public_columns, public_schema
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ def read_parquet(files: Sequence[Path]) -> pa.Table:
 
 
 def _read(path: Path) -> pa.Table:
-    with replace_errors(_damaged(path)), _open(path) as file:
-        return public_columns(file.read())
+    with replace_errors(_damaged(path)), _open_coded(path) as file:
+        return public_columns(_ordered(file.read(), _schema_of(path)))
 
 
 def walk_parquet(files: Sequence[Path], rows: int, texts: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
@@ -98,15 +99,44 @@ def walk_parquet(files: Sequence[Path], rows: int, texts: Sequence[str] = ()) ->
     for path in files:
         with (
             replace_errors(_damaged(path)),
-            _open(path, buffer_size=2**20, read_dictionary=list(texts)) as file,
+            _open_coded(path, texts, buffer_size=2**20) as file,
         ):
-            yield from file.iter_batches(rows)
+            schema = _schema_of(path)
+            for batch in file.iter_batches(rows):
+                yield from _ordered(pa.Table.from_batches([batch]), schema).to_batches()
 
 
 def _open(path: Path, **options: Any) -> ParquetFile:
     from pyarrow.parquet import ParquetFile  # not needed for a table in CSV
 
     return ParquetFile(path, **options)
+
+
+def _open_coded(path: Path, texts: Sequence[str] = (), **options: Any) -> ParquetFile:
+    """Open a file with the columns `texts` as dictionaries, and those that were dictionaries of text.
+
+    Arrow would read the latter as text and cast it, which fails at the whole file if some text is not UTF-8.
+    """
+    coded = [
+        field.name
+        for field in _schema_of(path)
+        if pa.types.is_dictionary(field.type) and str(field.type.value_type) in TEXTS
+    ]
+    return _open(path, read_dictionary=[*texts, *coded], **options)
+
+
+def _ordered(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the table with an order in the dictionaries that have one in the schema: reading loses it."""
+    for place, name in enumerate(table.column_names):
+        if getattr(schema.field(name).type, "ordered", False):
+            own = table[name].type
+            kind = pa.dictionary(own.index_type, own.value_type, ordered=True)
+            parts = [
+                pa.DictionaryArray.from_arrays(part.indices, part.dictionary, ordered=True)
+                for part in table[name].chunks
+            ]
+            table = table.set_column(place, name, pa.chunked_array(parts, kind))
+    return table
 
 
 def _damaged(path: Path) -> str:

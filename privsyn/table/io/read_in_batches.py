@@ -181,8 +181,10 @@ def _arrow_frames(
 
 
 def _batches(source: Iterator[Any]) -> Stream:
-    """Open batches that can be read once. The columns are those of the first."""
+    """Open batches that can be read once. The columns are those of the first, or of a reader without any."""
     first = _next(source)
+    if first is None and isinstance(source, pa.RecordBatchReader):
+        first = empty_table(source.schema, "batch 1: the table")
     if first is None:
         raise InputError("there is no batch, so the columns are unknown: give at least one")
     head = _frame(first, 1).iloc[:0]

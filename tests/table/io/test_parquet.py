@@ -11,6 +11,7 @@ import pytest
 from privsyn import Categorical, Datetime, Schema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.source import slices
 
 SCHEMA = Schema(
@@ -58,3 +59,23 @@ def test_categories_of_a_file_have_the_codes_of_its_texts(kind, with_dictionary,
     ]
     assert codes(stream, codec) == plain.T.tolist()
     assert len(np.unique(plain[:, 0])) == 5  # each listed value, and missing
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("index", [pa.int8(), pa.int32()], ids=str)
+def test_text_of_a_dictionary_that_is_not_utf8_costs_its_own_cell_only(index, ordered, tmp_path):
+    """Arrow casts dictionaries of narrow indices, and fails at the whole file if some text is not UTF-8."""
+    path, found = tmp_path / "table.parquet", []
+    for odd in (b"b", b"\xff"):
+        values = pa.array([b"a", odd, b"c"], pa.binary()).cast(pa.string(), safe=False)
+        codes = pa.array([2, 0, 1, None, 0], index)
+        coded = pa.DictionaryArray.from_arrays(codes, values, ordered=ordered)
+        pq.write_table(pa.table({"a.b": coded, "d": values.take(codes)}), path)
+        stream, whole = read_in_batches(path), read_in_memory(path).frame
+        frame = pd.concat(list(stream.frames()))
+        assert {read.dtypes["a.b"].ordered for read in (stream.head, frame, whole)} == {ordered}
+        for read in (frame, whole):
+            assert read["d"].tolist() == read["a.b"].tolist()
+            found.append(read["a.b"].astype("str").tolist())
+    assert found[0] == found[1] == [*"cab", np.nan, "a"]
+    assert found[2] == found[3] == ["c", "a", "\N{REPLACEMENT CHARACTER}", np.nan, "a"]

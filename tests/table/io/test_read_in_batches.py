@@ -187,6 +187,24 @@ def test_what_is_no_batch_is_said_by_place():
     assert "dtypes differ" in complaint(iter([table, table.astype({"pay": "float32"})]))
 
 
+def test_a_reader_without_rows_is_a_table_as_with_rows():
+    """One row does not decide whether there is a table: the reader's schema says what its columns are."""
+    for kind in (
+        pa.int8(),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.run_end_encoded(pa.int16(), pa.bool_()),
+    ):
+        row = pa.record_batch([pa.nulls(1, kind)], pa.schema([("a", kind)]))
+        heads = [
+            read_in_batches(pa.RecordBatchReader.from_batches(row.schema, batches)).head
+            for batches in ([], [row])
+        ]
+        pd.testing.assert_frame_equal(*heads)
+    odd = pa.record_batch([pa.nulls(1, pa.month_day_nano_interval())], ["a"])
+    said = {complaint(pa.RecordBatchReader.from_batches(odd.schema, batches)) for batches in ([], [odd])}
+    assert len(said) == 1
+
+
 def test_a_reader_that_fails_is_not_quoted():
     def batches():
         yield pa.RecordBatch.from_pandas(rows(5).drop(columns="person"))

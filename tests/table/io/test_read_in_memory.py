@@ -304,13 +304,28 @@ def test_columns_of_pandas_that_arrow_encodes_are_of_the_type_of_their_values(ce
             assert pa.array(read["a"].array).to_pylist() == pa.array(more, kind).to_pylist()
 
 
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.large_string(), pa.float64(), pa.date32()], ids=str)
+def test_no_row_decides_the_dtype_of_a_dictionary_of_pandas(kind):
+    dtypes = set()
+    for cells in ([], [None], pa.array(["2015-01-02" if "string" in str(kind) else 1]).to_pylist()):
+        made = pa.DictionaryArray.from_arrays(pa.array(range(len(cells)), pa.int8()), pa.array(cells, kind))
+        frame = pd.DataFrame({"a": pd.Series(made, dtype=pd.ArrowDtype(made.type))})
+        dtype = read_in_memory(frame).frame.dtypes["a"]
+        dtypes.add("category" if isinstance(dtype, pd.CategoricalDtype) else dtype)
+    assert len(dtypes) == 1
+
+
 UNKNOWN = {
     "month_day_nano_interval": pa.month_day_nano_interval(),
     "arrow.opaque": pa.opaque(pa.int64(), "secret", "secret"),
     "sparse_union": pa.sparse_union([pa.field("secret", pa.int64())]),
     "list": pa.list_(BOOL8),
+    "list_view": pa.list_view(pa.int64()),
+    "large_list_view": pa.large_list_view(pa.int64()),
+    "large_list": pa.large_list(pa.string_view()),
     "struct": pa.struct([("secret", pa.run_end_encoded(pa.int32(), pa.int64()))]),
     "map": pa.map_(pa.string(), pa.month_day_nano_interval()),
+    "fixed_size_list": pa.list_(pa.dictionary(pa.int8(), pa.string()), 2),
     "run_end_encoded": pa.run_end_encoded(pa.int32(), pa.month_day_nano_interval()),
     "dictionary": pa.dictionary(pa.int8(), pa.opaque(pa.int64(), "secret", "secret")),
 }
@@ -371,6 +386,24 @@ def test_what_pandas_noted_holds_where_no_cell_decides_it(tmp_path):
     again = read_in_memory(tmp_path / "t.parquet").frame
     assert again.dtypes["a"] == frame.dtypes["a"]
     assert again.dtypes["b"] == pd.Int64Dtype()
+
+
+@pytest.mark.parametrize(
+    ("noted", "fits", "other"),
+    [
+        ("Int64", pa.array([1.0]), pa.array([2.5])),
+        ("int64[pyarrow]", pa.array(["1"]), pa.array(["x"])),
+        ("timestamp[us][pyarrow]", *(pa.array([n]).cast(pa.timestamp("ns")) for n in (1000, 1))),
+        ("duration[s][pyarrow]", *(pa.array([n]).cast(pa.duration("us")) for n in (10**6, 1))),
+    ],
+)
+def test_no_cell_of_a_column_replaced_since_pandas_noted_its_dtype_is_read_by_it(noted, fits, other):
+    table = pa.Table.from_pandas(pd.DataFrame({"a": pd.Series([None], dtype=noted)}))
+    found = [
+        read_in_memory(table.slice(0, len(cells)).set_column(0, "a", cells)).frame.dtypes["a"]
+        for cells in (fits[:0], fits, other)
+    ]
+    assert set(found) == {read_in_memory(pa.table({"a": fits})).frame.dtypes["a"]}
 
 
 def damaged(cells):
@@ -448,6 +481,32 @@ def test_no_date_within_a_cell_decides_whether_a_table_can_be_read(kind):
     assert with_odd.dtype == without.dtype
     assert with_odd.isna().tolist() == [False, True, False]
     assert list(map(str, with_odd.drop(index=1))) == list(map(str, without))
+
+
+def nested(values, kind):
+    """Lists, records and entries of dictionaries, each with one of the values."""
+    ends = pa.array(range(len(values) + 1), pa.int32())
+    if kind == "map":
+        keys = pa.array(["key"] * len(values))
+        return pa.MapArray.from_arrays(ends, keys, values)
+    return (
+        pa.ListArray.from_arrays(ends, values)
+        if kind == "list"
+        else pa.StructArray.from_arrays([values], ["value"])
+    )
+
+
+@pytest.mark.parametrize("kind", ["list", "struct", "map"])
+@pytest.mark.parametrize("what", ["text", "time"])
+def test_an_invalid_value_within_a_cell_moves_no_other_cell(kind, what):
+    """A slice of lists or records keeps the values inside all of them, so Arrow finds it invalid too."""
+    odd = damaged([b"a", b"b", b"\xff", b"c"])
+    if what == "time":
+        odd = pa.array([1, 2, -1, 3], pa.int64()).view(pa.time64("us"))
+    cells = nested(odd, kind)
+    assert read_in_memory(pa.table({"a": cells})).frame["a"].isna().tolist() == [False, False, True, False]
+    for row, code in enumerate(coded(cells, Categorical(["x"], other="x"))[1]):
+        assert code == coded(cells.slice(row, 1), Categorical(["x"], other="x"))[1][0]
 
 
 def test_a_folder_of_parquet_files_is_the_table_of_all_their_rows(tmp_path):

@@ -319,6 +319,8 @@ def test_a_person_need_not_know_the_traps_of_yaml(tmp_path):
         ("columns: !!python/object/apply:os.system [ls]", "not YAML"),
         ("columns: *a", "not YAML"),
         ("\x00", "not YAML"),
+        ("columns: {a: {kind: text}}\nconstraints: 7", "'constraints:' is a list"),
+        ("columns: {a: {kind: text}}\nconstraints: !!set {a <= b}", "'constraints:' is a list"),
         ("[" * 1500, "not YAML"),
         ("columns: {a: {kind: numerical, low: " + "9" * 5000 + ", high: 1}}", "not YAML|finite"),
     ],
