@@ -240,9 +240,11 @@ def correlation_interval(measured: Measurement, released: Marginal, sides: tuple
     whole = sides[0].deviation * sides[1].deviation
     sums = POWERS @ (coarse[0].coefficients * coarse[1].coefficients)
     found = POWERS @ (sides[0].coefficients * sides[1].coefficients) / whole
-    slope = float((np.gradient(sums) / np.gradient(found))[len(PARAMETERS) // 2])
-    if not slope > 0:  # one of the attributes has a single group
+    # At independence. Elsewhere a strong correlation may change nothing, to the last digit.
+    moved, by = (float(np.gradient(of)[len(PARAMETERS) // 2]) for of in (sums, found))
+    if not min(moved, by) > 0:  # one of the attributes has a single group
         return Interval(estimate, -1.0, 1.0)
+    slope = moved / by
     # The records' own correlation differs from the copula's by chance, less so the finer the groups.
     chance = max(1 + (spread / slope) ** 2 - 2 * spread / slope * spread / whole, 0.0) / total
     seen = float((weights * counts).sum()) / total

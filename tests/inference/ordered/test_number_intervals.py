@@ -201,7 +201,7 @@ def spiked(rng, size):
     return shares / shares.sum()
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", [*range(100), 2082])  # with 2082 the strongest correlations do not differ
 def test_an_estimate_of_a_correlation_lies_in_its_own_interval(seed):
     """Columns with spikes, pairs that exclude each other, groups of 2 x 2; the estimate is any wrong table.
 
