@@ -246,6 +246,13 @@ def test_the_variance_is_that_of_the_law():
     assert [LAPLACE.variance(scale) for scale in (1e-5, 1e-3, 0.02, 0.04)] == [1e-9] * 4
 
 
+@pytest.mark.parametrize("risk", [0.3, 1e-3, 1e-9])
+def test_noise_exceeds_its_deviations_with_the_risk_that_was_asked(risk):
+    scale = 1000.0
+    far = LAPLACE.deviations(risk) * np.sqrt(LAPLACE.variance(scale))
+    assert np.exp(-far / scale) / 2 == pytest.approx(risk, rel=1e-4)
+
+
 def test_tables_that_share_a_cost_have_the_noise_of_single_tables():
     for law in (GAUSSIAN, LAPLACE):
         together = law.variance(law.scale(0.3, law.joint(12)))

@@ -17,7 +17,7 @@ from scipy.stats import norm
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
 from privsyn.private.ledger import NOT_PRIVATE, Ledger
-from privsyn.private.ledger_text import CURVE, LINES
+from privsyn.private.ledger_text import CURVE, LINES, elsewhere
 from privsyn.private.spend import ONE_WAYS, Spend
 
 PROMISE = (1.0, 1e-9)
@@ -325,3 +325,11 @@ def test_a_promise_made_elsewhere_stands_alone() -> None:
     for spends, epsilon, delta in (((one,), 0.0, 0.0), ((), 1.0, 0.0), ((), 0.0, 1e-9)):
         with pytest.raises(ValueError, match="elsewhere"):
             Ledger(spends, epsilon, delta, *fields, elsewhere="a census office promises it")
+
+
+def test_a_ledger_of_counts_from_elsewhere_is_written_and_read_and_says_who_promises() -> None:
+    ledger = Ledger(**elsewhere("a census office promises it", ("The columns.",), "1.0"))
+    assert Ledger.from_json(ledger.to_json()) == ledger
+    for text in (str(ledger), ledger._repr_html_()):
+        assert "the counts were measured elsewhere: a census office promises it" in text
+        assert "The columns." in text

@@ -23,7 +23,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private import measure
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
-from privsyn.private.rows import CachedWalk
+from privsyn.private.rows import CachedWalk, Rows
 
 rhos = st.floats(1e-6, 1e3)
 TINY = Domain(("a", "b", "c"), (2, 2, 2))
@@ -563,3 +563,19 @@ def test_a_table_and_its_merged_one_have_one_list_of_what_was_asked():
     assert private.spends == merged.spends
     first, second, third = (spend.what for spend in private.spends)
     assert (second, third) == (f"{first} (look 2)", f"{first} (look 3)")
+
+
+@pytest.mark.parametrize("memory", [0, 40, 10**6])
+def test_tables_are_counted_once_each_in_walks_that_fit_in_memory(memory):
+    """Those that fit are kept; the answers are the same."""
+    walks = []
+
+    def walk(ask):
+        walks.append(ask)
+        return ask(iter([counting.block_of(Records(TINY, np.array([[0, 1, 1], [1, 0, 1]])))]))
+
+    rows = Rows(TINY, walk, memory)
+    sets = [("a",), ("b",), ("a", "b"), ("a",)]
+    found = [[counts.tolist() for counts in rows.count(sets)] for _ in range(2)]
+    assert found[0] == found[1] == [[1, 1], [1, 1], [[0, 1], [1, 0]], [1, 1]]
+    assert len(walks) == {0: 8, 40: 3, 10**6: 1}[memory]

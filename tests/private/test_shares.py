@@ -100,6 +100,7 @@ def test_the_law_states_the_variance_that_is_in_the_answers(owners, honest):
     source = SharedNoise(owners, honest, lambda size, scale, noisy: sum(noisy() for _ in range(owners)))
     noisy = release(np.zeros(size, np.int64), sigma, source)
     law = shared_gaussian(owners, honest)
+    assert f"any {honest} of them add the sigma below" in source.name
     # The variance of a sample variance is 2 v^2 / n; 5.4 of its deviations have probability below 1e-7.
     assert noisy.var() / (law.variance(sigma) + 1 / 12) == pytest.approx(1, abs=5.4 * (2 / size) ** 0.5)
     assert abs(noisy.mean()) < 5.4 * (law.variance(sigma) / size) ** 0.5
