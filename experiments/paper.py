@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "paper.md"
 
 PUBLISHED = "privsyn.methods.paper.learn."
-GUM = "privsyn.methods.paper.synthesise.gradually_update"
+GUM = "privsyn.methods.paper.gum.gradually_update"
 
 TASKS = {
     "pair_mean": "pair margins, mean total variation",
@@ -101,8 +101,8 @@ STAGES = (
     Variant("GUM: half copied in every round", {GUM: gum(duplication=lambda round_: 0.5)}, "paper"),
     Variant("GUM: a step that never falls", {GUM: gum(step=lambda round_: 1.0)}, "paper"),
     Variant("GUM: a step that falls every round", {GUM: gum(step=exponential)}, "paper"),
-    Variant("GUM: 10 rounds", {"privsyn.methods.paper.synthesise.PAPER_ROUNDS": 10}, "paper"),
-    Variant("GUM: none", {"privsyn.methods.paper.synthesise.PAPER_ROUNDS": 0}, "paper"),
+    Variant("GUM: 10 rounds", {"privsyn.methods.paper.gum.PAPER_ROUNDS": 10}, "paper"),
+    Variant("GUM: none", {"privsyn.methods.paper.gum.PAPER_ROUNDS": 0}, "paper"),
     Variant("the default"),
 )
 

@@ -20,7 +20,7 @@ import pandas as pd
 from runs import DELTA, Row, markdown, resumed
 
 from privsyn import Categorical, Numerical, PrivSyn, Release, Schema
-from privsyn.private.acceptance.verdict import Acceptance, margins
+from privsyn.private.acceptance import Acceptance, margins
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian, SeededLaplace
 from privsyn.release.acceptance.criteria import Criteria, read_criteria

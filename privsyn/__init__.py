@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privsyn.release.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
-    from privsyn.release.elsewhere.from_marginals import from_marginals
+    from privsyn.release.from_marginals import from_marginals
     from privsyn.release.release import Release, load
     from privsyn.studies.forecast import Forecast, forecast
     from privsyn.studies.plan import Plan, plan
@@ -93,7 +93,7 @@ _HOMES = {
     "privsyn.studies.plan": ("Plan", "plan"),
     "privsyn.release.draws.draws": ("Draws",),
     "privsyn.release.draws.pooling": ("pool", "pooled"),
-    "privsyn.release.elsewhere.from_marginals": ("from_marginals",),
+    "privsyn.release.from_marginals": ("from_marginals",),
     "privsyn.methods.randomise": ("randomize",),
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),

@@ -21,9 +21,9 @@ from privsyn.methods.run_ledger import facts_of, ledger_of_randomised, ledger_of
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import Ledger
-from privsyn.private.local.counts import RandomisedTable
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import noise_source
+from privsyn.private.randomised_response import RandomisedTable
 from privsyn.private.sampler import Bits, os_entropy, seeded_bits
 from privsyn.progress import Progress, no_progress
 from privsyn.release.acceptance.criteria import Criteria, check_accept, read_criteria

@@ -18,8 +18,7 @@ from privsyn.marginals.channel import Channels
 from privsyn.methods.columns import MANY_VALUES
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.methods import Method
-from privsyn.private.local.counts import RandomisedTable
-from privsyn.private.local.response import LocalPromise
+from privsyn.private.randomised_response import LocalPromise, RandomisedTable
 from privsyn.progress import Progress
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.schema.schema import Schema

@@ -15,7 +15,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods import default
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.paper import learn as paper
-from privsyn.methods.paper.synthesise import synthesise_as_published
+from privsyn.methods.paper.gum import synthesise_as_published
 from privsyn.private.accounting import Accounting
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable

@@ -13,7 +13,7 @@ from privsyn.marginals.domain import Records
 from privsyn.methods.fit_randomised import codec_of_randomised, local_promises
 from privsyn.methods.run_ledger import NOW, ledger_of_randomised
 from privsyn.private.ledger import Ledger
-from privsyn.private.local.response import randomised
+from privsyn.private.randomised_response import randomised
 from privsyn.table.encoding.choose_encoder import match_names
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_memory import read_in_memory

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from privsyn.methods.methods import Method
 from privsyn.private.ledger import Ledger
-from privsyn.private.local.response import LocalPromise, local_epsilon
+from privsyn.private.randomised_response import LocalPromise, local_epsilon
 from privsyn.private.spend import Spend
 
 if TYPE_CHECKING:

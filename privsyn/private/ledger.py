@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from privsyn.errors import printable, replace_errors
-from privsyn.private.acceptance.verdict import Acceptance
+from privsyn.private.acceptance import Acceptance
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.composition import Composition, compose
 from privsyn.private.laws import epsilon_of
@@ -31,7 +31,7 @@ from privsyn.private.ledger_text import (
     to_lines,
     to_plain,
 )
-from privsyn.private.local.response import LocalPromise, local_epsilon
+from privsyn.private.randomised_response import LocalPromise, local_epsilon
 from privsyn.private.spend import Spend
 
 NOT_PRIVATE = (

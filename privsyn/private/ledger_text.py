@@ -8,9 +8,9 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privsyn.notebook import html, html_table
-from privsyn.private.acceptance.verdict import Acceptance
+from privsyn.private.acceptance import Acceptance
 from privsyn.private.laws import LawName
-from privsyn.private.local.response import LocalPromise
+from privsyn.private.randomised_response import LocalPromise
 from privsyn.private.spend import ONE_WAYS, Spend
 
 if TYPE_CHECKING:

@@ -28,15 +28,7 @@ from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Ints
-from privsyn.private.acceptance.excess import Excess
-from privsyn.private.dependence import (
-    GRID,
-    INDIF_SENSITIVITY,
-    check_signs,
-    first_cells,
-    indif_on_grid,
-    whole_counts,
-)
+from privsyn.private.acceptance import Excess
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
 from privsyn.private.rows import Rows
@@ -307,3 +299,92 @@ class PrivateTable:
     def _measurement(self, attributes: Attributes, noisy: Ints, scale: float) -> Measurement:
         table = Marginal(self.domain.project(attributes), noisy.astype(np.float64))
         return Measurement(table, np.array(self.law.variance(scale)))
+
+
+GRID = 16  # steps per record: InDif is released on this grid, because noise is added to integers only
+INDIF_SENSITIVITY = 4 * GRID + 1  # of `indif_on_grid`, in steps; its docstring has the proof
+
+MOST_RECORDS = 2**31
+"""Records from which the intermediate numbers of `indif_on_grid`, up to 2 n^2, may exceed 64 bits."""
+
+LARGEST = 2.0**53
+"""Largest expected count, in records: up to it doubles hold every integer, and sums stay in 64 bits."""
+
+SIGNS = (-1, 0, 1)
+"""What a code may add to a concordance. Larger numbers would break its sensitivity."""
+
+
+def indif_on_grid(counts: Ints) -> int:
+    r"""Return InDif of a table of two attributes, in steps of 1 / `GRID` records, rounded down.
+
+    .. math:: \mathrm{InDif}_{a,b} = \lVert M_{a,b} - M_a \times M_b / n \rVert_1
+
+    Parameters
+    ----------
+    counts : integer array of shape (size_a, size_b)
+        Exact counts. Private: the caller adds noise.
+
+    Notes
+    -----
+    Sensitivity. Add record (i, j) to a table of n records; p and q are its one-way shares. The product
+    :math:`E = n\, p \otimes q` changes by
+    :math:`[n(-p \otimes q + p \otimes e_j + e_i \otimes q) + e_i \otimes e_j]/(n+1)`. The L1 norm of this
+    change is at most (3n + 1)/(n + 1) < 3, and M changes by 1 in one cell. So InDif changes by less than 4.
+    (The change 4n/(n+1) is attained: n copies of one pair of values and one record with both values
+    different.) Rounding down to the grid, :math:`|\lfloor Gx \rfloor - \lfloor Gy \rfloor| \le G|x - y| + 1`:
+    at most 4 G + 1 steps. The table that attains it moves all pairs at once, so the joint L2 sensitivity of m
+    pairs is sqrt(m) times that.
+
+    References
+    ----------
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.1, Lemma 4.
+
+    Examples
+    --------
+    Two coins that always agree, ten throws: InDif is 10 records.
+
+    >>> indif_on_grid(np.array([[5, 0], [0, 5]])) / GRID
+    10.0
+    >>> indif_on_grid(np.array([[4, 4], [1, 1]])) / GRID
+    0.0
+    """
+    n = int(counts.sum())
+    if n == 0:
+        return 0
+    # n times InDif is an integer of at most 2 n^2. In 64 bits a larger table would wrap around, and one
+    # record could then move the answer by any amount. Such a table is counted in Python's integers.
+    exact = counts if n < MOST_RECORDS else counts.astype(object)
+    product = np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
+    whole, rest = divmod(int(np.abs(n * exact - product).sum()), n)
+    return whole * GRID + rest * GRID // n
+
+
+def whole_counts(expected: Sequence[Marginal], domain: Domain) -> Ints:
+    """Round the expected counts of tables to integers. Return their cells, one table after another.
+
+    Counts without an integer in 64 bits are refused: one that wraps is far from its value. So is a table with
+    other cells, because one record could count several times along them. The sensitivity would not hold for
+    either. Both raise ``ValueError``, as does no table at all.
+    """
+    for table in expected:
+        if table.domain.shape != domain.project(table.attributes).shape:
+            raise ValueError(f"expected counts {table.domain.shape} over a domain of {domain.shape}")
+    cells = np.concatenate([table.counts.ravel() for table in expected])
+    sums = np.add.reduceat(np.abs(cells), first_cells(expected))
+    if not (sums <= LARGEST).all():  # also refuses NaN
+        raise ValueError("expected counts are finite, and at most 2^53 together")
+    return np.rint(cells).astype(np.int64)
+
+
+def first_cells(tables: Sequence[Marginal]) -> Ints:
+    """Return where the cells of each table begin, if they stand one table after another."""
+    return np.cumsum([0, *(table.counts.size for table in tables[:-1])])
+
+
+def check_signs(signs: Ints, domain: Domain, name: str) -> None:
+    """Refuse other signs than -1, 0 and 1 for each code of an attribute, with a ``ValueError``.
+
+    The sensitivity of a concordance would not hold.
+    """
+    if signs.shape != domain.project((name,)).shape or not np.isin(signs, SIGNS).all():
+        raise ValueError(f"the signs of {name!r} must be -1, 0 or 1, one for each code")

@@ -20,8 +20,7 @@ from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.parts import split_spans, times_within
 from privsyn.table.enforcement.determined import LookUp
-from privsyn.table.enforcement.ranges import Span
-from privsyn.table.enforcement.rules import Numbers
+from privsyn.table.enforcement.rules import Numbers, Span
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.steps import DAY
 

@@ -17,7 +17,7 @@ from privsyn.release.ranges import part_inside
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
-from privsyn.table.enforcement.ranges import Span
+from privsyn.table.enforcement.rules import Span
 from privsyn.table.schema.constraint import python_value
 from privsyn.table.schema.time_columns import Datetime
 

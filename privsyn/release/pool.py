@@ -1,4 +1,9 @@
-"""Pool: records of a release, from which rows with given values are drawn."""
+"""Pool: records of a release, from which records with some attributes given are drawn.
+
+The other attributes are as in the tables. The start is the nearest records of a pool made from the tables. Annealing then moves the other attributes.
+Each table that holds all given attributes is fitted to its conditional counts. Other tables keep their
+counts. This reads only released counts and costs no privacy.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
-from privsyn.marginals.marginal import Marginal
-from privsyn.synthesis.conditional import complete
+from privsyn.marginals.counting import count
+from privsyn.marginals.domain import Attributes, Records
+from privsyn.marginals.marginal import Marginal, lift
+from privsyn.marginals.nearest_rows import nearest_rows
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.synthesis.annealing import finish
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.enforcement.rules import Numbers
 
@@ -44,3 +52,56 @@ class Pool:
         """Return the numbers of all columns of records."""
         merging = self.fitted.merging
         return self.codec.numbers(merging.restore(records, self.rng), self.rng, merging)
+
+
+def complete(
+    given: Records,
+    pool: Records,
+    tables: tuple[Marginal, ...],
+    rng: np.random.Generator,
+    possible: StructuralZeros = NO_ZEROS,
+) -> Records:
+    """Return one record for each row of `given`, with the given values.
+
+    Parameters
+    ----------
+    given : Records over some attributes of the pool
+    pool : Records made from the tables
+    tables : tuple of Marginal, non-negative and agreeing
+    rng : numpy.random.Generator
+    possible : StructuralZeros
+
+    Examples
+    --------
+    In the table half of the women smoke and no man does. Of ten women, five then smoke:
+
+    >>> from privsyn.marginals.domain import Domain
+    >>> domain = Domain(("sex", "smokes"), (2, 2))
+    >>> table = Marginal(domain, np.array([[30.0, 30.0], [40.0, 0.0]]))
+    >>> pool = Records(domain, np.repeat([[0, 0], [0, 1], [1, 0]], [30, 30, 40], axis=0))
+    >>> women = Records(domain.project(("sex",)), np.zeros((10, 1), int))
+    >>> int(complete(women, pool, (table,), np.random.default_rng(0)).codes[:, 1].sum())
+    5
+    """
+    axes = pool.domain.axes(given.domain.names)
+    alike = nearest_rows(list(pool.codes[:, axes].T), np.ones(len(pool)), list(given.codes.T), rng)
+    codes = np.array(pool.codes[alike])
+    codes[:, axes] = given.codes
+    start = Records(pool.domain, codes)
+    wanted = tuple(_beside(table, given, start) for table in tables)
+    wanted = tuple(table for table in wanted if table.total > 0)
+    return finish(start, wanted, rng, possible=possible, still=given.domain.names)
+
+
+def _beside(table: Marginal, given: Records, start: Records) -> Marginal:
+    """Return a table's target: its counts conditional on `given` if it holds them, else those of `start`."""
+    names: Attributes = given.domain.names
+    now = Marginal(table.domain, count(start, table.attributes).astype(np.float64))
+    if not set(names) <= set(table.attributes):
+        return now
+    had, wanted = table.project(names), Marginal(given.domain, count(given, names).astype(np.float64))
+    known = lift(had, table.domain) > 0
+    per = np.divide(
+        lift(wanted, table.domain), lift(had, table.domain), out=np.zeros(known.shape), where=known
+    )
+    return Marginal(table.domain, np.where(known, table.counts * per, now.counts))

@@ -15,8 +15,7 @@ from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.enforcement.ranges import Span
-from privsyn.table.enforcement.rules import Numbers
+from privsyn.table.enforcement.rules import Numbers, Span
 
 EACH = 1000
 """Records made for each combination of given values, to estimate the numbers that occur with it."""

@@ -26,13 +26,11 @@ from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
-from privsyn.release.draws.draws import Draws
-from privsyn.release.draws.part import frames_of
+from privsyn.release.draws.draws import Draws, frames_of
 from privsyn.release.file_format import Parts, check_loads, pack, read_parts
 from privsyn.release.given import Given, read_given
 from privsyn.release.pool import Pool
-from privsyn.synthesis.batches import Keep, block_ends, in_blocks, make_block
-from privsyn.synthesis.synthesise import ENOUGH
+from privsyn.synthesis.synthesise import ENOUGH, Keep, block_ends, in_blocks, make_block
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import check_excel_safe, ending_of

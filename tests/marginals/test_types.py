@@ -18,7 +18,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats, keep
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.enforcement.ranges import Span
+from privsyn.table.enforcement.rules import Span
 
 SQUARE = Domain(("a", "b"), (2, 2))
 TABLE = Marginal(SQUARE, np.ones((2, 2)))

@@ -21,7 +21,7 @@ from privsyn.methods import default
 from privsyn.methods.facts import PublicFacts
 from privsyn.methods.methods import METHODS
 from privsyn.methods.paper import learn as published
-from privsyn.methods.paper.dense_marg import combine, dense_marg
+from privsyn.methods.paper.learn import combine, dense_marg
 from privsyn.private import measure
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian, SeededLaplace

@@ -18,9 +18,9 @@ from privsyn.errors import InputError
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.private.ledger import Ledger
-from privsyn.private.local.counts import RandomisedTable
-from privsyn.private.local.response import (
+from privsyn.private.randomised_response import (
     LocalPromise,
+    RandomisedTable,
     keep_probability,
     local_epsilon,
     randomised,

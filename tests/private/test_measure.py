@@ -21,8 +21,7 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.packing import Packing
 from privsyn.marginals.recoding import Merging
 from privsyn.private import measure
-from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
-from privsyn.private.measure import PrivateTable
+from privsyn.private.measure import GRID, INDIF_SENSITIVITY, PrivateTable
 from privsyn.private.rows import CachedWalk, Rows
 
 rhos = st.floats(1e-6, 1e3)

@@ -9,7 +9,7 @@ import pytest
 import reference
 
 from privsyn.marginals.domain import Domain, Records
-from privsyn.methods.paper.synthesise import synthesise_as_published
+from privsyn.methods.paper.gum import synthesise_as_published
 from privsyn.synthesis.synthesise import synthesise
 
 SHAPES = {

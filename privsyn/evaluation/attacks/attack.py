@@ -3,11 +3,18 @@
 After Giomi et al., "A Unified Framework for Quantifying Privacy Risk in Synthetic Data" (PETS 2023). Each
 attack is tried on equal numbers of private and held-out rows. The synthetic table does not depend on held-out
 rows, so success there is no leak. Higher success on private rows is one.
+
+A predicate singles out if its conditions on a few columns hold for exactly one row of a table. A condition asks for a value, a lower bound or an upper bound. A predicate that singles out in the synthetic
+table may do so in the private one by chance, because any rare kind of row may occur once. It is a leak if
+this happens more often than among held-out rows (Cohen and Nissim 2020).
+
+Distances are Gower's: every cell is a coordinate, so that one formula serves numbers, dates and categories.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -16,9 +23,8 @@ import numpy.typing as npt
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, did_you_mean, safe_repr
-from privsyn.evaluation.attacks.gower import Points, Singles, distances, scale_together
-from privsyn.evaluation.attacks.predicates import Predicate, of_rare_values, of_rows
 from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
+from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import code_together
 from privsyn.marginals.types import Floats, Integers
@@ -221,3 +227,137 @@ def _typical(column: Floats, *, is_number: bool) -> float:
         return float(np.sort(column)[len(column) // 2])
     values, counts = np.unique(column, return_counts=True)
     return float(values[counts.argmax()])
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """Rows whose coordinate in each of these columns lies in an interval, both ends included."""
+
+    axes: tuple[int, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+
+    def count(self, cells: Floats) -> int:
+        """Return the number of rows for which it holds."""
+        rows: Integers | slice = slice(None)
+        for axis, low, high in zip(self.axes, self.lows, self.highs, strict=True):
+            column = cells[rows, axis]
+            fits = np.flatnonzero((column >= low) & (column <= high))
+            rows = fits if isinstance(rows, slice) else rows[fits]
+        return len(fits)
+
+
+def of_rare_values(synthetic: Points, rng: np.random.Generator) -> Iterator[Predicate]:
+    """Yield predicates of one column in random order: values that occur once, and extremes."""
+    predicates = []
+    for axis, is_number in enumerate(synthetic.numbers):
+        values, counts = np.unique(synthetic.cells[:, axis], return_counts=True)
+        predicates += [Predicate((axis,), (value,), (value,)) for value in values[counts == 1].tolist()]
+        present = values[values > MISSING_COORDINATE]
+        if is_number and len(present):
+            low, high = float(present[0]), float(present[-1])
+            predicates += [Predicate((axis,), (0.0,), (low,)), Predicate((axis,), (high,), (1.0,))]
+    for place in rng.permutation(len(predicates)):
+        yield predicates[place]
+
+
+def of_rows(
+    synthetic: Points, columns: int, tries: int, rng: np.random.Generator, *, mixed: bool = False
+) -> Iterator[Predicate]:
+    """Yield distinct predicates that hold for a random row: its categories, and numbers at least as extreme.
+
+    Parameters
+    ----------
+    synthetic : Points
+    columns : int
+        Number of columns in each predicate.
+    tries : int
+        Number of random rows.
+    rng : numpy.random.Generator
+    mixed : bool
+        Take each cell from another row: such predicates know columns, but no row.
+    """
+    n, d = synthetic.cells.shape
+    middles = np.median(synthetic.cells, axis=0)
+    seen = set()
+    for _ in range(tries):
+        axes = np.sort(rng.choice(d, columns, replace=False))
+        rows = rng.integers(n, size=columns) if mixed else np.full(columns, rng.integers(n))
+        predicate = _at_least_as_extreme(synthetic, axes, rows, middles[axes])
+        if predicate not in seen:
+            seen.add(predicate)
+            yield predicate
+
+
+def _at_least_as_extreme(synthetic: Points, axes: Integers, rows: Integers, middles: Floats) -> Predicate:
+    lows, highs = [], []
+    for axis, value, middle in zip(axes, synthetic.cells[rows, axes], middles, strict=True):
+        exact = not synthetic.numbers[axis] or value == MISSING_COORDINATE
+        lows.append(float(value) if exact or value > middle else 0.0)
+        highs.append(float(value) if exact or value <= middle else 1.0)
+    return Predicate(tuple(axes.tolist()), tuple(lows), tuple(highs))
+
+
+Singles = npt.NDArray[np.float32]
+"""Precise enough to find the nearest row, at half the memory traffic of doubles."""
+
+MISSING_COORDINATE = -2.0
+"""Further from every number than two numbers are from each other."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The cells of a table as coordinates.
+
+    Parameters
+    ----------
+    cells : (n, d) float array
+        Numbers and dates are scaled to [0, 1] over all tables; a missing one is `MISSING_COORDINATE`. Other
+        columns hold codes, any two of which are at least 1 apart.
+    numbers : tuple of bool
+        Whether each column holds numbers or dates.
+    """
+
+    cells: Floats
+    numbers: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def take(self, rows: Integers) -> Points:
+        """Return the rows at these positions."""
+        return Points(np.asfortranarray(self.cells[rows]), self.numbers)
+
+
+def scale_together(tables: Sequence[Coded]) -> list[Points]:
+    """Return all tables on the same scale."""
+    names = tables[0].records.domain.names
+    numbers = tuple(name in tables[0].numbers for name in names)
+    # Column-major, because the attacks read whole columns.
+    cells = [table.records.codes.astype(np.float64, order="F") for table in tables]
+    for axis, name in enumerate(names):
+        if numbers[axis]:
+            for points, column in zip(cells, _scaled([t.numbers[name] for t in tables]), strict=True):
+                points[:, axis] = column
+    return [Points(table, numbers) for table in cells]
+
+
+def _scaled(columns: Sequence[Floats]) -> list[Floats]:
+    present = np.concatenate([column[~np.isnan(column)] for column in columns])
+    low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
+    # Halves, because high - low may overflow.
+    width = (high / 2 - low / 2) or 1.0
+    return [
+        np.where(np.isnan(column), MISSING_COORDINATE, (column / 2 - low / 2) / width) for column in columns
+    ]
+
+
+def distances(one: Floats, other: Floats) -> Singles:
+    """Return the Gower distances between cells of a column, at most 1, shape (n, m).
+
+    >>> distances(np.array([0.5]), np.array([0.5, 0.25, MISSING_COORDINATE])).tolist()
+    [[0.0, 0.25, 1.0]]
+    """
+    distance = one.astype(np.float32)[:, None] - other.astype(np.float32)[None, :]
+    np.abs(distance, out=distance)
+    return np.minimum(distance, np.float32(1), out=distance)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.private.acceptance.verdict import Acceptance, Verdict, margins
+from privsyn.private.acceptance import Acceptance, Verdict, margins
 from privsyn.release.acceptance.criteria import Criteria
 from privsyn.release.acceptance.layout import Layout, problem
 from privsyn.release.acceptance.statistic import Test, test_of

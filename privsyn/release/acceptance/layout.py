@@ -15,12 +15,11 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask
 from privsyn.private.laws import Law
-from privsyn.release.acceptance.conditions import spans
 from privsyn.release.acceptance.criteria import Criteria
-from privsyn.release.acceptance.criterion import Criterion, Margin, Mean
+from privsyn.release.acceptance.criterion import Criterion, Margin, Mean, spans
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.enforcement.ranges import Span
+from privsyn.table.enforcement.rules import Span
 
 MOST_CELLS = 2**22
 """Largest table that is compared."""

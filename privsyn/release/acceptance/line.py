@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.marginals.types import Floats, Ints
-from privsyn.private.acceptance.excess import UNIT
+from privsyn.private.acceptance import UNIT
 from privsyn.release.acceptance.layout import Summed
 
 EQUAL = 1e-12

@@ -9,8 +9,15 @@ from typing import Any
 
 from privsyn.arguments import check_between
 from privsyn.errors import InputError, safe_repr
-from privsyn.release.acceptance.conditions import among, check_where, in_words, spans
-from privsyn.release.acceptance.criterion import Criterion, Variable, names_of
+from privsyn.release.acceptance.criterion import (
+    Criterion,
+    Variable,
+    among,
+    check_where,
+    in_words,
+    names_of,
+    spans,
+)
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 

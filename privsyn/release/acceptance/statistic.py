@@ -13,8 +13,7 @@ import numpy as np
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats, Ints, Mask
-from privsyn.private.acceptance.excess import UNIT, Distance, Excess, Sums
-from privsyn.private.acceptance.verdict import QUESTION
+from privsyn.private.acceptance import QUESTION, UNIT, Distance, Excess, Sums
 from privsyn.release.acceptance.criterion import Margin, Proportion
 from privsyn.release.acceptance.layout import Layout
 from privsyn.release.acceptance.line import Line

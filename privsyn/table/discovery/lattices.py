@@ -19,7 +19,7 @@ from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type, ti
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.heaps import NUMBERS, TIMES, Heap, Heaps, Lattice
-from privsyn.table.enforcement.feasibility import check_constraints
+from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import Numerical, Ordinal
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.steps import step_text

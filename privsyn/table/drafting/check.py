@@ -14,7 +14,7 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.drafting.draft import is_csv, without
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
-from privsyn.table.enforcement.feasibility import rows_that_keep
+from privsyn.table.enforcement.repair import rows_that_keep
 from privsyn.table.io.csv_text import read_text
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_memory import read_in_memory

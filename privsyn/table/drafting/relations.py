@@ -23,7 +23,7 @@ from privsyn.table.drafting.candidates import HEAD, Drivers, LookUps, possible_s
 from privsyn.table.drafting.missing_cells import RARE, driver
 from privsyn.table.encoding.parsing import moments
 from privsyn.table.enforcement.determined import Determined
-from privsyn.table.enforcement.feasibility import check_constraints
+from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.total import ROUNDING
 from privsyn.table.schema.columns import Categorical, Coded, Numerical
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain

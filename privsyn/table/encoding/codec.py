@@ -25,9 +25,8 @@ from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.parts import join_rows, split_given, splittable, whole_cells
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.feasibility import check_constraints
-from privsyn.table.enforcement.gap_rules import rules_with_gaps
-from privsyn.table.enforcement.repair import Repair
+from privsyn.table.enforcement.increasing import rules_with_gaps
+from privsyn.table.enforcement.repair import Repair, check_constraints
 from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import from_plain, to_plain

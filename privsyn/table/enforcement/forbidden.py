@@ -13,8 +13,7 @@ import numpy as np
 from privsyn.errors import InputError, about
 from privsyn.marginals.types import Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.ranges import Span
-from privsyn.table.enforcement.rules import Numbers, Rule
+from privsyn.table.enforcement.rules import Numbers, Rule, Span
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
 from privsyn.table.schema.explain import condition

@@ -15,8 +15,7 @@ from privsyn.table.enforcement.forbidden import (
     check_condition,
     spans_of,
 )
-from privsyn.table.enforcement.ranges import Span
-from privsyn.table.enforcement.rules import Rule
+from privsyn.table.enforcement.rules import Rule, Span
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 from privsyn.table.schema.explain import condition
 from privsyn.table.schema.validation import flag

@@ -2,6 +2,8 @@
 
 First, numbers are drawn again within their groups. A row that still breaks a rule takes the columns of that
 rule from the most similar row that keeps all rules. There is no rejection sampling.
+
+Constraints that contradict the columns or each other are refused before.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Computation, Numbers, Rule
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint
-from privsyn.table.schema.derived import computed_by, in_order
+from privsyn.table.schema.derived import about_constraint, computed_by, in_order
 
 MOST_CELLS = 2**20  # largest table of possible cells; rules on larger tables are enforced by repair alone
 MOST_DONORS = 100_000  # most rows in which the most similar one is searched
@@ -219,3 +221,43 @@ class Repair:
                 )
             for name in names:
                 rows.numbers[name][at[which.ravel() == place]] = example[name]
+
+
+def check_constraints(columns: Columns, constraints: Sequence[Constraint]) -> None:
+    """Refuse constraints that name a value outside its column, or that no row can keep."""
+    known = {name: column for name, column in columns.items() if column.is_public}
+    decided = [constraint for constraint in constraints if set(constraint.columns) <= set(known)]
+    for constraint in decided:
+        with about_constraint(constraints.index(constraint) + 1):
+            constraint.rules(known)
+            constraint.check(known)
+    repair = Repair.of(known, decided)
+    for names, _ in repair.parts:
+        with suppress(TooManyError):
+            if repair.example(names, {}, {}) is None:
+                about = [
+                    str(place)
+                    for place, one in enumerate(constraints, 1)
+                    if one in decided and not {*names}.isdisjoint(one.columns)
+                ]
+                which, what = ("s", "one of them") if len(about) > 1 else ("", "it")
+                raise InputError(
+                    f"no row can keep constraint{which} {', '.join(about)} on {', '.join(names)}:"
+                    f" correct or delete {what}"
+                )
+
+
+def rows_that_keep(columns: Columns, constraint: Constraint, numbers: Numbers) -> Mask:
+    """Return which rows keep a constraint.
+
+    A row keeps a computed column if the given or the computed number is missing, or if they differ by at most
+    the tolerance. Private.
+    """
+    kept = np.ones(len(numbers[constraint.columns[0]]), np.bool_)
+    for rule in constraint.rules(columns):
+        kept &= rule.holds(numbers)
+    if (name := constraint.computes) is not None:
+        computation = constraint.computation(columns)
+        error = np.abs(computation.make(numbers) - numbers[name])
+        kept &= ~(error > computation.tolerance(columns[name], numbers))  # NaN breaks no constraint
+    return kept

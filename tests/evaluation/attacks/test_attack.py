@@ -15,8 +15,15 @@ from command import run
 
 from privsyn import Categorical, InputError, Numerical, Risks, Schema, attack
 from privsyn.evaluation.attacks import attack as attacks
-from privsyn.evaluation.attacks.gower import MISSING_COORDINATE, Points, distances, scale_together
-from privsyn.evaluation.attacks.predicates import Predicate, of_rare_values, of_rows
+from privsyn.evaluation.attacks.attack import (
+    MISSING_COORDINATE,
+    Points,
+    Predicate,
+    distances,
+    of_rare_values,
+    of_rows,
+    scale_together,
+)
 from privsyn.evaluation.attacks.risks import LIMITS, Rate, Risk
 from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.scores import NOT_PRIVATE

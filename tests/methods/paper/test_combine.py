@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reference import binary
 
 from privsyn.marginals.domain import Domain
-from privsyn.methods.paper import dense_marg
-from privsyn.methods.paper.dense_marg import GAMMA, OVERLAP, combine
+from privsyn.methods.paper import learn as dense_marg
+from privsyn.methods.paper.learn import GAMMA, OVERLAP, combine
 
 
 @st.composite

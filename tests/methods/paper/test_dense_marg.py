@@ -14,7 +14,7 @@ from reference import binary
 from scipy.optimize import minimize
 
 from privsyn.marginals.domain import Domain
-from privsyn.methods.paper.dense_marg import allocate, dense_marg
+from privsyn.methods.paper.learn import allocate, dense_marg
 
 rhos = st.floats(1e-4, 10.0)
 cells = st.lists(st.integers(1, 5000), min_size=1, max_size=6).map(lambda c: np.array(c, float))

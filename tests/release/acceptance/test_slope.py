@@ -15,8 +15,7 @@ from scipy.stats import binom
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.recoding import Merging
-from privsyn.private.acceptance.excess import UNIT, Sums
-from privsyn.private.acceptance.verdict import margins
+from privsyn.private.acceptance import UNIT, Sums, margins
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import ExactGaussian, SeededGaussian, SeededLaplace
 from privsyn.release.acceptance import judge

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema
-from privsyn.release.draws.draws import Draws
-from privsyn.release.draws.part import codec_of, part_of
+from privsyn.release.draws.draws import Draws, codec_of, part_of
 
 ROWS = 2000
 SCHEMA = Schema(

@@ -13,7 +13,7 @@ from privsyn.table.enforcement.allowed import AllowedRule
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.forbidden import ForbiddenRule
 from privsyn.table.enforcement.increasing import IncreasingRule
-from privsyn.table.enforcement.ranges import Span
+from privsyn.table.enforcement.rules import Span
 
 NAMES = ("a", "b", "c")
 

@@ -27,7 +27,7 @@ from privsyn import (
     Time,
     Total,
 )
-from privsyn.table.enforcement.feasibility import rows_that_keep
+from privsyn.table.enforcement.repair import rows_that_keep
 from privsyn.table.schema.expressions.parse import parse_expression
 from privsyn.table.schema.yaml_file import from_plain, parse, to_plain
 

@@ -14,8 +14,7 @@ from strategies import StubNoise
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
-from privsyn.private.acceptance.excess import MOST_UNITS, UNIT, Distance, Sums
-from privsyn.private.acceptance.verdict import Acceptance, Verdict, margins
+from privsyn.private.acceptance import MOST_UNITS, UNIT, Acceptance, Distance, Sums, Verdict, margins
 from privsyn.private.laws import GAUSSIAN, LAPLACE, shared_gaussian
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian, SeededLaplace

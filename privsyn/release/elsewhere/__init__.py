@@ -1,1 +1,0 @@
-"""A release from tables of counts that were measured elsewhere."""
