@@ -1,6 +1,6 @@
 """Check the habits that no linter knows; `make lint` runs this.
 
-Files have at most 420 lines, functions 60, folders 14 files. No passage of eight lines stands twice in the
+Files have at most 420 lines, functions 60, folders 16 files. No passage of eight lines stands twice in the
 package. Documentation, docstrings, comments and messages use standard terms: `WORDS` lists home-made
 ones, each with a better word. A line that needs one of them ends in the comment ``style: allow``.
 """
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MOST_LINES, MOST_FUNCTION_LINES, MOST_FILES, PASSAGE = 420, 60, 14, 8
+MOST_LINES, MOST_FUNCTION_LINES, MOST_FILES, PASSAGE = 420, 60, 16, 8
 
 WORDS = {
     r"heard": "measured",

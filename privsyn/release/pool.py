@@ -1,8 +1,8 @@
 """Pool: records of a release, from which records with some attributes given are drawn.
 
-The other attributes are as in the tables. The start is the nearest records of a pool made from the tables. Annealing then moves the other attributes.
-Each table that holds all given attributes is fitted to its conditional counts. Other tables keep their
-counts. This reads only released counts and costs no privacy.
+The other attributes are as in the tables. The start is the nearest records of a pool made from the tables.
+Annealing then moves the other attributes. Each table that holds all given attributes is fitted to its
+conditional counts. Other tables keep their counts. This reads only released counts and costs no privacy.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Stage 4 as a whole: from agreeing tables to records.
 
-Many records are made in blocks, which together have the counts of one large sample. A cell with 30 of ten million records has 0.3 per hundred thousand, which every block would round away. So a
-cell's count is divided among the blocks in whole records. Threads make the blocks independently; the number
-of threads does not change the result. A block depends only on the tables, the seed and its place. So a caller
-can return stored blocks to resume an interrupted run.
+Many records are made in blocks, which together have the counts of one large sample. A cell with 30 of ten
+million records has 0.3 per hundred thousand, which every block would round away. So a cell's count is
+divided among the blocks in whole records. Threads make the blocks independently; the number of threads does
+not change the result. A block depends only on the tables, the seed and its place. So a caller can return
+stored blocks to resume an interrupted run.
 """
 
 from __future__ import annotations

@@ -812,7 +812,7 @@ RELEASE = (
         "privsyn/table/io/arrow.py",
         "part = cells.take(pa.array(rows))",
         "part = cells.slice(rows[0] if len(rows) else 0, len(rows))",
-        "tests/table/io/test_read_in_memory.py",
+        "tests/table/io/test_read_in_memory.py::test_an_invalid_value_within_a_cell_moves_no_other_cell",
     ),
     bug(
         "dictionaries inside lists and records, whose cells one invalid value makes missing",
@@ -826,21 +826,21 @@ RELEASE = (
         "privsyn/table/io/arrow.py",
         "if not _is_dtype_of(column, schema):",
         "if False:",
-        "tests/table/io/test_read_in_memory.py",
+        "tests/table/io/test_read_in_memory.py::test_no_cell_of_a_column_replaced_since_pandas_noted_its_dtype_is_read_by_it",
     ),
     bug(
         "one text that is not UTF-8 in a Parquet dictionary decides whether a file is read",
         "privsyn/table/io/parquet.py",
         "read_dictionary=[*texts, *coded]",
         "read_dictionary=[*texts]",
-        "tests/table/io/test_parquet.py",
+        "tests/table/io/test_parquet.py::test_text_of_a_dictionary_that_is_not_utf8_costs_its_own_cell_only",
     ),
     bug(
         "one row decides whether a stream is read",
         "privsyn/table/io/read_in_batches.py",
         "if first is None and isinstance(source, pa.RecordBatchReader):",
         "if False:",
-        "tests/table/io/test_read_in_batches.py",
+        "tests/table/io/test_read_in_batches.py::test_a_reader_without_rows_is_a_table_as_with_rows",
     ),
     bug(
         "a dictionary's indices as wide as the rows need them",

@@ -4,9 +4,10 @@ After Giomi et al., "A Unified Framework for Quantifying Privacy Risk in Synthet
 attack is tried on equal numbers of private and held-out rows. The synthetic table does not depend on held-out
 rows, so success there is no leak. Higher success on private rows is one.
 
-A predicate singles out if its conditions on a few columns hold for exactly one row of a table. A condition asks for a value, a lower bound or an upper bound. A predicate that singles out in the synthetic
-table may do so in the private one by chance, because any rare kind of row may occur once. It is a leak if
-this happens more often than among held-out rows (Cohen and Nissim 2020).
+A predicate singles out if its conditions on a few columns hold for exactly one row of a table. A condition
+asks for a value, a lower bound or an upper bound. A predicate that singles out in the synthetic table may
+do so in the private one by chance, because any rare kind of row may occur once. It is a leak if this
+happens more often than among held-out rows (Cohen and Nissim 2020).
 
 Distances are Gower's: every cell is a coordinate, so that one formula serves numbers, dates and categories.
 """

@@ -1,9 +1,9 @@
 """PrivSyn as published: Zhang et al., USENIX Security 2021, Algorithm 3, without the synthesis.
 
 Stage 2 chooses the pairs of attributes to be measured (DenseMarg). A pair that is left out is assumed to be
-independent, and its error is its dependence (InDif). The error of a measured pair is its noise. Pairs are added
-greedily while the sum of both errors falls. Attributes that lie in a single pair are left out of GUM and
-appended afterwards.
+independent, and its error is its dependence (InDif). The error of a measured pair is its noise. Pairs are
+added greedily while the sum of both errors falls. Attributes that lie in a single pair are left out of GUM
+and appended afterwards.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Rules and computations: constraints in terms of the numbers of rows.
 
-`possible` gives the structural zeros, which are applied to codes before records are made. Codes cannot decide
-everything, such as the order of two dates within one group of days. `repair` then draws numbers again within
-their groups, so that no table changes.
+`possible` gives the structural zeros, which are applied to codes before records are made. Codes cannot
+decide everything, such as the order of two dates within one group of days. `repair` then draws numbers
+again within their groups, so that no table changes.
 
-Constraints are enforced on numbers, and a `Span` is a set of them. A listed value is its place in the list, a date is in days or seconds
-since 1970, and a missing cell is NaN.
+Constraints are enforced on numbers, and a `Span` is a set of them. A listed value is its place in the list,
+a date is in days or seconds since 1970, and a missing cell is NaN.
 """
 
 from __future__ import annotations
