@@ -19,14 +19,14 @@ from command import CANARY, SCHEMA, fill, run, run_apart, table
 from privsyn import InputError, PrivSyn, read_schema
 from privsyn.cli.sample import folder_kept
 from privsyn.release.checkpoint import folder_of
-from privsyn.synthesis import batches as blocks
+from privsyn.synthesis import synthesise as blocks
 from privsyn.table.io.source import stamps_of, unchanged
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 ROWS = 9000
 
 SMALL = """
-from privsyn.synthesis import batches as blocks
+from privsyn.synthesis import synthesise as blocks
 blocks.MOST_ROWS = blocks.LEAST_ROWS = 1000
 """
 pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover

@@ -12,7 +12,7 @@ import pytest
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema
 from privsyn.release import checkpoint as unfinished
 from privsyn.release.release import Release
-from privsyn.synthesis import batches as blocks
+from privsyn.synthesis import synthesise as blocks
 
 N = 9300
 

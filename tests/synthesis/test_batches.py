@@ -17,7 +17,7 @@ from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods.methods import METHODS
-from privsyn.synthesis import batches as blocks
+from privsyn.synthesis import synthesise as blocks
 from privsyn.synthesis.synthesise import block_ends, in_blocks, synthesise
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.write import write_blocks

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reference import binary
 
 from privsyn.marginals.domain import Domain
-from privsyn.methods.paper import learn as dense_marg
+from privsyn.methods.paper import learn
 from privsyn.methods.paper.learn import GAMMA, OVERLAP, combine
 
 
@@ -95,7 +95,7 @@ def test_pairs_alone_stay_as_they_came():
 def test_a_search_cut_short_still_gives_tables_that_fit(steps, data):
     pairs, domain = data.draw(graphs())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dense_marg, "SEARCH_STEPS", steps)
+        patch.setattr(learn, "SEARCH_STEPS", steps)
         tables = combine(pairs, domain)
     assert all(any(set(pair) <= set(table) for table in tables) for pair in pairs)
     assert all(domain.project(clique).cells <= GAMMA for clique in cliques(tables))
