@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.evaluation.predictions import chosen_learners
@@ -127,7 +127,7 @@ class Bench:
         """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
         open_schema = OpenSchema.of(self.schema, self.train)
         if self.target is not None:
-            check_column("target", self.target, open_schema.schema.coded, read=True)
+            check_column(spelled("target"), self.target, open_schema.schema.coded, read=True)
         for run in runs:
             self.model(run)
         if self.metrics:
