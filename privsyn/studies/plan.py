@@ -40,6 +40,7 @@ from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import ending_of, read_columns
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema, declared
+from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +150,7 @@ def plan(
     table: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-9,
-    schema: Schema | None = None,
+    schema: SchemaOrPath | None = None,
     *,
     rows: int | None = None,
     unit: str | None = None,
@@ -184,6 +185,7 @@ def plan(
         if schema is not None:
             raise InputError("two schemas: give a table and a schema, or the schema alone")
         table, schema = None, table
+    schema = as_schema(schema)
     if table is None and declared(schema) is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
     settings = Settings(epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target)

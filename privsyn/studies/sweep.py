@@ -38,7 +38,7 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.yaml_file import to_plain
+from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema, to_plain
 
 SPLIT_SEED = 20261121
 PRESETS: dict[str, str] = {"default": "default", "paper": "published"}
@@ -99,7 +99,7 @@ class Bench:
     def of(
         cls,
         table: Any,
-        schema: Schema | None = None,
+        schema: SchemaOrPath | None = None,
         *,
         target: str | None = None,
         delta: float = 1e-9,
@@ -112,6 +112,7 @@ class Bench:
         added = tuple(map(add_metric, metrics))
         if name is None:
             name = Path(table).name.split(".")[0] if isinstance(table, str | PathLike) else "table"
+        schema = as_schema(schema)
         source = read_in_memory(table, schema)
         order = np.random.default_rng(SPLIT_SEED).permutation(len(source.frame))
         cut = round(TEST_SHARE * len(order))
@@ -198,7 +199,7 @@ def sweep(
     seeds: int = 5,
     presets: Iterable[str] = ("default",),
     delta: float = 1e-9,
-    schema: Schema | None = None,
+    schema: SchemaOrPath | None = None,
     target: str | None = None,
     models: bool | Sequence[str] = True,
     metrics: Sequence[str] = (),
