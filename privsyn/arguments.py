@@ -106,25 +106,3 @@ def check_path(path: object) -> None:
     """
     if not isinstance(path, str | PathLike):
         raise InputError(f"give the path of a file; got {safe_repr(path)}")
-
-
-def check_unit(unit: object, rows_per_unit: object, names: Collection[str]) -> None:
-    """Refuse one of the two settings without the other, and a `unit` among the `names` of the schema."""
-    if unit is None:
-        if rows_per_unit is not None:
-            raise InputError(
-                "rows_per_unit needs unit, the column that identifies the person: give both or neither"
-            )
-        return
-    if not isinstance(unit, str):
-        raise InputError(f"unit must be the name of a column; got {safe_repr(unit)}")
-    if rows_per_unit is None:
-        raise InputError(
-            "unit needs rows_per_unit, the most rows kept per person: give a number that is publicly known"
-            " to be enough for most people; twice the rows mean twice the noise"
-        )
-    check_whole("rows_per_unit", rows_per_unit, least=1)
-    if unit in names:
-        raise InputError(
-            f"unit {unit!r} is a column of the schema: remove it there, identifiers are not synthesised"
-        )

@@ -6,6 +6,7 @@ import reprlib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Real
 from unicodedata import category
@@ -57,6 +58,29 @@ def replace_errors(
     except InputError:
         replacement.__context__ = None
         raise
+
+
+_SPELLING: ContextVar[Callable[[str], str]] = ContextVar("spelling", default=str)
+
+
+def spelled(setting: str) -> str:
+    """Return the name of a setting as the user wrote it: `unit`, or --unit on the command line."""
+    return _SPELLING.get()(setting)
+
+
+@contextmanager
+def spelling(spell: Callable[[str], str]) -> Iterator[None]:
+    """Spell the names of settings in messages as `spell` does.
+
+    >>> with spelling("--{}".format):
+    ...     spelled("unit")
+    '--unit'
+    """
+    token = _SPELLING.set(spell)
+    try:
+        yield
+    finally:
+        _SPELLING.reset(token)
 
 
 def about(subject: str) -> AbstractContextManager[None]:

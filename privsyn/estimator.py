@@ -20,6 +20,8 @@ class Estimator:
     scikit-learn's estimators, ``__init__`` refuses a value that cannot work: `fit` may take long.
     """
 
+    __setattr__ = object.__setattr__  # the parameters may be frozen in another base: here they can be set
+
     def __repr__(self) -> str:
         """Return the call that makes this estimator; parameters at their defaults are left out."""
         defaults = signature(type(self)).parameters

@@ -1,4 +1,4 @@
-"""PrivSyn: the settings, and the order of the steps from table to release; no arithmetic."""
+"""PrivSyn: settings that can be fitted, and the order of the steps from table to release."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.arguments import check_bytes, check_column, check_finite, check_unit, check_whole
 from privsyn.errors import InputError, warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.inference.fitted import Fitted
-from privsyn.methods.budget import check_enough
 from privsyn.methods.discovery import discover, reserved_delta
 from privsyn.methods.facts import PublicFacts
-from privsyn.methods.fit_randomised import check_budget, learn_randomised, local_promises
-from privsyn.methods.methods import DEFAULT, METHODS, PUBLISHED, Method, check_method
-from privsyn.methods.reading import bounded, coded, given_schema, open_schema_of
+from privsyn.methods.fit_randomised import learn_randomised, local_promises
+from privsyn.methods.methods import PUBLISHED
+from privsyn.methods.reading import bounded, coded, open_schema_of
 from privsyn.methods.run_ledger import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.accounting import rho_for
@@ -25,12 +23,13 @@ from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import noise_source
 from privsyn.private.randomised_response import RandomisedTable
 from privsyn.private.sampler import Bits, os_entropy, seeded_bits
-from privsyn.progress import Progress, no_progress
-from privsyn.release.acceptance.criteria import Criteria, check_accept, read_criteria
+from privsyn.progress import no_progress
+from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
-from privsyn.release.acceptance.layout import check_affordable, check_testable
+from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
+from privsyn.settings import Settings
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -39,7 +38,7 @@ from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 
-class PrivSyn(ReleasedModel, Estimator):
+class PrivSyn(ReleasedModel, Estimator, Settings):
     """Learn a table under differential privacy and make synthetic tables like it.
 
     Parameters
@@ -112,53 +111,6 @@ class PrivSyn(ReleasedModel, Estimator):
     ['age', 'sex']
     """
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 1e-9,
-        schema: SchemaOrPath | None = None,
-        *,
-        unit: str | None = None,
-        rows_per_unit: int | None = None,
-        target: str | None = None,
-        nullable: bool = True,
-        seed: int | None = None,
-        method: str = DEFAULT.name,
-        memory: int | str = "2GB",
-        accept: object = None,
-        progress: Progress | None = None,
-    ) -> None:
-        check_method(method, check_finite("delta", delta), target)
-        public = given_schema(schema, nullable=nullable)
-        if seed is not None:
-            check_whole("seed", seed)
-        check_bytes("memory", memory)
-        check_unit(unit, rows_per_unit, () if public is None else public.columns)
-        if target is not None and public is not None:
-            check_column("target", target, public.coded, public=True)
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.unit = unit
-        self.rows_per_unit = rows_per_unit
-        self.target = target
-        self.nullable = nullable
-        self.seed = seed
-        self.method = method
-        self.memory = memory
-        self.accept = accept
-        self.progress = progress
-        check_budget(epsilon, public, METHODS[method], unit)
-        if (criteria := read_criteria(accept)) is not None:
-            check_accept(criteria, public, epsilon)
-        if epsilon is not None:
-            law = noise_source(seed, self._promise[1]).law
-            cost, share = rho_for(*self._promise, self._method.accounting_of(law)), 0.0
-            if criteria is not None:
-                check_affordable(criteria, law, cost, rows_per_unit)
-                share = criteria.share
-            check_enough((1 - share) * cost, law, epsilon, rows_per_unit)
-
     @classmethod
     def paper(
         cls, epsilon: float, delta: float = 1e-9, schema: SchemaOrPath | None = None, **settings: Any
@@ -201,14 +153,13 @@ class PrivSyn(ReleasedModel, Estimator):
             bits: Bits = os_entropy if run is None else run.bits
             if self.seed is not None:
                 bits = seeded_bits(self._generator(2))
-            rows = bounded(source, self.unit, self._most_rows, bits)
+            rows = bounded(source, self.unit, self.most_rows, bits)
             open_schema = open_schema_of(rows, schema, source.schema, target, nullable=self.nullable)
             rows = rows.unordered(open_schema.unordered)
             self.not_found_: tuple[str, ...] = ()
-            criteria = read_criteria(self.accept)
-            if criteria is not None:
+            if (criteria := self.criteria) is not None:
                 check_accept(criteria, open_schema.schema, self.epsilon, owners=run is not None)
-                filled, fine = open_schema.fill({}, {}), self._method.fine_cells
+                filled, fine = open_schema.fill({}, {}), self.algorithm.fine_cells
                 check_testable(Codec.for_table(filled, rows.head, fine=fine, target=target), criteria)
             if self.epsilon is None:
                 if run is not None:
@@ -234,44 +185,33 @@ class PrivSyn(ReleasedModel, Estimator):
     ) -> Release:
         """Put questions to the private table, with all other owners if there is a `run`."""
         report = self.progress or no_progress
-        epsilon, delta = self._promise
+        epsilon, delta = self.promise
         if run is not None:
-            settings = self.get_params() | {"epsilon": epsilon, "delta": delta, "target": target}
-            run.meet(source, open_schema, settings, report)
+            run.meet(source, open_schema, self)
         noise = noise_source(self.seed, delta) if run is None else run.noise
         reserved = reserved_delta(delta, open_schema)
-        person_rho = rho_for(epsilon, delta - reserved, self._method.accounting_of(noise.law))
+        person_rho = rho_for(epsilon, delta - reserved, self.algorithm.accounting_of(noise.law))
         tests_rho = 0.0 if criteria is None else criteria.share * person_rho
         person_rho -= tests_rho
-        fine = self._method.fine_cells
-        discovered = discover(
-            open_schema,
-            rows,
-            rho=person_rho,
-            delta=reserved,
-            noise=noise,
-            rows_per_unit=self._most_rows,
-            report=report,
-            fine=fine,
-        )
+        fine = self.algorithm.fine_cells
+        discovered = discover(open_schema, rows, self, rho=person_rho, delta=reserved, noise=noise)
         self.not_found_ = discovered.not_found
         person_rho *= 1 - discovered.share
-        row_rho = noise.law.of_row(person_rho, self._most_rows)  # k rows cost k^2 times as much, or k times
+        row_rho = noise.law.of_row(person_rho, self.most_rows)  # k rows cost k^2 times as much, or k times
         codec = Codec.for_table(
             discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
         )
-        private = PrivateTable(coded(rows, codec, self.memory), noise, self._most_rows)
+        private = PrivateTable(coded(rows, codec, self.memory), noise, self.most_rows)
         doubtful = tuple(attribute for name in open_schema.open for attribute in codec.attributes_of(name))
         target = None if target is None else codec.target_attribute(target)
         rng, kept = self._generator(1) if run is None else run.generator(), codec.schema.randomised
         facts = PublicFacts(target, codec.axes, codec.possible, doubtful, kept, codec.nullable)
-        fitted = self._method.learn(private, row_rho, rng, report, facts)
-        spends, most = (*discovered.spends, *private.spends), self.rows_per_unit and self._most_rows
+        fitted = self.algorithm.learn(private, row_rho, rng, report, facts)
+        spends = (*discovered.spends, *private.spends)
         inputs = (*discovered.remarks, *source.public_inputs, *(run.public_inputs(self.unit) if run else ()))
-        local = local_promises(codec)
-        ledger = ledger_of_run(spends, (epsilon, delta), noise, self._method, inputs, self.unit, most, local)
+        ledger = ledger_of_run(spends, self, noise, inputs, local_promises(codec))
         release = self._release(codec, fitted, ledger, rows)
-        tests_rho = noise.law.of_row(tests_rho, self._most_rows)
+        tests_rho = noise.law.of_row(tests_rho, self.most_rows)
         return release if criteria is None else judge(release, criteria, private, tests_rho)
 
     def _learn_randomised(
@@ -288,21 +228,7 @@ class PrivSyn(ReleasedModel, Estimator):
 
     def _release(self, codec: Codec, fitted: Fitted, ledger: Ledger, rows: RawTable) -> Release:
         form = rows.form.only(set(codec.names).difference(codec.dropped))
-        return Release(codec, fitted, ledger, self._method, form)
-
-    @property
-    def _method(self) -> Method:
-        return METHODS[self.method]
-
-    @property
-    def _promise(self) -> tuple[float, float]:
-        """Epsilon and delta as doubles. Accounting would round other types of number differently."""
-        return check_finite("epsilon", self.epsilon), check_finite("delta", self.delta)
-
-    @property
-    def _most_rows(self) -> int:
-        """The most rows of one person, which is 1 if each row is a person."""
-        return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
+        return Release(codec, fitted, ledger, self.algorithm, form)
 
     def _generator(self, stream: int) -> np.random.Generator:
         """Return a generator of its own for each use; stream 0 is the noise."""

@@ -23,6 +23,7 @@ from privsyn.private import discovery, measure
 from privsyn.private.contribution import kept_rows
 from privsyn.private.discovery import count_votes, find_values
 from privsyn.private.sampler import os_entropy
+from privsyn.settings import Settings
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io import source
 from privsyn.table.io.dask_source import DaskParts
@@ -153,11 +154,10 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
     discovering.discover(
         OpenSchema.of(None, FEW[["year"]]),
         read_in_batches(FEW[["year"]]),
+        Settings(1.0),
         rho=0.001,
         delta=0.0,
         noise=StubNoise(repeat(7)),
-        rows_per_unit=1,
-        report=lambda *_: None,
     )
     (first,), (again, *_), (once_more, _, second) = asked
     for look in (first, again, once_more, second):

@@ -18,6 +18,7 @@ import typer
 
 from privsyn.cli.attack import attack
 from privsyn.cli.common.keeping import Note, StoppedError
+from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.demo import demo
 from privsyn.cli.evaluate import evaluate
@@ -30,7 +31,7 @@ from privsyn.cli.sample import sample
 from privsyn.cli.schema import schema
 from privsyn.cli.sweep import sweep
 from privsyn.cli.synth import synth
-from privsyn.errors import InputError, NoiseWarning
+from privsyn.errors import InputError, NoiseWarning, spelling
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
@@ -73,7 +74,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads would only spin
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep 40 MB that they do not use
     try:
-        with warnings.catch_warnings(), _ended_as_by_ctrl_c(), _rare_collections():
+        with (
+            warnings.catch_warnings(),
+            spelling(spelling_of),
+            _ended_as_by_ctrl_c(),
+            _rare_collections(),
+        ):
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", NoiseWarning)
             warnings.showwarning = _show_warning  # type: ignore[assignment]

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Decimal, Delimiter, Encoding, Thousands, read_public
+from privsyn.cli.common.options import CSV, Given, read_public, takes
 from privsyn.cli.common.terminal import say_text
 
 
+@takes(csv=CSV)
 def attack(
     real: Annotated[Path, typer.Argument(metavar="REAL", help="The rows from which SYNTHETIC was made.")],
     synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table.")],
@@ -24,10 +25,8 @@ def attack(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    *,
+    csv: Given,
 ) -> None:
     """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
@@ -39,7 +38,7 @@ def attack(
     for table in tables:
         check_table(table)
     check_outputs(outputs, inputs=(*tables, schema))
-    public = read_public(schema, delimiter, encoding, decimal, thousands)
+    public = read_public(schema, csv)
     with staged(outputs) as places:
         risks = privsyn.attack(*tables, public, secrets=secret, seed=seed)
         if json_file is not None:

@@ -7,20 +7,11 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import (
-    Decimal,
-    Delimiter,
-    Encoding,
-    Metrics,
-    Models,
-    Target,
-    Thousands,
-    own_metrics,
-    read_public,
-)
+from privsyn.cli.common.options import CSV, Given, Metrics, Models, Target, own_metrics, read_public, takes
 from privsyn.cli.common.terminal import say_text
 
 
+@takes(csv=CSV)
 def evaluate(
     real: Annotated[
         Path, typer.Argument(metavar="REAL", help="The private table: a file, or a folder of Parquet files.")
@@ -42,10 +33,8 @@ def evaluate(
     metric: Metrics = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a web page to this file.")] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    *,
+    csv: Given,
 ) -> None:
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
@@ -59,7 +48,7 @@ def evaluate(
         check_table(test)
     check_outputs(outputs, inputs=(real, synthetic, schema, test))
     check_page("--report", report)
-    public = read_public(schema, delimiter, encoding, decimal, thousands)
+    public = read_public(schema, csv)
     with staged(outputs) as places:
         scores = privsyn.evaluate(
             real,

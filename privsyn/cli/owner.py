@@ -7,40 +7,23 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import (
-    Data,
-    Decimal,
-    Delimiter,
-    Delta,
-    Encoding,
-    Epsilon,
-    Force,
-    RowsPerUnit,
-    Thousands,
-    Unit,
-    Weak,
-    read_public,
-)
+from privsyn.cli.common.options import CSV, Data, Force, Given, Weak, read_public, settings_options, takes
+from privsyn.settings import AGREED
 
 
+@takes(settings=settings_options(*AGREED, "schema", required=["epsilon", "schema"]), csv=CSV)
 def owner(
     data: Data,
-    epsilon: Epsilon,
-    schema: Annotated[Path, typer.Option(help="Public facts about the columns, as YAML, with all values.")],
+    *,
+    settings: Given,
     party: Annotated[int, typer.Option(min=0, help="The place of this owner in --peers, from 0.")],
     peers: Annotated[
         str, typer.Option(metavar="HOST:PORT,...", help="All owners, in the same order at each of them.")
     ],
     model: Annotated[Path, typer.Option(help="Write the model to this file: the same bytes at each owner.")],
-    delta: Delta = 1e-9,
     honest: Annotated[
         int | None,
         typer.Option(help="How many owners are trusted to add noise. Default: the smallest majority."),
-    ] = None,
-    unit: Unit = None,
-    rows_per_unit: RowsPerUnit = None,
-    target: Annotated[
-        str | None, typer.Option(help="A column that models predict; its dependences get more weight.")
     ] = None,
     folder: Annotated[
         Path | None,
@@ -53,25 +36,20 @@ def owner(
     ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
     force: Force = False,
     allow_weak_privacy: Weak = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    csv: Given,
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
     import privsyn
     from privsyn.cli.common.console import check_promise, show_files, show_privacy, show_public_inputs
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, write_text
-    from privsyn.cli.common.persons import check_unit_options
     from privsyn.cli.common.terminal import say
     from privsyn.owners.owners import Owners
 
     check_table(data)
-    check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, schema))
+    check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, settings["schema"]))
     check_new("--model", model, force=force)
-    check_promise(epsilon, delta, weak=allow_weak_privacy)
-    public = read_public(schema, delimiter, encoding, decimal, thousands)
-    check_unit_options(data, public, unit, rows_per_unit)
+    check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
+    settings["schema"] = read_public(settings["schema"], csv)
     private = model.with_name(f"{model.name}.run") if folder is None else folder
     owners = Owners(
         data,
@@ -82,26 +60,18 @@ def owner(
         tls=tls,
         patience=patience,
     )
-    settings = privsyn.PrivSyn(
-        epsilon,
-        delta,
-        public,
-        unit=unit,
-        rows_per_unit=rows_per_unit,
-        target=target,
-        progress=_Lines(),
-    )
+    fitted = privsyn.PrivSyn(**settings, progress=_Lines())
     try:
-        settings.fit(owners)
+        fitted.fit(owners)
     finally:  # epsilon is spent as soon as there is a release: lose none, whatever the others have
-        if hasattr(settings, "release_"):
-            settings.save(model)
+        if hasattr(fitted, "release_"):
+            fitted.save(model)
             if ledger is not None:
-                write_text(ledger, settings.ledger_.to_json())
+                write_text(ledger, fitted.ledger_.to_json())
             show_files({"--model": model})
             say(f"{private}: private; resumes this run, and can be deleted when all owners have the model")
-            show_privacy(settings.ledger_)
-            show_public_inputs(settings.ledger_)
+            show_privacy(fitted.ledger_)
+            show_public_inputs(fitted.ledger_)
 
 
 class _Lines:

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import Data, Decimal, Delimiter, Encoding, Force, Thousands, read_public
+from privsyn.cli.common.options import CSV, Data, Force, Given, read_public, takes
 from privsyn.cli.common.terminal import say
 
 
+@takes(csv=CSV)
 def randomize(
     data: Data,
     out: Annotated[
@@ -25,10 +26,8 @@ def randomize(
         ),
     ] = None,
     force: Force = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    *,
+    csv: Given,
 ) -> None:
     """Randomise answers before they are collected; also writes OUT.ledger.json and OUT.schema.yaml."""
     from privsyn.cli.common.console import show_privacy
@@ -46,7 +45,7 @@ def randomize(
     check_outputs(outputs, inputs=(data, schema))
     for name, path in outputs.items():
         check_new(name, path, force=force)
-    public = read_public(schema, delimiter, encoding, decimal, thousands) or schema
+    public = read_public(schema, csv) or schema
     sent = randomise(data, public, keep)
     with staged(outputs) as places:
         rows, columns = write_table(sent.table, places["OUT"], sent.schema, sent.form)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privsyn.cli.common.options import Data, Decimal, Delimiter, Encoding, Force, Thousands, Unit, read_public
+from privsyn.cli.common.options import CSV, Data, Force, Given, read_public, settings_options, takes
 from privsyn.cli.common.terminal import say, say_text
 
 if TYPE_CHECKING:
     from privsyn.table.schema.schema import Schema
 
 
+@takes(settings=settings_options("unit"), csv=CSV)
 def schema(
     data: Data,
     output: Annotated[
@@ -29,12 +30,10 @@ def schema(
     from_dtypes: Annotated[
         bool, typer.Option("--from-dtypes", help="Draft from names and types alone; read no row.")
     ] = False,
-    unit: Unit = None,
+    *,
+    settings: Given,
     force: Force = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    csv: Given,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
@@ -42,18 +41,18 @@ def schema(
     from privsyn.table.drafting.review_comments import draft_text
     from privsyn.table.io.csv_text import PLAIN
 
+    unit = settings["unit"]
     check_table(data)
     if check is not None:
         if from_dtypes:
             raise InputError("--check and --from-dtypes exclude each other: give one of them")
-        _check(data, check, output, unit, read_public(check, delimiter, encoding, decimal, thousands))
+        _check(data, check, output, unit, read_public(check, csv))
         return
     outputs = {"--output": output}
     check_outputs(outputs, inputs=(data,))
     check_new("--output", output, force=force)
-    form = read_public(None, delimiter, encoding, decimal, thousands)
-    csv = PLAIN if form is None else form.csv
-    draft = draft_text(data, unit=unit, read=not from_dtypes, csv=csv)
+    form = read_public(None, csv)
+    draft = draft_text(data, unit=unit, read=not from_dtypes, csv=PLAIN if form is None else form.csv)
     with staged(outputs) as places:
         for place in places.values():
             write_text(place, draft)

@@ -8,23 +8,23 @@ from typing import Annotated
 import typer
 
 from privsyn.cli.common.options import (
+    CSV,
     Data,
-    Decimal,
-    Delimiter,
-    Delta,
-    Encoding,
+    Given,
     Metrics,
     Models,
-    Target,
-    Thousands,
     own_metrics,
     read_public,
+    settings_options,
+    takes,
 )
 from privsyn.cli.common.terminal import say
 
 
+@takes(settings=settings_options("delta", "schema", "target"), csv=CSV)
 def sweep(
     data: Data,
+    *,
     epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="Separated by commas: 0.1,0.3,1,3,10.")],
     out: Annotated[
         Path,
@@ -34,9 +34,7 @@ def sweep(
         ),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
-    delta: Delta = 1e-9,
-    schema: Annotated[Path | None, typer.Option(help="Public facts about the columns, as YAML.")] = None,
-    target: Target = None,
+    settings: Given,
     preset: Annotated[
         str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
     ] = "default",
@@ -60,10 +58,7 @@ def sweep(
         Path | None,
         typer.Option(metavar="CSV", help="Results of other programs for the plot: method, epsilon, scores."),
     ] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    csv: Given,
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
     import pandas as pd
@@ -76,10 +71,10 @@ def sweep(
     from privsyn.studies.sweep_plot import check_plot, check_scores, draw
 
     check_table(data)
-    check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, schema, peers))
+    check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, settings["schema"], peers))
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
-    public = read_public(schema, delimiter, encoding, decimal, thousands)
+    settings["schema"] = read_public(settings["schema"], csv)
     metrics, scores = own_metrics(metric), score.split(",") if score else []
     check_scores(scores)
     others_results = None if peers is None else read_peers(peers)
@@ -91,9 +86,7 @@ def sweep(
             _numbers(epsilon),
             seeds=seeds,
             presets=preset.split(","),
-            delta=delta,
-            schema=public,
-            target=target,
+            **settings,
             models=model.split(",") if models and model else models,
             metrics=metrics,
             name=name,

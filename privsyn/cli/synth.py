@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from privsyn.cli.common.options import (
+    CSV,
     Data,
-    Decimal,
-    Delimiter,
-    Delta,
-    Encoding,
     ExcelSafe,
     Force,
+    Given,
     Out,
     Rows,
-    RowsPerUnit,
-    Thousands,
-    Unit,
     Weak,
     read_public,
+    settings_options,
+    takes,
 )
 
 if TYPE_CHECKING:
@@ -30,37 +27,13 @@ if TYPE_CHECKING:
     from privsyn.table.schema.schema import Schema
 
 
+@takes(settings=settings_options(), csv=CSV)
 def synth(
     data: Data,
     out: Out,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="The privacy budget: smaller is more private."
-            " Needed unless all columns are randomised (`keep`)."
-        ),
-    ] = None,
-    delta: Delta = 1e-9,
-    schema: Annotated[
-        Path | None, typer.Option(help="Public facts about the columns, as YAML; `privsyn schema` drafts it.")
-    ] = None,
-    unit: Unit = None,
-    rows_per_unit: RowsPerUnit = None,
-    target: Annotated[
-        str | None,
-        typer.Option(help="A column that models predict; its dependences get more weight."),
-    ] = None,
-    no_missing: Annotated[
-        bool,
-        typer.Option(
-            "--no-missing",
-            help="No synthetic cell is missing; a missing cell counts as the first value or lower bound.",
-        ),
-    ] = False,
+    *,
+    settings: Given,
     rows: Rows = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Makes the run repeatable, noise included: NOT PRIVATE.")
-    ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Write the model to this file, for `privsyn sample`.")
     ] = None,
@@ -79,31 +52,15 @@ def synth(
         Path | None,
         typer.Option(help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published."),
     ] = None,
-    accept: Annotated[
-        Path | None,
-        typer.Option(
-            help="Criteria that the result must meet, as YAML. If not met: exit status 1, no table."
-        ),
-    ] = None,
-    memory: Annotated[
-        str, typer.Option(help="For rows and counts. A table that needs more is read several times.")
-    ] = "2GB",
-    paper: Annotated[
-        bool, typer.Option("--paper", help="Use the published algorithm, step by step.")
-    ] = False,
     excel_safe: ExcelSafe = False,
     force: Force = False,
     allow_weak_privacy: Weak = False,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
+    csv: Given,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
     from privsyn.cli.common.console import check_promise, progress, show_acceptance, show_refused
     from privsyn.cli.common.keeping import kept
-    from privsyn.cli.common.persons import check_unit_options
     from privsyn.cli.common.rehearsal import rehearse
     from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED
@@ -112,35 +69,21 @@ def synth(
     outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
     outputs["--sheet"] = sheet
     check_excel_safe(out, excel_safe=excel_safe)
-    _check_files(outputs | {"--report": report}, (data, schema, accept), force=force)
-    check_promise(epsilon, delta, weak=allow_weak_privacy)
+    _check_files(outputs | {"--report": report}, (data, settings["schema"], settings["accept"]), force=force)
+    check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-    public = read_public(schema, delimiter, encoding, decimal, thousands)
-    check_unit_options(data, public, unit, rows_per_unit)
+    settings["schema"] = public = read_public(settings["schema"], csv)
     with progress() as bars:
-        settings = privsyn.PrivSyn(
-            epsilon,
-            delta,
-            public,
-            unit=unit,
-            rows_per_unit=rows_per_unit,
-            target=target,
-            nullable=not no_missing,
-            seed=seed,
-            method="published" if paper else "default",
-            memory=memory,
-            accept=accept,
-            progress=bars,
-        )
-        rehearse(data, out, public, unit=unit, rows=rows, report=report is not None)
-        fitted = settings.fit(data)
+        fitted = privsyn.PrivSyn(**settings, progress=bars)
+        rehearse(data, out, public, unit=fitted.unit, rows=rows, report=report is not None)
+        fitted.fit(data)
     verdict = fitted.ledger_.acceptance
     accepted = verdict is None or verdict.met
     with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
         show_acceptance(fitted.ledger_)
         if accepted:
-            drawn = seed if verdict is None or rows is not None else SEED  # the table that was tested
+            drawn = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
             shape, synthetic = _write(
                 fitted,
                 outputs,
@@ -153,7 +96,7 @@ def synth(
             kinds = {name: path if path in written else None for name, path in outputs.items()}
             _show(fitted, shape, kinds, public, estimated=rows is None)
             if report is not None:
-                _compare(fitted, data, synthetic, public, unit=unit, target=target, report=report)
+                _compare(fitted, data, synthetic, public, report)
     if not accepted:
         show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
@@ -260,9 +203,6 @@ def _compare(
     data: Path,
     synthetic: Any,
     public: Schema | None,
-    *,
-    unit: str | None,
-    target: str | None,
     report: Path,
 ) -> None:
     """Write the comparison of both tables, and print its path."""
@@ -271,6 +211,7 @@ def _compare(
     from privsyn.studies.error_trace import trace
     from privsyn.table.io.read_in_memory import read_in_memory
 
+    unit, target = fitted.unit, fitted.target
     real = read_in_memory(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
     origins = trace(fitted.release_, real, synthetic)
     spent = fitted.ledger_.to_dict()

@@ -7,7 +7,7 @@ Let the cells of a table have prior variance :math:`\tau_c^2`, and measure them 
 
 It is convex and falls from its value at :math:`\rho = 0` (not measured). The sum of the errors is least where
 all measured tables have the same slope. A table that is flatter than that even at 0 is not worth measuring.
-DenseMarg (`methods.paper.dense_marg`) is the published rule.
+DenseMarg (`methods.paper.learn`) is the published rule.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr, warn_noise
+from privsyn.errors import InputError, safe_repr, spelled, warn_noise
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.types import Floats
 from privsyn.private.laws import GAUSSIAN, Law
@@ -182,10 +182,9 @@ def check_enough(cost: float, law: Law, epsilon: float, rows_per_unit: int | Non
     The `cost` is that of a person.
     """
     if law.rho(law.of_row(cost, int(rows_per_unit or 1))) < LEAST_BUDGET:
-        lower = "" if rows_per_unit is None else ", or lower rows_per_unit"
-        raise InputError(
-            f"epsilon {safe_repr(epsilon)} is too small: the noise exceeds every count. Raise it{lower}"
-        )
+        lower = "" if rows_per_unit is None else f", or lower {spelled('rows_per_unit')}"
+        named = f"{spelled('epsilon')} {safe_repr(epsilon)}"
+        raise InputError(f"{named} is too small: the noise exceeds every count. Raise it{lower}")
     noise = law.tail(law.scale(cost, float(rows_per_unit or 1)))
     if noise > LOUD:
         warn_noise(epsilon, noise)

@@ -32,7 +32,7 @@ from privsyn.private.discovery import (
 )
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
-from privsyn.progress import Progress
+from privsyn.progress import no_progress
 from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.heaps import Heaps
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from privsyn.private.noise import Noise
+    from privsyn.settings import Settings
     from privsyn.table.discovery.bounds import BoundsGrid
     from privsyn.table.io.source import RawTable
 
@@ -173,13 +174,11 @@ def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
 def discover(
     open_schema: OpenSchema,
     table: RawTable,
+    settings: Settings,
     *,
     rho: float,
     delta: float,
     noise: Noise,
-    rows_per_unit: int,
-    report: Progress,
-    fine: bool = True,
 ) -> Discovered:
     """Find the values, bounds and grids that the schema leaves open.
 
@@ -188,17 +187,15 @@ def discover(
     open_schema : OpenSchema
     table : RawTable
         Private. It is read up to three times. If it can be read only once, no grids are asked for.
+    settings : Settings
+        Grids matter only to a method that counts numbers in fine cells.
     rho : float
         Budget of the whole run for a person. A share of it is spent here.
     delta : float
         Largest probability that a value which only one person has is found.
     noise : Noise
-    rows_per_unit : int
-        The most rows of one person.
-    report : callable
-    fine : bool
-        Whether the method counts numbers in fine cells. Only then a grid matters.
     """
+    report, rows_per_unit = settings.progress or no_progress, settings.most_rows
     is_open = bool(open_schema.values or open_schema.bounds)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
@@ -227,7 +224,9 @@ def discover(
     cells, of_bounds = count(near, rho=share * rho)
     closer = open_schema.closer(cells)
     schema = open_schema.fill(values, open_schema.bounds_of(cells, {}, {}))
-    lattices = open_schema.lattices(schema) if fine and not table.once else NO_LATTICES
+    lattices = (
+        open_schema.lattices(schema) if settings.algorithm.fine_cells and not table.once else NO_LATTICES
+    )
     if is_open:
         report("finding values and bounds", 2, 3)
     _, close, on = (

@@ -17,7 +17,6 @@ from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.methods.columns import MANY_VALUES
 from privsyn.methods.facts import PublicFacts
-from privsyn.methods.methods import Method
 from privsyn.private.randomised_response import LocalPromise, RandomisedTable
 from privsyn.progress import Progress
 from privsyn.table.encoding.codec import Codec
@@ -25,35 +24,6 @@ from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def check_budget(epsilon: object, schema: Schema | None, method: Method, unit: str | None) -> None:
-    """Refuse a run without epsilon of columns that are not randomised, and one with epsilon if all are.
-
-    >>> from privsyn import Categorical
-    >>> from privsyn.methods.methods import DEFAULT
-    >>> check_budget(None, Schema({"sex": Categorical(["F", "M"])}), DEFAULT, None)
-    Traceback (most recent call last):
-    privsyn.errors.InputError: give epsilon (--epsilon 1), the privacy budget
-    """
-    if schema is None:
-        if epsilon is None:
-            raise InputError("give epsilon (--epsilon 1), the privacy budget")
-        return
-    if schema.randomised and not method.takes_randomised:
-        raise InputError(f"method {method.name!r} takes no randomised columns: leave out keep, or the method")
-    others = [name for name in schema.coded if name not in schema.randomised]
-    if epsilon is None and others:
-        why = f": column {others[0]!r} is not randomised" if schema.randomised else ""
-        raise InputError(f"give epsilon (--epsilon 1), the privacy budget{why}")
-    if others or not schema.coded:
-        return
-    if epsilon is not None:
-        raise InputError(
-            "leave out epsilon: the respondents randomised all columns, so their counts need no further noise"
-        )
-    if unit is not None:
-        raise InputError("leave out unit: randomised response protects each record on its own")
 
 
 def codec_of_randomised(schema: Schema, table: pd.DataFrame) -> Codec:

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from privsyn.errors import InputError, safe_repr
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
@@ -100,14 +99,3 @@ PUBLISHED = Method(
 )
 METHODS: dict[str, Method] = {method.name: method for method in (DEFAULT, PUBLISHED)}
 """The methods that `PrivSyn(method=...)` knows; docs/extending.md adds one."""
-
-
-def check_method(name: object, delta: float, target: str | None) -> None:
-    """Refuse a method that does not exist, and settings that it does not take."""
-    if not isinstance(name, str) or name not in METHODS:
-        names = " or ".join(f'"{known}"' for known in METHODS)
-        raise InputError(f"method must be {names}; got {safe_repr(name)}")
-    if METHODS[name].accounting is not None and delta == 0:
-        raise InputError(f"method {name!r} needs a delta above 0: give one such as 1e-9")
-    if target is not None and not METHODS[name].takes_target:
-        raise InputError(f"method {name!r} takes no target: leave out target, or method")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column
-from privsyn.errors import warn_columns
+from privsyn.errors import spelled, warn_columns
 from privsyn.marginals.packing import Packing
 from privsyn.methods.fit_randomised import check_dtypes
 from privsyn.private.contribution import kept_rows
@@ -16,9 +16,7 @@ from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.source import RawTable
-from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.validation import flag
-from privsyn.table.schema.yaml_file import as_schema
+from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
     from privsyn.private.sampler import Bits
@@ -33,12 +31,6 @@ def bounded(rows: RawTable, unit: str | None, rows_per_unit: int, bits: Bits) ->
         return rows
     rows.require_again("whose rows they are")
     return rows.bounded(unit, partial(kept_rows, rows_per_unit=rows_per_unit, bits=bits))
-
-
-def given_schema(schema: object, *, nullable: bool) -> Schema | None:
-    """Return a schema or that of a YAML file, `nullable` or not; None if it declares no column."""
-    known = declared(as_schema(schema))
-    return known if flag("nullable", nullable) or known is None else known.without_missing()
 
 
 def open_schema_of(
@@ -62,7 +54,7 @@ def open_schema_of(
     open_schema = OpenSchema.of(known, rows.head)
     check_dtypes(open_schema.schema, rows.head)
     if target is not None:
-        check_column("target", target, open_schema.schema.coded, read=True)
+        check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
     return open_schema
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from privsyn.methods.methods import Method
 from privsyn.private.ledger import Ledger
 from privsyn.private.randomised_response import LocalPromise, local_epsilon
 from privsyn.private.spend import Spend
 
 if TYPE_CHECKING:
     from privsyn.private.noise import Noise
+    from privsyn.settings import Settings
 
 VERSION = version("privsyn")  # looked up before any run: a paid run must not fail for want of it
 
@@ -40,28 +40,26 @@ RANDOMISED = "that the respondents randomised {} as the schema says, each cell o
 
 def ledger_of_run(
     spends: tuple[Spend, ...],
-    promise: tuple[float, float],
+    settings: Settings,
     noise: Noise,
-    method: Method,
     inputs: tuple[str, ...],
-    unit: str | None,
-    rows_per_unit: int | None,
     local: tuple[LocalPromise, ...] = (),
 ) -> Ledger:
     """Return the ledger of a run that put questions to a private table."""
-    epsilon, delta = promise
+    epsilon, delta = settings.promise
+    unit = settings.unit
     of_persons = () if unit is None else [fact.format(unit) for fact in OF_PERSONS]
     return Ledger(
         spends,
         promised_epsilon=epsilon,
         promised_delta=delta,
-        accounting=method.accounting_of(noise.law),
+        accounting=settings.algorithm.accounting_of(noise.law),
         randomness=noise.name,
         private=noise.private,
         public_inputs=(*PUBLIC, *of_persons, *facts_of(local), *inputs),
         version=VERSION,
         unit=unit,
-        rows_per_unit=rows_per_unit,
+        rows_per_unit=None if unit is None else settings.most_rows,
         local=local,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from hashlib import shake_256
@@ -22,20 +22,18 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.owners.journal import Journal
 from privsyn.private.noise import SharedNoise
 from privsyn.private.sampler import Bits, Words
-from privsyn.progress import Progress
+from privsyn.progress import Progress, no_progress
 from privsyn.table.schema.yaml_file import to_plain
 
 if TYPE_CHECKING:
     from privsyn.owners.sums import SecureSums
+    from privsyn.settings import Settings
     from privsyn.table.discovery.open_schema import OpenSchema
     from privsyn.table.io.source import RawTable
 
 LEAST, MOST = 3, 63
 """Number of owners. Of two, each could subtract its own counts from the sum and know the noisy counts of the
 other: there is no majority to trust. The most keeps all sums far below the size of the field."""
-
-AGREED = ("epsilon", "delta", "unit", "rows_per_unit", "target", "method")
-"""The settings that are the same at all owners."""
 
 PACKAGES = ("privsyn", "numpy", "scipy", "numba", "pandas", "mpyc")
 """Their versions are the same at all owners, because last digits decide which question comes next."""
@@ -139,9 +137,7 @@ class Run:
         """Random words that decide which rows of a person are kept: the same again if the run is resumed."""
         return partial(_secret_words, self._journal.secret, count())
 
-    def meet(
-        self, source: RawTable, open_schema: OpenSchema, settings: Mapping[str, Any], report: Progress
-    ) -> None:
+    def meet(self, source: RawTable, open_schema: OpenSchema, settings: Settings) -> None:
         """Connect to all other owners, and agree on everything that is public.
 
         Parameters
@@ -150,8 +146,7 @@ class Run:
             Of its rows nothing is read. Sizes and times of its files, which are not sent, show whether they
             changed since the run began.
         open_schema : OpenSchema
-        settings : mapping of the parameters of `PrivSyn`
-        report : callable
+        settings : Settings
 
         Raises
         ------
@@ -162,9 +157,8 @@ class Run:
         _check(open_schema, settings)
         source.require_again("which questions are asked")
         columns = [(name, str(dtype)) for name, dtype in source.head.dtypes.items()]
-        agreed = [settings[name] for name in AGREED]
-        public = (agreed, to_plain(open_schema.schema), columns, source.public_inputs, source.form)
-        self._meet(public, [stamp for _, stamp in source.stamps], report)
+        public = (settings.agreed, to_plain(open_schema.schema), columns, source.public_inputs, source.form)
+        self._meet(public, [stamp for _, stamp in source.stamps], settings.progress or no_progress)
 
     def _meet(self, public: Sequence[object], stamps: Sequence[object], report: Progress) -> None:
         from privsyn.owners.sums import SecureSums, digest
@@ -227,13 +221,13 @@ class Run:
         return self._sums
 
 
-def _check(open_schema: OpenSchema, settings: Mapping[str, Any]) -> None:
+def _check(open_schema: OpenSchema, settings: Settings) -> None:
     """Refuse what several owners cannot do."""
-    if settings["seed"] is not None:
+    if settings.seed is not None:
         raise InputError("several owners take no seed: who knows it could subtract all noise")
-    if settings["delta"] == 0:
+    if settings.delta == 0:
         raise InputError("several owners add Gaussian noise: give a delta above 0, such as 1e-9")
-    if settings["method"] != "default":
+    if settings.method != "default":
         raise InputError("several owners cannot compute the scores of the published method: take the default")
     if open_schema.values:
         names = ", ".join(map(repr, open_schema.values))

@@ -33,7 +33,7 @@ from typing import Literal, get_args
 
 from scipy.special import erfcx, ndtr
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, spelled
 
 Accounting = Literal["gaussian", "zcdp", "classical", "pure"]
 
@@ -216,13 +216,14 @@ def _check_rho(rho: float) -> None:
 
 def _check_epsilon(epsilon: float) -> None:
     if not (_is_number(epsilon) and epsilon > 0):
-        raise InputError(f"epsilon must be a finite number above 0; got {epsilon!r}")
+        raise InputError(f"{spelled('epsilon')} must be a finite number above 0; got {epsilon!r}")
 
 
 def _check_delta(delta: float) -> None:
     if not (_is_number(delta) and 0 < delta < 1):
         raise InputError(
-            f"delta must be above 0 and below 1, usually below 1 / rows, or 0 for pure epsilon; got {delta!r}"
+            f"{spelled('delta')} must be above 0 and below 1, usually below 1 / rows, or 0 for pure epsilon;"
+            f" got {delta!r}"
         )
 
 

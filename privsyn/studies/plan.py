@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, plural, printable
+from privsyn.arguments import check_column, check_whole
+from privsyn.errors import InputError, plural, printable, spelled
 from privsyn.marginals.domain import Domain
 from privsyn.methods.default import TARGET
 from privsyn.methods.discovery import (
@@ -30,8 +30,8 @@ from privsyn.methods.discovery import (
 )
 from privsyn.private.accounting import rho_for
 from privsyn.private.laws import GAUSSIAN, LAPLACE
+from privsyn.settings import Settings
 from privsyn.studies.expectation import Expectation, expect
-from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.grid import FINE
@@ -40,6 +40,7 @@ from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import ending_of, read_columns
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema, declared
+from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +150,7 @@ def plan(
     table: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-9,
-    schema: Schema | None = None,
+    schema: SchemaOrPath | None = None,
     *,
     rows: int | None = None,
     unit: str | None = None,
@@ -184,11 +185,10 @@ def plan(
         if schema is not None:
             raise InputError("two schemas: give a table and a schema, or the schema alone")
         table, schema = None, table
+    schema = as_schema(schema)
     if table is None and declared(schema) is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
-    PrivSyn(
-        epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target
-    )  # refuses wrong settings
+    settings = Settings(epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target)
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     columns = read_columns(schema if table is None else table, schema)
     text = isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
@@ -201,14 +201,14 @@ def plan(
         columns = columns.drop(columns=unit, errors="ignore")
     domain, open_schema, uncounted = _domain(columns, schema)
     if target is not None:
-        check_column("target", target, open_schema.schema.coded, read=True)
-    epsilon, delta = check_finite("epsilon", epsilon), check_finite("delta", delta)
+        check_column(spelled("target"), target, open_schema.schema.coded, read=True)
+    epsilon, delta = settings.promise
 
     def expected(delta: float) -> tuple[float, tuple[Expectation, ...]]:
         """Return the budget for a row, and the expectations."""
         law = GAUSSIAN if delta else LAPLACE
         person = rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
-        most = rows_per_unit or 1
+        most = settings.most_rows
         rho, find = law.of_row(person, most), partial(expected_share, open_schema)
         return rho, tuple(expect(domain, rho, n, law, finding=find(n, person, law, most)) for n in numbers)
 

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.evaluation.predictions import chosen_learners
@@ -38,7 +38,7 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.yaml_file import to_plain
+from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema, to_plain
 
 SPLIT_SEED = 20261121
 PRESETS: dict[str, str] = {"default": "default", "paper": "published"}
@@ -99,7 +99,7 @@ class Bench:
     def of(
         cls,
         table: Any,
-        schema: Schema | None = None,
+        schema: SchemaOrPath | None = None,
         *,
         target: str | None = None,
         delta: float = 1e-9,
@@ -112,6 +112,7 @@ class Bench:
         added = tuple(map(add_metric, metrics))
         if name is None:
             name = Path(table).name.split(".")[0] if isinstance(table, str | PathLike) else "table"
+        schema = as_schema(schema)
         source = read_in_memory(table, schema)
         order = np.random.default_rng(SPLIT_SEED).permutation(len(source.frame))
         cut = round(TEST_SHARE * len(order))
@@ -127,7 +128,7 @@ class Bench:
         """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
         open_schema = OpenSchema.of(self.schema, self.train)
         if self.target is not None:
-            check_column("target", self.target, open_schema.schema.coded, read=True)
+            check_column(spelled("target"), self.target, open_schema.schema.coded, read=True)
         for run in runs:
             self.model(run)
         if self.metrics:
@@ -198,7 +199,7 @@ def sweep(
     seeds: int = 5,
     presets: Iterable[str] = ("default",),
     delta: float = 1e-9,
-    schema: Schema | None = None,
+    schema: SchemaOrPath | None = None,
     target: str | None = None,
     models: bool | Sequence[str] = True,
     metrics: Sequence[str] = (),

@@ -168,7 +168,7 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
     def other() -> Any:
         model = game.model()
         rows = read_in_batches(game.table(inside=not inside))
-        return bounded(rows, model.unit, model._most_rows, os_entropy)
+        return bounded(rows, model.unit, model.most_rows, os_entropy)
 
     def values_both(columns: Any, ask: Any, **settings: Any) -> Any:
         found = discovery.find_values(columns, ask, **settings)
@@ -183,8 +183,8 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         count(last, **settings | {"noise": Silence()})
         return answer
 
-    def opened(open_schema: Any, table: Any, **settings: Any) -> Any:
-        found = discover(open_schema, Beside(table, other, looks), **settings)
+    def opened(open_schema: Any, table: Any, chosen: Any, **budget: Any) -> Any:
+        found = discover(open_schema, Beside(table, other, looks), chosen, **budget)
         shares.append(found.share)
         return found
 

@@ -69,7 +69,7 @@ def test_columns_without_keep_stay_unchanged_and_are_named(folder, capsys):
     done = run(capsys, "synth", "sent.parquet", "out.csv", "--schema", "sent.parquet.schema.yaml")
     assert (done.code, done.err) == (
         2,
-        "privsyn: give epsilon (--epsilon 1), the privacy budget: column 'job' is not randomised\n",
+        "privsyn: give --epsilon, the privacy budget: column 'job' is not randomised\n",
     )
     done = run(
         capsys, "synth", "sent.parquet", "out.csv", "--schema", "sent.parquet.schema.yaml", "--epsilon", 1

@@ -228,10 +228,10 @@ def test_a_schema_with_keep_comes_back_from_its_file():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PrivSyn(), "give epsilon .--epsilon 1., the privacy budget"),
+        (lambda: PrivSyn(), "give epsilon, the privacy budget"),
         (
             lambda: PrivSyn(schema=MIXED),
-            "give epsilon .--epsilon 1., the privacy budget: column 'b' is not randomised",
+            "give epsilon, the privacy budget: column 'b' is not randomised",
         ),
         (lambda: PrivSyn(1.0, schema=SCHEMA), "leave out epsilon: the respondents randomised all columns"),
         (lambda: PrivSyn(schema=SCHEMA, unit="who", rows_per_unit=2), "leave out unit"),

@@ -393,8 +393,8 @@ PERSONS = (
     bug(
         "k times the cost for a person of k rows, not k squared",
         "privsyn/synthesizer.py",
-        "noise.law.of_row(person_rho, self._most_rows)",
-        "person_rho / self._most_rows",
+        "noise.law.of_row(person_rho, self.most_rows)",
+        "person_rho / self.most_rows",
         "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     Bug(
@@ -402,13 +402,13 @@ PERSONS = (
         (
             Edit(
                 "privsyn/synthesizer.py",
-                "            rows = bounded(source, self.unit, self._most_rows, bits)\n",
+                "            rows = bounded(source, self.unit, self.most_rows, bits)\n",
                 "            rows = source.bounded(self.unit, lambda w: w > -2) if self.unit else source\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
                 "            if run is not None:\n                run.part(",
-                "            bounded(source, self.unit, self._most_rows, bits)\n"
+                "            bounded(source, self.unit, self.most_rows, bits)\n"
                 "            if run is not None:\n                run.part(",
             ),
         ),
@@ -1121,9 +1121,9 @@ LOCAL = (
     ),
     bug(
         "no epsilon needed for columns that nobody randomised",
-        "privsyn/methods/fit_randomised.py",
-        "if epsilon is None and others:",
-        "if epsilon is None and not schema.randomised:",
+        "privsyn/settings.py",
+        "if self.epsilon is None and others:",
+        "if self.epsilon is None and not public.randomised:",
         "tests/methods/test_randomised.py::test_what_cannot_be_randomised_is_refused_in_one_line",
     ),
     bug(
@@ -1237,7 +1237,7 @@ OWNERS = (
     bug(
         "a seed for the noise of several owners",
         "privsyn/owners/owners.py",
-        'if settings["seed"] is not None:',
+        "if settings.seed is not None:",
         "if False:",
         "tests/owners/test_rounds.py::test_what_several_owners_cannot_do_is_refused_in_one_line",
     ),
@@ -1273,23 +1273,23 @@ OWNERS = (
     ),
     bug(
         "owners who keep different numbers of rows of a person",
-        "privsyn/owners/owners.py",
-        '"unit", "rows_per_unit", "target"',
-        '"unit", "target"',
+        "privsyn/settings.py",
+        'Public.", agreed=True, least=1)',
+        'Public.", least=1)',
         "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
     ),
     bug(
         "owners who promise different epsilons",
-        "privsyn/owners/owners.py",
-        'AGREED = ("epsilon", "delta", ',
-        'AGREED = ("delta", ',
+        "privsyn/settings.py",
+        '(`keep`).",\n            agreed=True,\n',
+        '(`keep`).",\n',
         "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
     ),
     bug(
         "owners with different schemas",
         "privsyn/owners/owners.py",
-        "(agreed, to_plain(open_schema.schema), columns,",
-        "(agreed, columns,",
+        "(settings.agreed, to_plain(open_schema.schema), columns,",
+        "(settings.agreed, columns,",
         "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
     ),
     bug(

@@ -29,6 +29,7 @@ from privsyn.private.discovery import (
 )
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.noise import ExactGaussian, SeededGaussian
+from privsyn.settings import Settings
 from privsyn.table.discovery.bounds import BoundsGrid
 from privsyn.table.discovery.extent import extent
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -110,11 +111,10 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
     discovered = discover(
         open_schema,
         read_in_batches(table),
+        Settings(1.0, unit="who", rows_per_unit=rows),
         rho=10.0,
         delta=1e-10,
         noise=Recorder(),
-        rows_per_unit=rows,
-        report=lambda *_: None,
     )
     rhos = [spend.rho for spend in discovered.spends]
     assert rhos == pytest.approx([2 * VALUES, 8 * VALUES, 10 * SIZE, 10 * BOUNDS, 10 * CLOSER_BOUNDS])
@@ -129,8 +129,8 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
 def test_the_noise_of_question_0_is_that_of_its_ledger():
     table = pd.DataFrame({"c": ["a"] * 300, "n": 1900, "m": 2.5})
     noise = StubNoise()
-    settings = {"rho": 10.0, "delta": 1e-10, "rows_per_unit": 2, "report": lambda *_: None}
-    discovered = discover(OpenSchema.of(None, table), read_in_batches(table), noise=noise, **settings)
+    settings, budget = Settings(1.0, unit="who", rows_per_unit=2), {"rho": 10.0, "delta": 1e-10}
+    discovered = discover(OpenSchema.of(None, table), read_in_batches(table), settings, noise=noise, **budget)
     drawn = [sigma for sigma, _ in noise.drawn]
     stated = [spend.sigma for spend in discovered.spends]
     assert [sigma for sigma, _ in groupby(drawn)] == [sigma for sigma, _ in groupby(stated)]
@@ -147,11 +147,10 @@ def test_what_question_0_asks_follows_from_released_answers_alone():
             return discover(
                 OpenSchema.of(None, table),
                 read_in_batches(table),
+                Settings(1.0),
                 rho=0.0158,
                 delta=0.0,
                 noise=SeededGaussian(0),
-                rows_per_unit=1,
-                report=lambda *_: None,
             ).spends
 
     for some, others in ((400, 40_000), (40_000, 400)):
@@ -164,11 +163,10 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
     discovered = discover(
         OpenSchema.of(None, table),
         read_in_batches(table),
+        Settings(1.0),
         rho=10.0,
         delta=0.0,
         noise=Recorder(),
-        rows_per_unit=1,
-        report=lambda *_: None,
     )
     assert (len(discovered.spends), discovered.share) == (2, BOUNDS + SIZE)
 
@@ -285,11 +283,10 @@ def bounds_found(numbers):
     discovered = discover(
         open_schema,
         read_in_batches(table),
+        Settings(1.0),
         rho=0.0158,
         delta=0.0,
         noise=Recorder(),
-        rows_per_unit=1,
-        report=lambda *_: None,
     )
     return discovered.schema.columns["x"].low, discovered.schema.columns["x"].high
 

@@ -37,7 +37,7 @@ def test_a_csv_is_read_to_the_end_of_its_header_and_no_further(folder):
     assert plan("other.csv", 1.0, 1e-9, schema) == whole
     with pytest.raises(InputError, match="quote"):
         PrivSyn(1.0, 1e-9, schema).fit("other.csv")
-    assert plan(schema=schema, epsilon=1.0) == whole
+    assert plan(schema=schema, epsilon=1.0) == plan("data.csv", 1.0, 1e-9, "schema.yaml") == whole
 
 
 def test_a_parquet_file_is_read_in_its_schema_alone(folder):

@@ -12,6 +12,7 @@ from strategies import tables
 import privsyn
 from privsyn import Categorical, InputError, Schema, sweep
 from privsyn.studies.sweep import Bench, Run
+from privsyn.table.schema.yaml_file import to_yaml
 
 SCHEMA = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["x", "y"]), "c": Categorical(["x", "y"])})
 
@@ -118,6 +119,11 @@ def test_runs_on_another_table_are_refused(folder, change):
     with pytest.raises(InputError, match=r"^r.csv: contains runs on another table"):
         sweep(change(table()), seeds=2, schema=SCHEMA, models=False, **settings)
     assert (folder / "r.csv").read_bytes() == kept
+
+
+def test_a_schema_is_given_as_such_or_as_the_path_of_its_file(folder):
+    (folder / "s.yaml").write_text(to_yaml(SCHEMA))
+    assert Bench.of(table(), "s.yaml").key(Run(1.0, 0)) == Bench.of(table(), SCHEMA).key(Run(1.0, 0))
 
 
 def test_a_table_has_the_same_digest_from_every_source(folder):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import Field, fields, replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privsyn.errors import InputError, replace_errors
+from privsyn.settings import Settings
 
 if TYPE_CHECKING:
     from privsyn.table.schema.schema import Schema
@@ -19,12 +23,6 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA", help="The private table: .csv, .csv.gz or .parquet, or a folder of Parquet files."
     ),
-]
-
-Epsilon = Annotated[float, typer.Option(help="The privacy budget: smaller is more private.")]
-
-Delta = Annotated[
-    float, typer.Option(help="The delta of (epsilon, delta)-differential privacy; 0 for pure epsilon.")
 ]
 
 Target = Annotated[str | None, typer.Option(metavar="COL", help="A column that models predict.")]
@@ -48,14 +46,6 @@ Rows = Annotated[
     typer.Option(min=0, help="Number of rows. Default: the private estimate of the table's row count."),
 ]
 
-Unit = Annotated[
-    str | None, typer.Option(help="The column that identifies persons. Protects all rows of a person.")
-]
-
-RowsPerUnit = Annotated[
-    int | None, typer.Option(min=1, help="With --unit, the most rows kept for each person. Public.")
-]
-
 ExcelSafe = Annotated[
     bool,
     typer.Option(
@@ -70,41 +60,87 @@ Weak = Annotated[
     bool, typer.Option("--allow-weak-privacy", help="Accept an epsilon above 100 or a delta above 0.001.")
 ]
 
-_FILES = "CSV files; a schema may give these as csv:"
+FIELDS = {each.name: each for each in fields(Settings)}
 
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIGN", rich_help_panel=_FILES, help="Between cells: , or ; or | or tab. Default: a comma."
-    ),
+
+def spelling_of(setting: str) -> str:
+    """Return the option that gives a setting."""
+    return str(FIELDS[setting].metadata.get("flag", f"--{setting.replace('_', '-')}"))
+
+
+def settings_options(*names: str, required: Collection[str] = ()) -> list[Parameter]:
+    """Return the options for settings, by default for all that have a help."""
+    return [
+        _option_of(each, required=each.name in required)
+        for each in FIELDS.values()
+        if "help" in each.metadata and (not names or each.name in names)
+    ]
+
+
+def _option_of(setting: Field, *, required: bool) -> Parameter:
+    kind, default = setting.metadata.get("type", setting.type), setting.default
+    flags = [setting.metadata["flag"]] if "flag" in setting.metadata else []
+    if flags:
+        kind, default = bool, False
+    text = setting.metadata["help"] + ("" if required else setting.metadata.get("optional", ""))
+    option = typer.Option(*flags, help=text, min=setting.metadata.get("least"))
+    return _parameter(setting.name, kind, option, Parameter.empty if required else default)
+
+
+def _parameter(name: str, kind: Any, option: Any, default: Any = None) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
+
+
+def _csv_option(name: str, metavar: str, text: str) -> Parameter:
+    panel = "CSV files; a schema may give these as csv:"
+    return _parameter(name, str | None, typer.Option(metavar=metavar, rich_help_panel=panel, help=text))
+
+
+CSV = [
+    _csv_option("delimiter", "SIGN", "Between cells: , or ; or | or tab. Default: a comma."),
+    _csv_option("encoding", "NAME", "Such as latin-1, cp1252 or utf-8. Default: utf-8."),
+    _csv_option("decimal", "SIGN", "In numbers, . or a comma."),
+    _csv_option("thousands", "SIGN", "Between groups of three digits. Default: none."),
 ]
+"""The options for the format of CSV files."""
 
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", rich_help_panel=_FILES, help="Such as latin-1, cp1252 or utf-8. Default: utf-8."
-    ),
-]
-
-Decimal = Annotated[
-    str | None, typer.Option(metavar="SIGN", rich_help_panel=_FILES, help="In numbers, . or a comma.")
-]
-
-Thousands = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIGN", rich_help_panel=_FILES, help="Between groups of three digits. Default: none."
-    ),
-]
+Given = dict[str, Any]
+"""The values of a group of options by name."""
 
 
-def read_public(
-    schema: Path | None,
-    delimiter: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    thousands: str | None,
-) -> Schema | None:
+def takes(**groups: list[Parameter]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command receive each group of options as one argument of that name, their values by name.
+
+    The options stand in the help where the argument stands in the signature.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = signature(command, eval_str=True).parameters
+        parameters = [option for name in own for option in groups.get(name, [own[name]])]
+
+        @wraps(command)
+        def expanded(*arguments: Any, **options: Any) -> None:
+            given = {
+                group: {each.name: _value_of(each, options.pop(each.name, each.default)) for each in members}
+                for group, members in groups.items()
+            }
+            command(*arguments, **options, **given)
+
+        expanded.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        expanded.__annotations__ = {each.name: each.annotation for each in parameters}
+        return expanded
+
+    return decorate
+
+
+def _value_of(option: Parameter, value: Any) -> Any:
+    """Return the value of a setting: a flag means one that is not the default."""
+    if (setting := FIELDS.get(option.name)) is None or "flag" not in setting.metadata:
+        return value
+    return setting.metadata["means"] if value else setting.default
+
+
+def read_public(schema: Path | None, csv: Given) -> Schema | None:
     """Return the schema in a file, with the format of CSV files that the options give.
 
     An option comes before the schema's setting. If nothing but defaults is left, it is None.
@@ -115,17 +151,17 @@ def read_public(
 
     public = None if schema is None else read_schema(schema)
     before = CsvFormat() if public is None else public.csv
-    tab = delimiter in ("tab", r"\t")
-    options = {"delimiter": "\t" if tab else delimiter, "encoding": encoding}
-    options |= {"point": decimal, "thousands": thousands}
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    names = {"decimal": "point"}  # what else is called as in the schema
+    given = {names.get(name, name): value for name, value in csv.items() if value is not None}
+    if given.get("delimiter") in ("tab", r"\t"):
+        given["delimiter"] = "\t"
     with replace_errors(lambda error: f"--{error}".replace("--point", "--decimal"), InputError):
-        csv = replace(before, **given)
-    if csv == before:
+        format_ = replace(before, **given)
+    if format_ == before:
         return public
     if public is not None and (public.columns or public.missing):
-        return replace(public, csv=csv)
-    return None if csv == CsvFormat() else Schema({}, csv=csv)
+        return replace(public, csv=format_)
+    return None if format_ == CsvFormat() else Schema({}, csv=format_)
 
 
 def own_metrics(places: list[str] | None) -> list[str]:

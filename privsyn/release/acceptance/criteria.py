@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privsyn.arguments import check_between, check_column
-from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.files import check_file
 from privsyn.release.acceptance.criterion import Criterion, Margin, Mean, Proportion
 from privsyn.release.acceptance.slope import Slope
@@ -67,11 +67,11 @@ def check_accept(
 ) -> None:
     """Refuse criteria without a budget, of several owners, or that do not fit the schema, if it is known."""
     if epsilon is None:
-        raise InputError("accept needs epsilon: its tests add noise")
+        raise InputError(f"{spelled('accept')} needs {spelled('epsilon')}: its tests add noise")
     if owners:
         raise InputError("accept is for one owner: a distance is not a sum over the rows of several owners")
     if schema is not None:
-        with about("accept"):
+        with about(spelled("accept")):
             criteria.check(schema)
 
 

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from privsyn.errors import InputError, about
+from privsyn.errors import InputError, about, spelled
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.coarse import groups_at, joined_domain
 from privsyn.marginals.domain import Domain
@@ -69,7 +69,8 @@ def check_affordable(criteria: Criteria, law: Law, cost: float, rows_per_unit: i
     """Refuse a share of the budget too small for the noise of a test; `cost` is that of a person."""
     each = law.of_row(criteria.share * cost, rows_per_unit or 1) / len(criteria.criteria)
     if law.rho(each) < LEAST_COST:
-        raise InputError("accept: the noise of each test exceeds every count: raise share or epsilon")
+        accept, epsilon = spelled("accept"), spelled("epsilon")
+        raise InputError(f"{accept}: the noise of each test exceeds every count: raise share or {epsilon}")
 
 
 @dataclass(frozen=True, eq=False)

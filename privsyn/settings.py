@@ -1,0 +1,261 @@
+"""Settings: what a run takes besides its table. Each is declared, explained in a line and checked here alone.
+
+The command line makes its options from these fields: so this module imports nothing heavy.
+"""
+
+from dataclasses import KW_ONLY, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privsyn.errors import InputError, safe_repr, spelled
+from privsyn.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from privsyn.methods.methods import Method
+    from privsyn.private.laws import Law
+    from privsyn.release.acceptance.criteria import Criteria
+    from privsyn.table.schema.schema import Schema
+    from privsyn.table.schema.yaml_file import SchemaOrPath
+
+
+def _option(help: str, **more: Any) -> dict[str, Any]:  # noqa: A002
+    """Return what the command line needs to know of a field; a field without it is no option.
+
+    This is the help, with more where it is ``optional``; the ``type``, if it is not that of the field; the
+    ``least`` number; and the ``flag`` that gives the field the value ``means``. Settings that are ``agreed``
+    are the same at all owners.
+    """
+    return {"help": help} | more
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The settings of a run; `PrivSyn` documents them. All but three are keyword-only.
+
+    Raises
+    ------
+    InputError
+        If a setting cannot work.
+
+    Examples
+    --------
+    >>> settings = Settings(1.0, unit="who", rows_per_unit=3)
+    >>> settings.promise, settings.law.name, settings.most_rows
+    ((1.0, 1e-09), 'gaussian', 3)
+    """
+
+    epsilon: float | None = field(
+        default=None,
+        metadata=_option(
+            "The privacy budget: smaller is more private.",
+            optional=" Needed unless all columns are randomised (`keep`).",
+            agreed=True,
+        ),
+    )
+    delta: float = field(
+        default=1e-9,
+        metadata=_option(
+            "The delta of (epsilon, delta)-differential privacy; 0 for pure epsilon.", agreed=True
+        ),
+    )
+    schema: "SchemaOrPath | None" = field(
+        default=None,
+        metadata=_option(
+            "Public facts about the columns, as YAML; `privsyn schema` drafts it.", type=Path | None
+        ),
+    )
+    _: KW_ONLY
+    unit: str | None = field(
+        default=None,
+        metadata=_option("The column that identifies persons. Protects all rows of a person.", agreed=True),
+    )
+    rows_per_unit: int | None = field(
+        default=None,
+        metadata=_option("With --unit, the most rows kept for each person. Public.", agreed=True, least=1),
+    )
+    target: str | None = field(
+        default=None,
+        metadata=_option("A column that models predict; its dependences get more weight.", agreed=True),
+    )
+    nullable: bool = field(
+        default=True,
+        metadata=_option(
+            "No synthetic cell is missing; a missing cell counts as the first value or lower bound.",
+            flag="--no-missing",
+            means=False,
+        ),
+    )
+    seed: int | None = field(
+        default=None,
+        metadata=_option("Makes the run repeatable, noise included: NOT PRIVATE.", least=0),
+    )
+    method: str = field(
+        default="default",
+        metadata=_option("Use the published algorithm, step by step.", flag="--paper", means="published"),
+    )
+    memory: int | str = field(
+        default="2GB",
+        metadata=_option("For rows and counts. A table that needs more is read several times.", type=str),
+    )
+    accept: object = field(
+        default=None,
+        metadata=_option(
+            "Criteria that the result must meet, as YAML. If not met: exit status 1, no table.",
+            type=Path | None,
+        ),
+    )
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, before any row is read. Every rule of the settings is here."""
+        from privsyn.arguments import check_bytes, check_column, check_finite, check_whole
+        from privsyn.methods.budget import check_enough
+        from privsyn.private.accounting import rho_for
+        from privsyn.release.acceptance.criteria import check_accept
+        from privsyn.release.acceptance.layout import check_affordable
+
+        self._check_method(check_finite(spelled("delta"), self.delta))
+        public = self.public
+        if self.seed is not None:
+            check_whole(spelled("seed"), self.seed)
+        check_bytes(spelled("memory"), self.memory)
+        self._check_unit(() if public is None else public.columns)
+        if self.target is not None and public is not None:
+            check_column(spelled("target"), self.target, public.coded, public=True)
+        self._check_epsilon(public)
+        if (criteria := self.criteria) is not None:
+            check_accept(criteria, public, self.epsilon)
+        if self.epsilon is not None:
+            cost, share = rho_for(*self.promise, self.algorithm.accounting_of(self.law)), 0.0
+            if criteria is not None:
+                check_affordable(criteria, self.law, cost, self.rows_per_unit)
+                share = criteria.share
+            check_enough((1 - share) * cost, self.law, self.epsilon, self.rows_per_unit)
+
+    def _check_method(self, delta: float) -> None:
+        """Refuse a method that does not exist, and settings that it does not take."""
+        from privsyn.methods.methods import METHODS
+
+        if not isinstance(self.method, str) or self.method not in METHODS:
+            names = " or ".join(f'"{known}"' for known in METHODS)
+            raise InputError(f"method must be {names}; got {safe_repr(self.method)}")
+        if self.algorithm.accounting is not None and delta == 0:
+            raise InputError(
+                f"method {self.method!r} needs a {spelled('delta')} above 0: give one such as 1e-9"
+            )
+        if self.target is not None and not self.algorithm.takes_target:
+            target, method = spelled("target"), spelled("method")
+            raise InputError(f"method {self.method!r} takes no {target}: leave out {target}, or {method}")
+
+    def _check_unit(self, names: "Collection[str]") -> None:
+        """Refuse one of the two settings of a unit without the other, and one among `names` of the schema."""
+        from privsyn.arguments import check_whole
+
+        unit, rows_per_unit = spelled("unit"), spelled("rows_per_unit")
+        if self.unit is None:
+            if self.rows_per_unit is not None:
+                raise InputError(
+                    f"{rows_per_unit} needs {unit}, the column that identifies the person:"
+                    " give both or neither"
+                )
+            return
+        if not isinstance(self.unit, str):
+            raise InputError(f"{unit} must be the name of a column; got {safe_repr(self.unit)}")
+        if self.rows_per_unit is None:
+            raise InputError(
+                f"{unit} needs {rows_per_unit}, the most rows kept per person: give a number that is publicly"
+                " known to be enough for most people; twice the rows mean twice the noise"
+            )
+        check_whole(rows_per_unit, self.rows_per_unit, least=1)
+        if self.unit in names:
+            raise InputError(
+                f"{unit} {self.unit!r} is a column of the schema: remove it there, identifiers are not"
+                " synthesised"
+            )
+
+    def _check_epsilon(self, public: "Schema | None") -> None:
+        """Refuse a run without epsilon of columns that are not randomised, and one with epsilon if all are.
+
+        >>> from privsyn import Categorical, Schema
+        >>> Settings(schema=Schema({"sex": Categorical(["F", "M"])}))
+        Traceback (most recent call last):
+        privsyn.errors.InputError: give epsilon, the privacy budget
+        """
+        if public is None:
+            if self.epsilon is None:
+                raise InputError(f"give {spelled('epsilon')}, the privacy budget")
+            return
+        if public.randomised and not self.algorithm.takes_randomised:
+            raise InputError(
+                f"method {self.method!r} takes no randomised columns: leave out keep, or the method"
+            )
+        others = [name for name in public.coded if name not in public.randomised]
+        if self.epsilon is None and others:
+            why = f": column {others[0]!r} is not randomised" if public.randomised else ""
+            raise InputError(f"give {spelled('epsilon')}, the privacy budget{why}")
+        if others or not public.coded:
+            return
+        if self.epsilon is not None:
+            raise InputError(
+                f"leave out {spelled('epsilon')}: the respondents randomised all columns, so their counts"
+                " need no further noise"
+            )
+        if self.unit is not None:
+            raise InputError(
+                f"leave out {spelled('unit')}: randomised response protects each record on its own"
+            )
+
+    @property
+    def public(self) -> "Schema | None":
+        """The schema, `nullable` or not; None if it declares no column."""
+        from privsyn.table.schema.schema import declared
+        from privsyn.table.schema.validation import flag
+        from privsyn.table.schema.yaml_file import as_schema
+
+        known = declared(as_schema(self.schema))
+        return known if flag("nullable", self.nullable) or known is None else known.without_missing()
+
+    @property
+    def criteria(self) -> "Criteria | None":
+        """What the release must meet."""
+        from privsyn.release.acceptance.criteria import read_criteria
+
+        return read_criteria(self.accept)
+
+    @property
+    def algorithm(self) -> "Method":
+        """The method that the setting `method` names."""
+        from privsyn.methods.methods import METHODS
+
+        return METHODS[self.method]
+
+    @property
+    def law(self) -> "Law":
+        """The law of the noise of one owner: discrete Laplace if delta is 0."""
+        from privsyn.private.laws import GAUSSIAN, LAPLACE
+
+        return GAUSSIAN if self.promise[1] else LAPLACE
+
+    @property
+    def promise(self) -> tuple[float, float]:
+        """Epsilon and delta as doubles. Accounting would round other types of number differently."""
+        from privsyn.arguments import check_finite
+
+        return check_finite(spelled("epsilon"), self.epsilon), check_finite(spelled("delta"), self.delta)
+
+    @property
+    def most_rows(self) -> int:
+        """The most rows of one person, which is 1 if each row is a person."""
+        return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
+
+    @property
+    def agreed(self) -> dict[str, Any]:
+        """The values of the settings that are the same at all owners."""
+        exact = dict(zip(("epsilon", "delta"), self.promise, strict=True))
+        return {name: exact.get(name, getattr(self, name)) for name in AGREED}
+
+
+AGREED = tuple(each.name for each in fields(Settings) if "agreed" in each.metadata)
+"""The settings that are the same at all owners."""
