@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, warn_not_found
+from privsyn.errors import warn_not_found
 from privsyn.estimator import Estimator
-from privsyn.inference.fitted import Fitted
-from privsyn.methods.discovery import discover, reserved_delta
-from privsyn.methods.facts import PublicFacts
+from privsyn.methods.discovery import discover
 from privsyn.methods.fit_randomised import learn_randomised, local_promises
 from privsyn.methods.methods import PUBLISHED
-from privsyn.methods.reading import bounded, coded, open_schema_of
+from privsyn.methods.reading import Opened
 from privsyn.methods.run_ledger import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.owners.owners import Owners, Run
-from privsyn.private.accounting import rho_for
-from privsyn.private.ledger import Ledger
+from privsyn.private.alone import Alone
 from privsyn.private.measure import PrivateTable
-from privsyn.private.noise import noise_source
 from privsyn.private.randomised_response import RandomisedTable
-from privsyn.private.sampler import Bits, os_entropy, seeded_bits
 from privsyn.progress import no_progress
-from privsyn.release.acceptance.criteria import Criteria, check_accept
+from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
 from privsyn.settings import Settings
-from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target
-from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
+from privsyn.table.schema.yaml_file import SchemaOrPath
 
 
 class PrivSyn(ReleasedModel, Estimator, Settings):
@@ -146,91 +136,53 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
             (CSV: an open quote, or a row not as long as the header). No error depends on the value of a cell.
         """
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
-        schema = as_schema(self.schema)
-        with table.run() if isinstance(table, Owners) else nullcontext() as run:
-            own = as_frame(table.table) if isinstance(table, Owners) else table
-            source = read_in_batches(own, schema, unit=self.unit)
-            bits: Bits = os_entropy if run is None else run.bits
-            if self.seed is not None:
-                bits = seeded_bits(self._generator(2))
-            rows = bounded(source, self.unit, self.most_rows, bits)
-            open_schema = open_schema_of(rows, schema, source.schema, target, nullable=self.nullable)
-            rows = rows.unordered(open_schema.unordered)
+        with table.run() if isinstance(table, Owners) else Alone(table, self) as run:
+            opened = Opened.of(as_frame(run.table), target, self, run.bits)
+            self._check_criteria(opened)
+            run.meet(opened)
             self.not_found_: tuple[str, ...] = ()
-            if (criteria := self.criteria) is not None:
-                check_accept(criteria, open_schema.schema, self.epsilon, owners=run is not None)
-                filled, fine = open_schema.fill({}, {}), self.algorithm.fine_cells
-                check_testable(Codec.for_table(filled, rows.head, fine=fine, target=target), criteria)
-            if self.epsilon is None:
-                if run is not None:
-                    raise InputError("several owners add noise: give epsilon")
-                self.release_ = self._learn_randomised(open_schema, rows, source, target)
-            else:
-                self.release_ = self._learn(open_schema, rows, source, target, run, criteria)
-            if run is not None:
-                run.part(self.release_.packed())
-        self.feature_names_in_ = np.array(source.head.columns.drop([] if y is None else [target]), object)
+            learn = self._from_sent_cells if self.epsilon is None else self._from_answers
+            self.release_ = learn(opened, run)
+            run.part(self.release_)
+        names = opened.source.head.columns.drop([] if y is None else [target])
+        self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(self.feature_names_in_)
         warn_not_found(self.not_found_)
         return self
 
-    def _learn(
-        self,
-        open_schema: OpenSchema,
-        rows: RawTable,
-        source: RawTable,
-        target: str | None,
-        run: Run | None,
-        criteria: Criteria | None,
-    ) -> Release:
-        """Put questions to the private table, with all other owners if there is a `run`."""
-        report = self.progress or no_progress
-        epsilon, delta = self.promise
-        if run is not None:
-            run.meet(source, open_schema, self)
-        noise = noise_source(self.seed, delta) if run is None else run.noise
-        reserved = reserved_delta(delta, open_schema)
-        person_rho = rho_for(epsilon, delta - reserved, self.algorithm.accounting_of(noise.law))
-        tests_rho = 0.0 if criteria is None else criteria.share * person_rho
-        person_rho -= tests_rho
-        fine = self.algorithm.fine_cells
-        discovered = discover(open_schema, rows, self, rho=person_rho, delta=reserved, noise=noise)
-        self.not_found_ = discovered.not_found
-        person_rho *= 1 - discovered.share
-        row_rho = noise.law.of_row(person_rho, self.most_rows)  # k rows cost k^2 times as much, or k times
-        codec = Codec.for_table(
-            discovered.schema, rows.head, fine=fine, heaps=discovered.heaps, target=target
+    def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:
+        """Discover what the schema leaves open, put questions to the rows, and estimate from the answers."""
+        noise, report = run.noise, self.progress or no_progress
+        law, budget = noise.law, opened.budget(noise.law)
+        discovered = discover(
+            opened.schema, opened.rows, self, rho=budget.questions, delta=budget.reserved, noise=noise
         )
-        private = PrivateTable(coded(rows, codec, self.memory), noise, self.most_rows)
-        doubtful = tuple(attribute for name in open_schema.open for attribute in codec.attributes_of(name))
-        target = None if target is None else codec.target_attribute(target)
-        rng, kept = self._generator(1) if run is None else run.generator(), codec.schema.randomised
-        facts = PublicFacts(target, codec.axes, codec.possible, doubtful, kept, codec.nullable)
-        fitted = self.algorithm.learn(private, row_rho, rng, report, facts)
+        self.not_found_ = discovered.not_found
+        codec = opened.codec(discovered.schema, discovered.heaps)
+        private = PrivateTable(opened.coded(codec), noise, self.most_rows)
+        # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
+        left, tests = (
+            law.of_row(cost, self.most_rows)
+            for cost in (budget.questions * (1 - discovered.share), budget.tests)
+        )
+        fitted = self.algorithm.learn(private, left, run.generator(), report, opened.facts(codec))
         spends = (*discovered.spends, *private.spends)
-        inputs = (*discovered.remarks, *source.public_inputs, *(run.public_inputs(self.unit) if run else ()))
+        inputs = (*discovered.remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
         ledger = ledger_of_run(spends, self, noise, inputs, local_promises(codec))
-        release = self._release(codec, fitted, ledger, rows)
-        tests_rho = noise.law.of_row(tests_rho, self.most_rows)
-        return release if criteria is None else judge(release, criteria, private, tests_rho)
+        release = Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))
+        return release if opened.criteria is None else judge(release, opened.criteria, private, tests)
 
-    def _learn_randomised(
-        self, open_schema: OpenSchema, rows: RawTable, source: RawTable, target: str | None
-    ) -> Release:
-        """Learn from a table that the respondents randomised."""
-        codec = Codec.for_table(open_schema.schema, rows.head, fine=True, target=target)
-        table = RandomisedTable(coded(rows, codec, self.memory), codec.schema.randomised)
-        facts = PublicFacts(target, kept=codec.schema.randomised)
-        fitted = learn_randomised(table, self._generator(1), self.progress or no_progress, facts)
+    def _from_sent_cells(self, opened: Opened, run: Alone | Run) -> Release:
+        """Count what the respondents randomised: nothing of it is private."""
+        codec = opened.codec(opened.schema.schema)
+        table = RandomisedTable(opened.coded(codec), codec.schema.randomised)
+        fitted = learn_randomised(table, run.generator(), self.progress or no_progress, opened.facts(codec))
         local = local_promises(codec)
-        ledger = ledger_of_randomised(local, (*facts_of(local), *source.public_inputs))
-        return self._release(codec, fitted, ledger, rows)
+        ledger = ledger_of_randomised(local, (*facts_of(local), *opened.source.public_inputs))
+        return Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))
 
-    def _release(self, codec: Codec, fitted: Fitted, ledger: Ledger, rows: RawTable) -> Release:
-        form = rows.form.only(set(codec.names).difference(codec.dropped))
-        return Release(codec, fitted, ledger, self.algorithm, form)
-
-    def _generator(self, stream: int) -> np.random.Generator:
-        """Return a generator of its own for each use; stream 0 is the noise."""
-        seeds = None if self.seed is None else np.random.SeedSequence(self.seed, spawn_key=(stream,))
-        return np.random.default_rng(seeds)
+    def _check_criteria(self, opened: Opened) -> None:
+        """Refuse criteria that do not fit the table, before any question."""
+        if (criteria := opened.criteria) is not None:
+            check_accept(criteria, opened.schema.schema, self.epsilon)
+            check_testable(opened.codec(opened.schema.fill({}, {})), criteria)

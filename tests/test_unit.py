@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 from command import CANARY, run
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load, synthesizer
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.methods import reading
 from privsyn.private import measure
 from privsyn.private.accounting import rho_for
 from privsyn.private.spend import ONE_WAY, ONE_WAYS
@@ -336,7 +337,7 @@ def test_rows_that_change_their_order_from_walk_to_walk_are_refused():
 
     model = PrivSyn(1.0, schema=Schema({"x": Categorical([0, 1])}), unit="who", rows_per_unit=1)
     with (
-        patch.object(synthesizer, "read_in_batches", lambda *_, **__: Stream(table.iloc[:0], batches)),
+        patch.object(reading, "read_in_batches", lambda *_, **__: Stream(table.iloc[:0], batches)),
         pytest.raises(InputError, match="another order each time"),
     ):
         model.fit(table)

@@ -1,25 +1,125 @@
-"""The rows to learn from: at most a number of rows of each person, encoded and kept in memory if they fit."""
+"""Open a private table: the rows to learn from, what is public about them, and what a run may cost."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column
 from privsyn.errors import spelled, warn_columns
 from privsyn.marginals.packing import Packing
+from privsyn.methods.discovery import reserved_delta
+from privsyn.methods.facts import PublicFacts
 from privsyn.methods.fit_randomised import check_dtypes
+from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.heaps import NO_HEAPS, Heaps
+from privsyn.table.io.output_type import OutputType
+from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import as_schema
 
 if TYPE_CHECKING:
+    from privsyn.private.laws import Law
     from privsyn.private.sampler import Bits
+    from privsyn.release.acceptance.criteria import Criteria
+    from privsyn.settings import Settings
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may cost, for all rows of a person.
+
+    Parameters
+    ----------
+    reserved : float
+        Delta of all thresholds.
+    questions, tests : float
+        Cost of all questions of discovery and of the method, and of the tests of criteria.
+    """
+
+    reserved: float
+    questions: float
+    tests: float
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A private table before the first question.
+
+    Parameters
+    ----------
+    source : RawTable
+        All rows.
+    rows : RawTable
+        Those to learn from: of each person at most as many as the settings say, without the identifiers.
+    schema : OpenSchema
+        What is public about the columns, and what has to be found.
+    target : str, optional
+        The column to be predicted.
+    settings : Settings
+    criteria : Criteria, optional
+        What the release must meet, read once.
+    """
+
+    source: RawTable
+    rows: RawTable
+    schema: OpenSchema
+    target: str | None
+    settings: Settings
+    criteria: Criteria | None
+
+    @classmethod
+    def of(cls, table: Any, target: str | None, settings: Settings, bits: Bits) -> Opened:
+        """Open a table, with random `bits` to choose the rows of each person. No row is counted."""
+        schema = as_schema(settings.schema)
+        source = read_in_batches(table, schema, unit=settings.unit)
+        rows = bounded(source, settings.unit, settings.most_rows, bits)
+        open_schema = open_schema_of(rows, schema, source.schema, target, nullable=settings.nullable)
+        rows = rows.unordered(open_schema.unordered)
+        return cls(source, rows, open_schema, target, settings, settings.criteria)
+
+    def budget(self, law: Law) -> Budget:
+        """Return what the run may cost. It follows from public facts alone."""
+        settings = self.settings
+        epsilon, delta = settings.promise
+        reserved = reserved_delta(delta, self.schema)
+        whole = rho_for(epsilon, delta - reserved, settings.algorithm.accounting_of(law))
+        tests = 0.0 if self.criteria is None else self.criteria.share * whole
+        return Budget(reserved, whole - tests, tests)
+
+    def codec(self, schema: Schema, heaps: Mapping[str, Heaps] = NO_HEAPS) -> Codec:
+        """Return the codec of the rows under a complete schema."""
+        fine = self.settings.algorithm.fine_cells
+        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, target=self.target)
+
+    def coded(self, codec: Codec) -> Rows:
+        """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
+        rows, memory = self.rows, check_bytes("memory", self.settings.memory)
+        walk = rows.walk(codec, memory / 2)
+        if rows.near:
+            most = np.inf if rows.once else memory / 2
+            walk = CachedWalk(walk, Packing(codec.domain.sizes), most, rows.require_unchanged)
+        return Rows(codec.domain, walk, memory / 4)
+
+    def facts(self, codec: Codec) -> PublicFacts:
+        """Return what is public about the columns, as coded."""
+        doubtful = tuple(attribute for name in self.schema.open for attribute in codec.attributes_of(name))
+        target = None if self.target is None else codec.target_attribute(self.target)
+        kept = codec.schema.randomised
+        return PublicFacts(target, codec.axes, codec.possible, doubtful, kept, codec.nullable)
+
+    def output_type(self, codec: Codec) -> OutputType:
+        """Return the type of the synthetic table, which has no identifiers of persons."""
+        return self.rows.form.only(set(codec.names).difference(codec.dropped))
 
 
 def bounded(rows: RawTable, unit: str | None, rows_per_unit: int, bits: Bits) -> RawTable:
@@ -57,13 +157,3 @@ def open_schema_of(
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
     return open_schema
-
-
-def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:
-    """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
-    memory = check_bytes("memory", limit)
-    walk = rows.walk(codec, memory / 2)
-    if rows.near:
-        most = np.inf if rows.once else memory / 2
-        walk = CachedWalk(walk, Packing(codec.domain.sizes), most, rows.require_unchanged)
-    return Rows(codec.domain, walk, memory / 4)

@@ -26,10 +26,11 @@ from privsyn.progress import Progress, no_progress
 from privsyn.table.schema.yaml_file import to_plain
 
 if TYPE_CHECKING:
+    from privsyn.methods.reading import Opened
     from privsyn.owners.sums import SecureSums
+    from privsyn.release.release import Release
     from privsyn.settings import Settings
     from privsyn.table.discovery.open_schema import OpenSchema
-    from privsyn.table.io.source import RawTable
 
 LEAST, MOST = 3, 63
 """Number of owners. Of two, each could subtract its own counts from the sum and know the noisy counts of the
@@ -133,20 +134,23 @@ class Run:
             self._sums.close()
 
     @property
+    def table(self) -> Any:
+        """The rows of this owner."""
+        return self._owners.table
+
+    @property
     def bits(self) -> Bits:
         """Random words that decide which rows of a person are kept: the same again if the run is resumed."""
         return partial(_secret_words, self._journal.secret, count())
 
-    def meet(self, source: RawTable, open_schema: OpenSchema, settings: Settings) -> None:
+    def meet(self, opened: Opened) -> None:
         """Connect to all other owners, and agree on everything that is public.
 
         Parameters
         ----------
-        source : RawTable
+        opened : Opened
             Of its rows nothing is read. Sizes and times of its files, which are not sent, show whether they
             changed since the run began.
-        open_schema : OpenSchema
-        settings : Settings
 
         Raises
         ------
@@ -154,6 +158,7 @@ class Run:
             If several owners cannot do this, another owner has other settings, or the folder belongs to
             another run.
         """
+        source, open_schema, settings = opened.source, opened.schema, opened.settings
         _check(open_schema, settings)
         source.require_again("which questions are asked")
         columns = [(name, str(dtype)) for name, dtype in source.head.dtypes.items()]
@@ -208,11 +213,11 @@ class Run:
             facts.append(f"{rows}: each owner bounds its own")
         return tuple(facts)
 
-    def part(self, model: bytes) -> None:
+    def part(self, release: Release) -> None:
         """Compare the model with those of the others, and close the connections."""
         from privsyn.owners.sums import digest
 
-        self._met.end(digest(model))
+        self._met.end(digest(release.packed()))
 
     @property
     def _met(self) -> SecureSums:
@@ -223,6 +228,10 @@ class Run:
 
 def _check(open_schema: OpenSchema, settings: Settings) -> None:
     """Refuse what several owners cannot do."""
+    if settings.epsilon is None:
+        raise InputError("several owners add noise: give epsilon")
+    if settings.criteria is not None:
+        raise InputError("accept is for one owner: a distance is not a sum over the rows of several owners")
     if settings.seed is not None:
         raise InputError("several owners take no seed: who knows it could subtract all noise")
     if settings.delta == 0:

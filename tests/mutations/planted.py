@@ -367,8 +367,8 @@ METHODS = (
     bug(
         "question 0 paid for by nobody",
         "privsyn/synthesizer.py",
-        "rho *= 1 - discovered.share",
-        "rho *= 1",
+        "budget.questions * (1 - discovered.share)",
+        "budget.questions",
         "tests/test_synthesizer.py::test_without_a_schema_only_names_and_dtypes_are_public",
     ),
     bug(
@@ -393,23 +393,19 @@ PERSONS = (
     bug(
         "k times the cost for a person of k rows, not k squared",
         "privsyn/synthesizer.py",
-        "noise.law.of_row(person_rho, self.most_rows)",
-        "person_rho / self.most_rows",
+        "law.of_row(cost, self.most_rows)",
+        "cost / self.most_rows",
         "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     Bug(
         "the rows of a person bounded after they were counted",
         (
             Edit(
-                "privsyn/synthesizer.py",
-                "            rows = bounded(source, self.unit, self.most_rows, bits)\n",
-                "            rows = source.bounded(self.unit, lambda w: w > -2) if self.unit else source\n",
-            ),
-            Edit(
-                "privsyn/synthesizer.py",
-                "            if run is not None:\n                run.part(",
-                "            bounded(source, self.unit, self.most_rows, bits)\n"
-                "            if run is not None:\n                run.part(",
+                "privsyn/methods/reading.py",
+                "        rows = bounded(source, settings.unit, settings.most_rows, bits)\n",
+                "        rows = source\n"
+                "        if settings.unit:\n"
+                "            rows = source.bounded(settings.unit, lambda w: w > -2)\n",
             ),
         ),
         ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
@@ -430,9 +426,9 @@ PERSONS = (
     ),
     bug(
         "the lots of rows from a generator that all know",
-        "privsyn/synthesizer.py",
-        "bits: Bits = os_entropy",
-        "bits: Bits = seeded_bits(np.random.default_rng(0))",
+        "privsyn/private/alone.py",
+        "return os_entropy if self._seed is None else",
+        "return seeded_bits(np.random.default_rng(0)) if self._seed is None else",
         "tests/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not",
     ),
     bug(
@@ -695,15 +691,15 @@ ROWS = (
     bug(
         "domain from the data",
         "privsyn/synthesizer.py",
-        "discovered.schema, rows.head, fine=",
-        "type(discovered.schema)({\n"
+        "codec = opened.codec(discovered.schema, ",
+        "rows = opened.rows\n        codec = opened.codec(type(discovered.schema)({\n"
         "            name: type(column)([\n"
         "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
         "            ] or [0], nullable=column.nullable)\n"
-        "            if getattr(column, 'values', None) and name in rows.head\n"
+        "            if getattr(column, 'values', None) and name in opened.rows.head\n"
         "            else column\n"
         "            for name, column in discovered.schema.columns.items()\n"
-        "        }), rows.head, fine=",
+        "        }), ",
         "tests/test_leaks.py::test_what_may_come_out_is_the_schemas_whatever_the_rows_hold",
     ),
     bug(
@@ -787,8 +783,8 @@ RELEASE = (
             ),
             Edit(
                 "privsyn/synthesizer.py",
-                "        schema = as_schema(self.schema)\n",
-                "        self._table = table\n        schema = as_schema(self.schema)\n",
+                "            opened = Opened.of(",
+                "            self._table = table\n            opened = Opened.of(",
             ),
         ),
         ("tests/test_synthesizer.py::test_the_private_table_can_be_deleted_after_the_fit",),
@@ -796,8 +792,8 @@ RELEASE = (
     bug(
         "the codes of the rows kept by the model",
         "privsyn/synthesizer.py",
-        "private = PrivateTable(coded(rows, codec, self.memory), noise",
-        "self._rows = coded(rows, codec, self.memory)\n        private = PrivateTable(self._rows, noise",
+        "private = PrivateTable(opened.coded(codec), noise",
+        "self._rows = opened.coded(codec)\n        private = PrivateTable(self._rows, noise",
         "tests/test_released_only.py::test_fit_leaves_a_release_and_nothing_else",
     ),
     bug(
@@ -851,9 +847,9 @@ RELEASE = (
     ),
     bug(
         "the type of the identifiers kept in the model",
-        "privsyn/synthesizer.py",
-        "form = rows.form.only(set(codec.names).difference(codec.dropped))",
-        "form = rows.form",
+        "privsyn/methods/reading.py",
+        "return self.rows.form.only(set(codec.names).difference(codec.dropped))",
+        "return self.rows.form",
         "tests/test_released_only.py::test_the_model_does_not_keep_the_type_of_identifiers",
     ),
     bug(
@@ -1332,9 +1328,9 @@ ACCEPTANCE = (
     ),
     bug(
         "tests that are paid for beside the budget",
-        "privsyn/synthesizer.py",
-        "person_rho -= tests_rho",
-        "person_rho -= 0.0",
+        "privsyn/methods/reading.py",
+        "Budget(reserved, whole - tests, tests)",
+        "Budget(reserved, whole, tests)",
         "tests/release/acceptance/test_acceptance.py::test_the_tests_take_their_share_of_the_budget",
     ),
     bug(

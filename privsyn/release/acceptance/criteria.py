@@ -62,14 +62,10 @@ class Criteria:
                 criterion.check(schema)
 
 
-def check_accept(
-    criteria: Criteria, schema: Schema | None, epsilon: float | None, *, owners: bool = False
-) -> None:
-    """Refuse criteria without a budget, of several owners, or that do not fit the schema, if it is known."""
+def check_accept(criteria: Criteria, schema: Schema | None, epsilon: float | None) -> None:
+    """Refuse criteria without a budget, or that do not fit the schema, if it is known."""
     if epsilon is None:
         raise InputError(f"{spelled('accept')} needs {spelled('epsilon')}: its tests add noise")
-    if owners:
-        raise InputError("accept is for one owner: a distance is not a sum over the rows of several owners")
     if schema is not None:
         with about(spelled("accept")):
             criteria.check(schema)

@@ -22,7 +22,7 @@ from privsyn.cli.survey import SCHEMA as SURVEY
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import ExactGaussian, SeededGaussian
-from privsyn.release.acceptance.criteria import check_accept, read_criteria
+from privsyn.release.acceptance.criteria import read_criteria
 from privsyn.release.acceptance.judge import SEED, judge
 from privsyn.release.acceptance.statistic import _sides, _units
 from privsyn.release.release import Release
@@ -207,8 +207,6 @@ def test_a_column_that_is_a_gap_or_has_open_values_is_refused_before_anything_is
     listed = Schema(numbers, constraints=[Increasing(["first", "last"])])
     with pytest.raises(InputError, match="counted in parts, or as the gap"):
         PrivSyn(1.0, 1e-9, listed, accept=[{"mean": "last", "within": 1}]).fit(table[["first", "last"]])
-    with pytest.raises(InputError, match="accept is for one owner"):
-        check_accept(read_criteria([CRITERIA[0]]), SCHEMA, 1.0, owners=True)
     with pytest.raises(InputError, match="accept needs epsilon"):
         PrivSyn(schema=Schema({"a": Categorical(["x"], keep=0.5)}), accept=[{"margin": "a", "error": 0.1}])
 

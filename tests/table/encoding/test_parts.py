@@ -212,7 +212,7 @@ def test_parts_of_a_column_whose_bounds_were_found_are_doubtful(monkeypatch):
         found.append(doubtful)
         return PublicFacts(target, axes, possible, doubtful, *others)
 
-    monkeypatch.setattr("privsyn.synthesizer.PublicFacts", facts)
+    monkeypatch.setattr("privsyn.methods.reading.PublicFacts", facts)
     PrivSyn(5.0, 1e-6, schema=schema_of(Datetime(unit="s")), seed=0).fit(trips())
     assert found[-1] == ("at (date)", "at (time of day)", "at (day of week)")
 
