@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from math import comb, nan
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privsyn.evaluation.coded import Coded
-from privsyn.evaluation.comparison import SEED
-from privsyn.evaluation.metric import mean_and_max
+from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.types import Floats, Integers, Mask, keep
-
-if TYPE_CHECKING:
-    from privsyn.evaluation.comparison import Comparison
 
 MOST_COLUMNS = 200
 """Of more ordered columns a fixed sample is compared."""
@@ -166,21 +160,3 @@ def _compare(real: Coded, others: Mapping[str, Coded]) -> dict[str, Correlations
 def correlations_of(comparison: Comparison) -> dict[str, Correlations]:
     """Return the correlations of each table beside those of the real one."""
     return comparison.compare(_compare)
-
-
-def _errors(comparison: Comparison, method: str) -> dict[str, Floats]:
-    return {name: found.errors(method) for name, found in comparison.once(correlations_of).items()}
-
-
-CORRELATIONS = {
-    name: metric
-    for method, label in METHODS.items()
-    for name, metric in mean_and_max(
-        method,
-        label,
-        partial(_errors, method=method),
-        group="Numbers and associations",
-        unit="correlation",
-        headline=method == "spearman",
-    ).items()
-}

@@ -151,8 +151,8 @@ def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, f
     shapes = comparison.once(shapes_of)["synthetic"]
     of_numbers = {
         "wasserstein": comparison.once(wasserstein_of_columns)["synthetic"],
-        "quantiles": shapes.distances.mean(axis=1),
-        "tail": shapes.distances[:, -1],
+        "quantiles": shapes.mean_distances,
+        "tail": shapes.tails,
         "spread": shapes.spreads,
     }
     place = {name: place for place, name in enumerate(comparison.real.numbers)}

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.correlations import ordered_columns, sample_rows
 from privsyn.evaluation.encoding import View
-from privsyn.evaluation.metric import mean_and_max
 from privsyn.evaluation.report.levels import Levels, coarsen
 from privsyn.marginals.types import Floats, keep
 from privsyn.table.encoding.labels import MISSING
-
-if TYPE_CHECKING:
-    from privsyn.evaluation.comparison import Comparison
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """The quantiles that are compared; the last is the tail."""
@@ -61,6 +56,16 @@ class Shapes:
         scale = np.where(self.real_deviations > 0, self.real_deviations, 1.0)[:, np.newaxis]
         one, other = np.isnan(self.quantiles), np.isnan(self.real_quantiles)
         return np.where(one | other, one ^ other, np.abs(self.quantiles - self.real_quantiles) / scale)
+
+    @property
+    def mean_distances(self) -> Floats:
+        """Return the mean distance over the quantiles of each column."""
+        return np.asarray(self.distances.mean(axis=1))
+
+    @property
+    def tails(self) -> Floats:
+        """Return the distance of the last quantile of each column."""
+        return self.distances[:, -1]
 
     @property
     def spreads(self) -> Floats:
@@ -159,36 +164,3 @@ def _means_within(groups: Mapping[str, Levels], real: Coded, other: Coded) -> Fl
                 away = np.nan_to_num(np.abs(means[1] - means[0]) / deviation, nan=1.0)
                 errors.append(float((away * sizes[0])[occupied].sum() / sizes[0].sum()))
     return np.array(errors)
-
-
-def _of_shapes(errors: Callable[[Shapes], Floats]) -> Callable[[Comparison], dict[str, Floats]]:
-    return lambda comparison: {name: errors(shapes) for name, shapes in comparison.once(shapes_of).items()}
-
-
-def _of_groups(comparison: Comparison) -> dict[str, Floats]:
-    return comparison.compare_each(partial(group_means, comparison.view))
-
-
-def _of_ranges(comparison: Comparison) -> dict[str, Floats]:
-    return comparison.compare_each(partial(range_means, comparison.view))
-
-
-GROUP, DEVIATIONS = "Numbers and associations", "standard deviations"
-
-QUANTILES = {
-    **mean_and_max(
-        "quantiles", "quantiles", _of_shapes(lambda s: s.distances.mean(axis=1)), group=GROUP, unit=DEVIATIONS
-    ),
-    **mean_and_max(
-        "tail", "99 % quantile", _of_shapes(lambda s: s.distances[:, -1]), group=GROUP, unit=DEVIATIONS
-    ),
-    **mean_and_max(
-        "spread",
-        "standard deviation",
-        _of_shapes(lambda s: s.spreads),
-        group=GROUP,
-        unit="1 - smaller / larger",
-    ),
-    **mean_and_max("group_means", "group means", _of_groups, group=GROUP, unit=DEVIATIONS),
-    **mean_and_max("range_means", "means by range", _of_ranges, group=GROUP, unit=DEVIATIONS),
-}

@@ -11,17 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsyn.errors import printable
-from privsyn.evaluation.comparison import left_out_line
+from privsyn.evaluation.comparison import LEARNERS, left_out_line
 from privsyn.evaluation.correlations import METHODS, Correlations
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
 from privsyn.evaluation.pooled_values import pooled_line
-from privsyn.evaluation.predictions import HEADLINES, MODELS, about_determining
-from privsyn.evaluation.registry import METRICS
+from privsyn.evaluation.predictions import about_determining
+from privsyn.evaluation.registry import METRICS, MODELS
 from privsyn.marginals.domain import Attributes
 from privsyn.notebook import html, html_table
 
 NOT_PRIVATE = "THIS COMPARISON READS THE REAL TABLE. IT IS NOT PRIVATE: KEEP IT WITH THE REAL TABLE."
+
+
+HEADLINES = {
+    f"{model}_{score}": (label if model == "boosting" else f"a {label}", f"an {measure} of")
+    for score, measure in (("auc", "AUC"), ("r2", "R2"))
+    for model, label in LEARNERS.items()
+}
+"""The scores of models that a verdict may mention, in words."""
 
 
 class Origin(NamedTuple):

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.correlations import METHODS
 from privsyn.evaluation.marginals import shares
-from privsyn.evaluation.predictions import LEARNERS
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.report.axis import Axis
 from privsyn.evaluation.report.levels import coarsen, recode
