@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.evaluation.report.template import many, percent, whole
 from privsyn.marginals.coarse import join
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats
+from privsyn.pages.words import many, percent, whole
 from privsyn.release.release import Release
 
 MOST_LEVELS = 14

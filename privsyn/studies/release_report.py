@@ -13,13 +13,14 @@ import numpy as np
 
 from privsyn.arguments import check_release
 from privsyn.errors import InputError
-from privsyn.evaluation.report.axis import Axis
-from privsyn.evaluation.report.svg import error_bars, outside, percent_of
-from privsyn.evaluation.report.template import at_most, environment, interval
 from privsyn.files import atomic_path
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.error_bars import HALF, TWO_SIDED
+from privsyn.inference.error_bars import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.types import Floats
+from privsyn.pages import sections as pages
+from privsyn.pages.picture import Axis, error_bars, outside, percent_of
+from privsyn.pages.sections import Section
+from privsyn.pages.words import at_most, interval
 from privsyn.release.release import Release
 from privsyn.studies.odds import in_plain_words
 from privsyn.studies.relationships import good_for, overview, pair_map, relationships
@@ -31,6 +32,17 @@ from privsyn.table.schema.explain import sentence_on
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SECTIONS = (
+    Section("public", "In short"),
+    Section("columns", "Columns"),
+    Section("tables", "Which relationships are kept", "Relationships"),
+    Section("schema", "What the columns are", "Schema"),
+    Section("covered", "What is covered"),
+    Section("privacy", "Privacy in plain words", "Privacy"),
+    Section("acceptance", "Criteria fixed in advance", "Criteria"),
+    Section("ledger", "What it cost", "Costs"),
+)
 
 MOST_VALUES = 32
 """Largest number of values shown of an unordered column: the most frequent ones."""
@@ -91,33 +103,33 @@ def render(release: Release) -> str:
     ]
     alone = release.fitted.certainties[: len(columns)]
     errors = [column["error"] for column in columns if not column["lost"]]
-    return (
-        environment()
-        .get_template("release.html")
-        .render(
-            ledger=release.ledger.to_dict(),
-            rows=release.fitted.total,
-            columns=columns,
-            csv=f"data:text/csv;charset=utf-8;base64,{b64encode(estimates(release).encode()).decode()}",
-            typical=median(errors) if errors else None,
-            lost=release.accuracy_.not_found,
-            typical_pair=median(row["error"] for row in rows) if rows else None,
-            good_for=good_for(rows, kept),
-            least=TWO_SIDED * max(certainty.sigma for certainty in alone),
-            least_pair=TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
-            odds=in_plain_words(release.ledger),
-            drawn=sum(next(iter(drawn.values()))) if drawn else 0,
-            uncovered=_uncovered(release),
-            tables=rows,
-            overview=kept,
-            schema=_schema(release),
-            outside=sum(row["outside"] for column in columns for row in column["rows"]),
-            pairs=pair_tables(release, rows),
-            map=pair_map(release.codec.domain.names, rows),
-            most=MOST_TABLES,
-            listed=MOST_LISTED,
-        )
-    )
+    ledger = release.ledger.to_dict()
+    values = {
+        "ledger": ledger,
+        "acceptance": ledger.get("acceptance"),
+        "rows": release.fitted.total,
+        "columns": columns,
+        "csv": f"data:text/csv;charset=utf-8;base64,{b64encode(estimates(release).encode()).decode()}",
+        "typical": median(errors) if errors else None,
+        "lost": release.accuracy_.not_found,
+        "typical_pair": median(row["error"] for row in rows) if rows else None,
+        "good_for": good_for(rows, kept),
+        "least": TWO_SIDED * max(certainty.sigma for certainty in alone),
+        "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
+        "odds": in_plain_words(release.ledger),
+        "drawn": sum(next(iter(drawn.values()))) if drawn else 0,
+        "uncovered": _uncovered(release),
+        "tables": rows,
+        "overview": kept,
+        "schema": _schema(release),
+        "outside": sum(row["outside"] for column in columns for row in column["rows"]),
+        "data": pair_tables(release, rows),
+        "map": pair_map(release.codec.domain.names, rows),
+        "most": MOST_TABLES,
+        "listed": MOST_LISTED,
+        "level": LEVEL,
+    }
+    return pages.render("public.html", values, SECTIONS)
 
 
 def estimates(release: Release) -> str:

@@ -71,8 +71,9 @@ def page(model, tmp_path_factory):
 
 
 def visible(text):
-    """What a page says: no style, no tags."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub(r"<style>.*?</style>", "", text, flags=re.S)))
+    """What a page says: no style, no script, no tags; but the data of the script."""
+    said = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", said))
 
 
 def figure(text, name):

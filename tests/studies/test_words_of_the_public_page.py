@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.evaluation.report.template import at_most, interval, percent
+from privsyn.pages.words import at_most, interval, percent
 from privsyn.studies import release_report
 from privsyn.studies.relationships import kept_how, overview, relationships
 from privsyn.studies.release_report import render

@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from privsyn.evaluation.report.axis import Axis
-from privsyn.evaluation.report.svg import BASE, LETTER, WIDTH, error_bars, histogram
+from privsyn.pages.picture import BASE, LETTER, WIDTH, Axis, error_bars, histogram
 
 BAR = re.compile(r'<rect class="\w+" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"/>')
 WHISKER = re.compile(r'<path class="whisker" d="M[\d.]+ ([\d.]+)V([\d.]+)"/>')
