@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.evaluation.coded import coarsen, recode
+from privsyn.evaluation.coded import Levels, coarsen, recode
 from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.numbers import METHODS
@@ -52,15 +52,17 @@ def write_report(
         The sources of the error of pairs, if known.
     """
     mapped = _mapped(scores)
+    pairs = _cells(scores, mapped)
+    levels = coarsen(comparison.view.labels, comparison.real.records)
     values = {
         "scores": scores,
         "groups": _groups(scores),
-        "columns": _columns(comparison, scores),
+        "columns": _columns(comparison, scores, levels),
         "classes": scores.classes,
         "names": [scores.columns[axis] for axis in mapped],
-        "pairs": _cells(scores, mapped),
+        "pairs": pairs,
         "largest": _largest(scores, mapped),
-        "data": _data(comparison, scores, mapped),
+        "data": _data(comparison, scores, mapped, levels, pairs),
         "methods": METHODS,
         "models": {name: label for name, label in LEARNERS.items() if name in comparison.models},
         "ledger": ledger,
@@ -92,11 +94,10 @@ def _groups(scores: Scores) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def _columns(comparison: Comparison, scores: Scores) -> list[dict[str, Any]]:
+def _columns(comparison: Comparison, scores: Scores, levels: Sequence[Levels]) -> list[dict[str, Any]]:
     """Return each column with its plot: a histogram, or bars of its values."""
     view, result = comparison.view, []
     tables = [comparison.real.records, comparison.synthetic.records]
-    levels = coarsen(view.labels, tables[0])
     for axis, name in enumerate(view.domain):
         both = shares(tables, (name,))
         bins = view.domain.ordered[axis]
@@ -182,7 +183,6 @@ def _cells(scores: Scores, mapped: list[int]) -> list[dict[str, Any]]:
         {
             "row": row,
             "column": column,
-            "error": float(error[a, b]),
             "shade": float(error[a, b]) / largest,
             "title": f"{scores.columns[a]} × {scores.columns[b]}: {percent(error[a, b])} off",
         }
@@ -192,27 +192,29 @@ def _cells(scores: Scores, mapped: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _data(comparison: Comparison, scores: Scores, mapped: list[int]) -> dict[str, Any]:
+def _data(
+    comparison: Comparison,
+    scores: Scores,
+    mapped: list[int],
+    levels: tuple[Levels, ...],
+    cells: list[dict[str, Any]],
+) -> dict[str, Any]:
     """Return the data of the page's script: levels of the columns, and both tables of each pair."""
-    levels = coarsen(comparison.view.labels, comparison.real.records)
     coarse = [recode(table.records, levels) for table in (comparison.real, comparison.synthetic)]
-    pairs = {}
-    for cell in _cells(scores, mapped):
-        a, b = mapped[cell["row"]], mapped[cell["column"]]
-        found = shares(coarse, (scores.columns[a], scores.columns[b]))
-        pairs[f"{cell['row']}-{cell['column']}"] = [
-            np.rint(share * PER_SHARE).astype(np.int64).tolist() for share in found
-        ]
+    names, ordered = [scores.columns[axis] for axis in mapped], comparison.view.domain.ordered
     return {
         "columns": [
-            {
-                "name": scores.columns[axis],
-                "levels": levels[axis].labels,
-                "ordered": comparison.view.domain.ordered[axis] > 0,
-            }
-            for axis in mapped
+            {"name": name, "levels": levels[axis].labels, "ordered": ordered[axis] > 0}
+            for name, axis in zip(names, mapped, strict=True)
         ],
-        "pairs": pairs,
+        "pairs": {
+            f"{a}-{b}": [
+                np.rint(share * PER_SHARE).astype(np.int64).tolist()
+                for share in shares(coarse, (names[a], names[b]))
+            ]
+            for cell in cells
+            for a, b in [(cell["row"], cell["column"])]
+        },
         "matrices": {
             "error": _rounded(scores.pairs.error, mapped),
             "real V": _rounded(scores.pairs.real_cramers_v, mapped),

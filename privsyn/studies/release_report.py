@@ -22,9 +22,8 @@ from privsyn.pages.picture import Axis, error_bars, outside, percent_of
 from privsyn.pages.sections import Section
 from privsyn.pages.words import at_most, interval
 from privsyn.release.release import Release
-from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import good_for, overview, pair_map, relationships
-from privsyn.studies.relationships import tables as pair_tables
+from privsyn.studies.release_facts import facts, pair_map
+from privsyn.studies.release_facts import tables as pair_tables
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.encoding.labels import members
 from privsyn.table.schema.columns import Generated, Numerical, Text
@@ -94,8 +93,7 @@ def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
 
 def render(release: Release) -> str:
     """Return the page as text."""
-    drawn, rows = _drawn(release), relationships(release)
-    kept = overview(release.codec.domain.names, rows)
+    drawn, known = _drawn(release), facts(release)
     words = members(release.codec, release.fitted.merging.groups)
     columns = [
         _column(release, name, drawn.get(name), own)
@@ -103,24 +101,16 @@ def render(release: Release) -> str:
     ]
     alone = release.fitted.certainties[: len(columns)]
     errors = [column["error"] for column in columns if not column["lost"]]
-    ledger = release.ledger.to_dict()
-    values = {
-        "ledger": ledger,
-        "acceptance": ledger.get("acceptance"),
-        "rows": release.fitted.total,
+    rows = known["tables"]
+    values = known | {
+        "acceptance": known["ledger"].get("acceptance"),
         "columns": columns,
         "csv": f"data:text/csv;charset=utf-8;base64,{b64encode(estimates(release).encode()).decode()}",
         "typical": median(errors) if errors else None,
-        "lost": release.accuracy_.not_found,
-        "typical_pair": median(row["error"] for row in rows) if rows else None,
-        "good_for": good_for(rows, kept),
         "least": TWO_SIDED * max(certainty.sigma for certainty in alone),
         "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
-        "odds": in_plain_words(release.ledger),
         "drawn": sum(next(iter(drawn.values()))) if drawn else 0,
         "uncovered": _uncovered(release),
-        "tables": rows,
-        "overview": kept,
         "schema": _schema(release),
         "outside": sum(row["outside"] for column in columns for row in column["rows"]),
         "data": pair_tables(release, rows),

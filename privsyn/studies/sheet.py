@@ -17,8 +17,7 @@ from privsyn.files import atomic_path
 from privsyn.pages import sections as pages
 from privsyn.pages.words import percent
 from privsyn.release.release import Release
-from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import good_for, overview, relationships
+from privsyn.studies.release_facts import facts
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
 from privsyn.table.schema.time_columns import Datetime
@@ -76,21 +75,15 @@ def sheet(
 
 def render(release: Release, data: Path | None = None) -> str:
     """Return the sheet as text."""
-    ledger, codec = release.ledger.to_dict(), release.codec
-    tables, lost = release.accuracy_.tables, release.accuracy_.not_found
-    tables = tables[tables["covered"]]
-    larger = tables[tables["order"] > 1]["expected_error"].tolist()
-    alone = tables[tables["order"] == 1]
+    codec, known, tables = release.codec, facts(release), release.accuracy_.tables
+    alone = tables[tables["covered"] & (tables["order"] == 1)]
     errors = alone["expected_error"].tolist()
     by_column: dict[str, list[float]] = {}
     for (attribute,), error in zip(alone["columns"], errors, strict=True):
         by_column.setdefault(codec.column_of(attribute), []).append(error)
-    rows = relationships(release)
-    values = {
+    values = known | {
         "name": "a synthetic table" if data is None else data.name,
         "file": data,
-        "ledger": ledger,
-        "total": release.fitted.total,
         "dropped": codec.dropped,
         "columns": [
             {
@@ -98,19 +91,14 @@ def render(release: Release, data: Path | None = None) -> str:
                 "kind": kind_of(codec.schema.columns[name]),
                 "range": values_of(codec.schema.columns[name]),
                 "error": "not found: cells are invented"
-                if name in lost
+                if name in known["lost"]
                 else percent(max(by_column[name]))
                 if name in by_column
                 else "not counted",
             }
             for name in codec.names
         ],
-        "lost": lost,
         "typical": median(errors) if errors else None,
-        "typical_pair": median(larger) if larger else None,
-        "measured": len(larger),
-        "good_for": good_for(rows, overview(codec.domain.names, rows)),
-        "odds": in_plain_words(release.ledger),
         "metadata": Markup(_without_tags(metadata(release, data))),  # noqa: S704
     }
     return pages.render("sheet.md", values)

@@ -29,8 +29,7 @@ from privsyn import (
 from privsyn.errors import DroppedWarning, NotFoundWarning
 from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
-from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import overview, relationships
+from privsyn.studies.release_facts import in_plain_words, overview, relationships
 from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES, render
 from privsyn.studies.sheet import render as render_sheet
 from privsyn.table.schema.explain import sentence_on
