@@ -19,7 +19,7 @@ from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path
 from privsyn.marginals.types import Floats
-from privsyn.pages.picture import Axis, histogram, percent_of, strip
+from privsyn.pages.picture import Axis, Bins, histogram, percent_of, strip
 from privsyn.pages.sections import Section, render
 from privsyn.pages.words import percent
 from privsyn.table.encoding.labels import number_range
@@ -145,7 +145,7 @@ def _histogram(comparison: Comparison, axis: int, real: Floats, synthetic: Float
             np.histogram(one, edges)[0] / len(every) for one, every in zip(inside, both, strict=True)
         )
         positions = along.positions(edges)
-    picture = histogram(name, labels, positions, real, synthetic, to_scale=not along.stretched)
+    picture = histogram(name, Bins(labels, positions, not along.stretched), real, synthetic)
     return {"picture": picture, "stretched": along.stretched}
 
 

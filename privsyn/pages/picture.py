@@ -110,63 +110,68 @@ def _quantiles(points: Floats, weights: Floats, at: tuple[float, ...]) -> Floats
     return points[order][np.minimum(ranks, len(points) - 1)]
 
 
-def histogram(
-    name: str, labels: Sequence[str], positions: Floats, real: Floats, synthetic: Floats, *, to_scale: bool
-) -> Markup:
-    """Draw real shares as filled bars, and synthetic ones as a line of steps over them.
-
-    A share is the area of its bar on a linear axis, and its height on a stretched one.
+@dataclass(frozen=True)
+class Bins:
+    """The bins of a picture.
 
     Parameters
     ----------
-    labels : the range of each bin
-    positions : the edges of the bins on the axis, from 0 to 1
-    real, synthetic : share of rows in each bin
+    labels : sequence of str
+        The range of each.
+    positions : array
+        Their edges on the axis, from 0 to 1.
+    to_scale : bool
+        Whether the axis is linear. Then the area of a bar is its count, on a stretched axis its height.
     """
-    heights, cut = _heights(np.stack([real, synthetic]), real, _widths(positions) if to_scale else None)
+
+    labels: Sequence[str]
+    positions: Floats
+    to_scale: bool
+
+    @property
+    def widths(self) -> Floats:
+        """Return the widths of bars, at least a pixel: a narrower bar would be infinitely high."""
+        return np.maximum(np.diff(self.positions), 1 / WIDTH)
+
+
+def histogram(name: str, bins: Bins, real: Floats, synthetic: Floats) -> Markup:
+    """Draw the real share of rows in each bin as a filled bar, and synthetic ones as steps over them."""
+    heights, cut = _heights(np.stack([real, synthetic]), real, bins)
     bars = [
         f"<g><title>{escape(label)}: real {ours:.2%}, synthetic {theirs:.2%}</title>{bar}</g>"
         for label, ours, theirs, bar in zip(
-            labels, real.tolist(), synthetic.tolist(), _bars("real", positions, heights[0]), strict=True
+            bins.labels, real.tolist(), synthetic.tolist(), _bars("real", bins, heights[0]), strict=True
         )
     ]
     steps = "".join(
-        f"V{BASE - high:.1f}H{end * WIDTH:.1f}" for high, end in zip(heights[1], positions[1:], strict=True)
+        f"V{BASE - high:.1f}H{end * WIDTH:.1f}"
+        for high, end in zip(heights[1], bins.positions[1:], strict=True)
     )
     line = f'<path class="step" d="M0 {BASE}{steps}V{BASE}"/>'
-    marks = [_cut_mark(positions, place, f"{real[place]:.0%}") for place in cut]
+    marks = [_cut_mark(bins, place, f"{real[place]:.0%}") for place in cut]
     title = f"{name}: histogram of the real and the synthetic table"
-    return _svg(title, *bars, line, *marks, *_axis(labels, positions))
+    return _svg(title, *bars, line, *marks, *_axis(bins))
 
 
-def error_bars(
-    name: str,
-    labels: Sequence[str],
-    positions: Floats,
-    estimate: Floats,
-    low: Floats,
-    high: Floats,
-    *,
-    to_scale: bool,
-) -> Markup:
-    """Draw each count as a bar, and its interval as a whisker; the arguments are those of `histogram`."""
-    heights, cut = _heights(np.stack([estimate, low, high]), low, _widths(positions) if to_scale else None)
-    middles = (positions[:-1] + positions[1:]) * WIDTH / 2
-    bars = _bars("estimate", positions, heights[0])
+def error_bars(name: str, bins: Bins, estimate: Floats, low: Floats, high: Floats) -> Markup:
+    """Draw each count as a bar, and its interval as a whisker."""
+    heights, cut = _heights(np.stack([estimate, low, high]), low, bins)
+    middles = (bins.positions[:-1] + bins.positions[1:]) * WIDTH / 2
+    bars = _bars("estimate", bins, heights[0])
     parts = [
         f"<g><title>{escape(label)}: {count:,.0f}, between {least:,.0f} and {most:,.0f}</title>"
         f'{bar}<path class="whisker" d="M{middle:.1f} {BASE - bottom:.1f}V{BASE - end:.1f}"/></g>'
         for label, count, least, most, bar, middle, bottom, end in zip(
-            labels, estimate, low, high, bars, middles, *heights[1:], strict=True
+            bins.labels, estimate, low, high, bars, middles, *heights[1:], strict=True
         )
     ]
-    marks = [_cut_mark(positions, place, f"{estimate[place]:,.0f}") for place in cut]
+    marks = [_cut_mark(bins, place, f"{estimate[place]:,.0f}") for place in cut]
     marks += [
         f'<text class="outside" x="{middle:.1f}" y="{BASE - top - 2:.1f}" text-anchor="middle">†</text>'
         for middle, top, out in zip(middles, heights[0], outside(estimate, low, high), strict=True)
         if out
     ]
-    return _svg(f"{name}: bars of estimated counts", *parts, *marks, *_axis(labels, positions))
+    return _svg(f"{name}: bars of estimated counts", *parts, *marks, *_axis(bins))
 
 
 def outside(estimate: Floats, low: Floats, high: Floats) -> Mask:
@@ -204,15 +209,10 @@ def strip(numbers: Mapping[str, float], *, low: float) -> Markup:
     return Markup(f'<svg class="strip" viewBox="0 0 {width} 18" aria-hidden="true">{"".join(parts)}</svg>')  # noqa: S704
 
 
-def _widths(positions: Floats) -> Floats:
-    """Return the widths of bars, at least a pixel: a narrower bar would be infinitely high."""
-    return np.maximum(np.diff(positions), 1 / WIDTH)
-
-
-def _heights(counts: Floats, sure: Floats, widths: Floats | None) -> tuple[Floats, list[int]]:
+def _heights(counts: Floats, sure: Floats, bins: Bins) -> tuple[Floats, list[int]]:
     """Return heights in pixels, and the bins that are cut off; `sure` bounds the rows of each from below."""
-    if widths is not None:
-        counts = counts / widths
+    if bins.to_scale:
+        counts = counts / bins.widths
     tops = counts.max(axis=0)
     highest, second = int(tops.argmax()), float(np.sort(tops)[-2]) if len(tops) > 1 else 0.0
     tall = tops[highest] > TALL * second > 0 and sure.sum() - sure[highest] > REST * sure.sum()
@@ -220,17 +220,17 @@ def _heights(counts: Floats, sure: Floats, widths: Floats | None) -> tuple[Float
     return np.minimum(counts / top, 1.0) * (BASE - TOP), [highest] if tall else []
 
 
-def _bars(kind: str, positions: Floats, heights: Floats) -> list[str]:
+def _bars(kind: str, bins: Bins, heights: Floats) -> list[str]:
     return [
         f'<rect class="{kind}" x="{x:.1f}" y="{BASE - high:.1f}" width="{max(width - 0.8, 0.8):.1f}"'
         f' height="{high:.1f}"/>'
-        for x, width, high in zip(positions * WIDTH, _widths(positions) * WIDTH, heights, strict=False)
+        for x, width, high in zip(bins.positions * WIDTH, bins.widths * WIDTH, heights, strict=False)
     ]
 
 
-def _cut_mark(positions: Floats, place: int, text: str) -> str:
+def _cut_mark(bins: Bins, place: int, text: str) -> str:
     """Draw two strokes through a bar that is cut off, and its value above it."""
-    left, right = (positions[place : place + 2] * WIDTH).tolist()
+    left, right = (bins.positions[place : place + 2] * WIDTH).tolist()
     ends = f"{max(left - 3, 0):.1f}", f"{min(right + 3, WIDTH):.1f}"
     strokes = "".join(f"M{ends[0]} {y}L{ends[1]} {y - 5}" for y in (26, 30))
     x, side = (left, "start") if left < WIDTH / 2 else (right, "end")
@@ -238,8 +238,9 @@ def _cut_mark(positions: Floats, place: int, text: str) -> str:
     return f'<path class="cut" d="{strokes}"/>{number}'
 
 
-def _axis(labels: Sequence[str], positions: Floats) -> list[str]:
+def _axis(bins: Bins) -> list[str]:
     """Draw the axis, with numbers at its ends and, if there is space, between them."""
+    labels, positions = bins.labels, bins.positions
     words = [*(label.partition(" to ")[0] for label in labels), labels[-1].rpartition(" to ")[2]]
     space = (max(map(len, words)) * LETTER + 8) / WIDTH
     taken, last = space, len(positions) - 1

@@ -18,7 +18,7 @@ from privsyn.inference.consistency import norm_sub
 from privsyn.inference.error_bars import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.types import Floats
 from privsyn.pages import sections as pages
-from privsyn.pages.picture import Axis, error_bars, outside, percent_of
+from privsyn.pages.picture import Axis, Bins, error_bars, outside, percent_of
 from privsyn.pages.sections import Section
 from privsyn.pages.words import at_most, interval
 from privsyn.release.release import Release
@@ -229,9 +229,8 @@ def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool
     step = 0.0 if cells.grid is None else cells.grid.step
     edges = np.append(cells.reach[0][: len(bins)], cells.highs[inside].max() + step)
     axis = Axis.of(edges[0], edges[-1], (cells.lows[inside] + cells.highs[inside]) / 2, weights)
-    labels, positions = bins[name].tolist(), axis.positions(edges)
-    picture = error_bars(name, labels, positions, estimate, low, high, to_scale=not axis.stretched)
-    return picture, axis.stretched
+    drawn = Bins(bins[name].tolist(), axis.positions(edges), not axis.stretched)
+    return error_bars(name, drawn, estimate, low, high), axis.stretched
 
 
 def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str, Any]]:
