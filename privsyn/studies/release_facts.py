@@ -186,7 +186,7 @@ def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
 
     A pair that is not decided is pale, whatever its strength.
 
-    The place of a cell is that of its table in `tables`.
+    The place of a cell is that of its table in `pair_tables`.
     """
     pairs = [row for row in rows if len(row["columns"]) == 2]
     if not LEAST_NAMES <= len(names) <= MOST_NAMES or not pairs:
@@ -218,7 +218,7 @@ def _decided(row: dict[str, Any]) -> float:
     return 0.0 if row["kept"] == KEPT[2] else row["strength"]
 
 
-def tables(release: Release, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def pair_tables(release: Release, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the counts of the strongest pairs, as plain data: values, estimates and 95 % intervals."""
     pairs = [row["columns"] for row in rows if len(row["columns"]) == 2]
     return [pair_table(release, pair) for pair in pairs[:MOST_PAIRS]]

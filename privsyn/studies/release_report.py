@@ -22,8 +22,7 @@ from privsyn.pages.picture import Axis, Bins, error_bars, outside, percent_of
 from privsyn.pages.sections import Section
 from privsyn.pages.words import at_most, interval
 from privsyn.release.release import Release
-from privsyn.studies.release_facts import facts, pair_map
-from privsyn.studies.release_facts import tables as pair_tables
+from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.encoding.labels import members
 from privsyn.table.schema.columns import Generated, Numerical, Text
