@@ -21,7 +21,7 @@ from tables import Table, read
 
 from privsyn import PrivSyn
 from privsyn.marginals.coarse import join
-from privsyn.studies.relationships import KEPT, relationships, strength
+from privsyn.studies.release_facts import KEPT, relationships, strength
 
 HERE = Path(__file__).parent
 PAGE, ROWS = HERE.parent / "docs" / "publisher.md", HERE / "relationships.csv"

@@ -26,7 +26,7 @@ from privsyn import (
 )
 from privsyn.cli.common import console as screen
 from privsyn.cli.common import outputs as files
-from privsyn.evaluation.report import report as page
+from privsyn.evaluation import report as page
 from privsyn.private.ledger import Ledger
 from privsyn.studies import error_trace as tracing
 from privsyn.table.discovery.open_schema import OpenSchema

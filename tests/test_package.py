@@ -119,8 +119,8 @@ def test_what_is_not_python_is_part_of_the_package():
     assert resources.files("privsyn").joinpath("py.typed").is_file()
     ledger_schema = resources.files("privsyn.private").joinpath("ledger.schema.json")
     assert json.loads(ledger_schema.read_text())["title"] == "Ledger of a privsyn run"
-    page = resources.files("privsyn.evaluation.report").joinpath("templates")
-    assert all(page.joinpath(f"report.{ending}").is_file() for ending in ("html", "css", "js"))
+    page = resources.files("privsyn.pages").joinpath("templates")
+    assert all(page.joinpath(f"page.{ending}").is_file() for ending in ("html", "css", "js"))
     assert "columns" in yaml.safe_load(resources.files("privsyn.cli").joinpath("happiness.yaml").read_text())
 
 

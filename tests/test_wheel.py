@@ -46,7 +46,7 @@ def test_the_wheel_is_small_and_has_the_package_alone(built):
     assert ours | {"privsyn/py.typed"} <= set(names)
 
 
-KINDS = {".py", ".json", ".yaml", ".html", ".css", ".js"}
+KINDS = {".py", ".json", ".yaml", ".html", ".css", ".js", ".md"}
 
 
 def test_the_source_distribution_can_be_tested_and_built(built):

@@ -67,8 +67,7 @@ def sweep(
     from privsyn.cli.common.console import countdown
     from privsyn.cli.common.outputs import check_outputs, check_table, staged
     from privsyn.errors import InputError, plural
-    from privsyn.studies.results import long_form, read_peers
-    from privsyn.studies.sweep_plot import check_plot, check_scores, draw
+    from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
 
     check_table(data)
     check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, settings["schema"], peers))

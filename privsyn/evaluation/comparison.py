@@ -13,7 +13,6 @@ from privsyn.errors import InputError, did_you_mean, plural, safe_repr
 from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.encoding import View, code_together
 from privsyn.evaluation.pooled_values import pool_rare
-from privsyn.evaluation.predictions import chosen_learners
 from privsyn.marginals.domain import Records
 from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.io.read_in_memory import read_in_memory
@@ -30,6 +29,16 @@ FEW_TEST_ROWS = 30
 
 SAME_ROWS = 0.1
 """Share of the test rows, beyond what duplicates in the real table explain, that may be real rows."""
+
+LEARNERS = {
+    "boosting": "gradient boosting",
+    "linear": "linear model",
+    "forest": "random forest",
+    "mlp": "neural network",
+}
+"""The models that can be trained, and their labels."""
+
+DEFAULT_LEARNERS = ("boosting", "linear")
 
 Found = TypeVar("Found")
 
@@ -149,6 +158,23 @@ class Comparison:
         if compute not in self._results:
             self._results[compute] = compute(self)
         return cast(Found, self._results[compute])
+
+
+def chosen_learners(models: bool | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the models to train.
+
+    >>> chosen_learners(True), chosen_learners(["forest"]), chosen_learners(False)
+    (('boosting', 'linear'), ('forest',), ())
+    """
+    if isinstance(models, bool):
+        return DEFAULT_LEARNERS if models else ()
+    if isinstance(models, str):
+        raise InputError(f"models are True, False or a list of {', '.join(LEARNERS)}")
+    for name in models:
+        if name not in LEARNERS:
+            meant = did_you_mean(name, LEARNERS)
+            raise InputError(f"there is no model {safe_repr(name)}: choose from {', '.join(LEARNERS)}{meant}")
+    return tuple(dict.fromkeys(models))
 
 
 def left_out_line(names: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.coded import OTHER, Coded
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.types import Codes, Floats
 from privsyn.table.drafting.draft import draft_schema
@@ -39,7 +39,6 @@ from privsyn.table.schema.time_columns import Datetime, Duration, Time
 MOST_VALUES = 500
 """Largest number of values or bins of a column; rarer values are counted together."""
 
-OTHER = "(other values)"
 
 Ordinal = Numerical | Datetime
 Kind = Literal["category", "number", "date"]

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.correlations import correlations_of
 from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
+from privsyn.evaluation.numbers import SHARES, correlations_of, shapes_of
 from privsyn.evaluation.predictions import classes_of, determined_by
-from privsyn.evaluation.quantiles import SHARES, shapes_of
 from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
 from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores
@@ -91,7 +90,7 @@ def evaluate(
     try_own(comparison)
     scores = score(comparison)
     if report is not None:
-        from privsyn.evaluation.report.report import write_report
+        from privsyn.evaluation.report import write_report
 
         write_report(report, comparison, scores, ledger=ledger, origins=origins)
     return scores
@@ -151,8 +150,8 @@ def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, f
     shapes = comparison.once(shapes_of)["synthetic"]
     of_numbers = {
         "wasserstein": comparison.once(wasserstein_of_columns)["synthetic"],
-        "quantiles": shapes.distances.mean(axis=1),
-        "tail": shapes.distances[:, -1],
+        "quantiles": shapes.mean_distances,
+        "tail": shapes.tails,
         "spread": shapes.spreads,
     }
     place = {name: place for place, name in enumerate(comparison.real.numbers)}

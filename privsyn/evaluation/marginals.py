@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb, nan, prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from privsyn.evaluation.comparison import SEED
-from privsyn.evaluation.metric import mean_and_max
+from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats, Ints
-
-if TYPE_CHECKING:
-    from privsyn.evaluation.comparison import Comparison
 
 MOST_PAIRS = 1000
 """All pairs of 45 columns; a fixed sample for wider tables."""
@@ -219,30 +215,3 @@ def triple_errors(comparison: Comparison) -> dict[str, Floats]:
 def pairs_of(comparison: Comparison) -> dict[str, PairErrors]:
     """Return the errors and associations of pairs."""
     return comparison.compare_records(compare_pairs)
-
-
-def _of_pairs(errors: Callable[[PairErrors], Floats]) -> Callable[[Comparison], dict[str, Floats]]:
-    return lambda comparison: {name: errors(pairs) for name, pairs in comparison.once(pairs_of).items()}
-
-
-COUNTS, NUMBERS = "Tables of counts", "Numbers and associations"
-
-ERRORS = {
-    **mean_and_max("one_way", "one column", one_way_errors, group=COUNTS),
-    **mean_and_max("pair", "two columns", _of_pairs(lambda p: p.errors), group=COUNTS, headline=True),
-    **mean_and_max("triple", "three columns", triple_errors, group=COUNTS, headline=True),
-    **mean_and_max(
-        "query", "range queries", lambda c: c.compare_records(query_errors), group=COUNTS, headline=True
-    ),
-}
-
-ASSOCIATIONS = {
-    **mean_and_max(
-        "cramers_v",
-        "Cramér's V",
-        _of_pairs(lambda p: p.cramers_v_errors),
-        group=NUMBERS,
-        unit="Cramér's V",
-        mean="mean difference",
-    ),
-}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import nan
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.comparison import Comparison, Found
 from privsyn.marginals.domain import Records
 from privsyn.marginals.types import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from privsyn.evaluation.coded import Coded
-    from privsyn.evaluation.comparison import Comparison
 
 TABLES = {"synthetic": "synthetic", "real": "real", "held_out": "held out", "independent": "independent"}
 """The tables that have a score, and their labels."""
@@ -122,17 +122,20 @@ def mean_and_max(
 ) -> dict[str, Metric]:
     """Return the metrics ``name_mean`` and ``name_max`` of several errors, such as one for each pair."""
 
-    def summary(reduce: Callable[[Floats], np.floating]) -> Callable[[Comparison], Score]:
-        def compute(comparison: Comparison) -> Score:
-            found = comparison.once(errors)
-            return Score(**{t: float(reduce(values)) if len(values) else nan for t, values in found.items()})
+    def summary(comparison: Comparison, *, of: Callable[[Floats], np.floating]) -> Score:
+        found = comparison.once(errors)
+        return Score(**{table: float(of(each)) if len(each) else nan for table, each in found.items()})
 
-        return compute
+    largest = Metric(f"{label}, largest", partial(summary, of=np.max), group, unit)
+    average = Metric(f"{label}, {mean}", partial(summary, of=np.mean), group, unit, headline=headline)
+    return {f"{name}_mean": average, f"{name}_max": largest}
 
-    return {
-        f"{name}_mean": Metric(f"{label}, {mean}", summary(np.mean), group, unit, headline=headline),
-        f"{name}_max": Metric(f"{label}, largest", summary(np.max), group, unit),
-    }
+
+def errors_in(
+    results: Callable[[Comparison], Mapping[str, Found]], part: Callable[[Found], Floats]
+) -> Callable[[Comparison], dict[str, Floats]]:
+    """Return the `errors` of `mean_and_max` that are a part of results, which are computed once."""
+    return lambda comparison: {table: part(found) for table, found in comparison.once(results).items()}
 
 
 def for_each_table(

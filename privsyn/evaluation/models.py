@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
@@ -36,8 +37,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.comparison import DEFAULT_LEARNERS
 from privsyn.evaluation.encoding import View
-from privsyn.evaluation.predictions import DEFAULT, influence_on_auc, influence_on_r2
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.types import Codes, Floats, Ints, Mask
 
@@ -120,7 +121,7 @@ class Task:
 
 
 class ModelScore(NamedTuple):
-    """A score; for AUC and R2 the influence of each test row on it: see `chance`.
+    """A score; for AUC and R2 the influence of each test row on it: see predictions.py.
 
     Recall and calibration also have a number of each class: the recall, and the mean predicted probability.
     """
@@ -131,7 +132,7 @@ class ModelScore(NamedTuple):
 
 
 def learning(
-    view: View, task: Task, train: Coded, test: Coded, names: Sequence[str] = DEFAULT
+    view: View, task: Task, train: Coded, test: Coded, names: Sequence[str] = DEFAULT_LEARNERS
 ) -> dict[str, ModelScore]:
     """Return the scores on `test` of models trained on `train`, by ``model_score``.
 
@@ -152,7 +153,9 @@ def learning(
     return scores
 
 
-def guessing(task: Task, train: Coded, test: Coded, names: Sequence[str] = DEFAULT) -> dict[str, ModelScore]:
+def guessing(
+    task: Task, train: Coded, test: Coded, names: Sequence[str] = DEFAULT_LEARNERS
+) -> dict[str, ModelScore]:
     """Return the scores of a prediction that uses no other column, under the names of `learning`."""
     features, targets = task.split(train)
     test_features, truth = task.split(test)
@@ -266,6 +269,45 @@ def _score_regression(model: Any, features: npt.NDArray, truth: npt.NDArray) -> 
     if len(truth) > 1:
         r2 = ModelScore(float(r2_score(truth, guess)), influence_on_r2(truth, guess))
     return {"r2": r2, "mean_error": ModelScore(float(mean_absolute_error(truth, guess)))}
+
+
+def influence_on_auc(truth: Mask, scores: Floats) -> Floats:
+    """Return the influence of each row on the AUC.
+
+    Parameters
+    ----------
+    truth : boolean array of shape (rows,)
+        At least one True and one False.
+    scores : float array of shape (rows,)
+
+    References
+    ----------
+    DeLong, DeLong and Clarke-Pearson, "Comparing the areas under two or more correlated receiver operating
+    characteristic curves", Biometrics 44, 1988.
+
+    Examples
+    --------
+    >>> influence_on_auc(np.array([False, False, True, True]), np.array([1.0, 3.0, 2.0, 4.0])).tolist()
+    [0.5, -0.5, -0.5, 0.5]
+    """
+    rows, ranks = len(truth), rankdata(scores)
+    positives = int(truth.sum())
+    negatives = rows - positives
+    below = (ranks[truth] - rankdata(scores[truth])) / negatives  # negatives below each positive
+    above = 1 - (ranks[~truth] - rankdata(scores[~truth])) / positives  # positives above each negative
+    influence = np.empty(rows)
+    influence[truth] = (below - below.mean()) * rows / positives
+    influence[~truth] = (above - above.mean()) * rows / negatives
+    return influence
+
+
+def influence_on_r2(truth: npt.NDArray, guess: npt.NDArray) -> Floats:
+    """Return the influence of each row on R2, which is 1 - mean squared error / variance."""
+    squares, spread = (truth - guess) ** 2, (truth - truth.mean()) ** 2
+    variance = spread.mean()
+    if not variance > 0:
+        return np.full(len(truth), np.nan)
+    return np.asarray((squares.mean() * spread / variance - squares) / variance)
 
 
 def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float:

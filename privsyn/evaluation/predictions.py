@@ -11,67 +11,27 @@ not the choice of the training rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.stats import rankdata
 
-from privsyn.errors import InputError, did_you_mean, safe_repr
-from privsyn.evaluation.encoding import OTHER
-from privsyn.evaluation.metric import Metric, Score
-from privsyn.marginals.types import Floats, Mask
+from privsyn.evaluation.coded import OTHER
+from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.metric import Score
+from privsyn.marginals.types import Floats
 
 if TYPE_CHECKING:
-    from privsyn.evaluation.comparison import Comparison
     from privsyn.evaluation.models import ModelScore, Task
-
-LEARNERS = {
-    "boosting": "gradient boosting",
-    "linear": "linear model",
-    "forest": "random forest",
-    "mlp": "neural network",
-}
-"""The models that can be trained, and their labels."""
-
-DEFAULT = ("boosting", "linear")
 
 DETERMINES = 0.95
 """A column determines the target if it removes this share of the errors of a guess without any column."""
 
-HEADLINES = {
-    f"{model}_{score}": (label if model == "boosting" else f"a {label}", f"an {measure} of")
-    for score, measure in (("auc", "AUC"), ("r2", "R2"))
-    for model, label in LEARNERS.items()
-}
-"""The scores of models that a verdict may mention, in words."""
 
-UNITS = {"mean_error": "unit of the target", "calibration": "probability"}
-
-GROUP = "Models trained on synthetic rows, tested on real ones"
-
-
-def chosen_learners(models: bool | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the models to train.
-
-    >>> chosen_learners(True), chosen_learners(["forest"]), chosen_learners(False)
-    (('boosting', 'linear'), ('forest',), ())
-    """
-    if isinstance(models, bool):
-        return DEFAULT if models else ()
-    if isinstance(models, str):
-        raise InputError(f"models are True, False or a list of {', '.join(LEARNERS)}")
-    for name in models:
-        if name not in LEARNERS:
-            meant = did_you_mean(name, LEARNERS)
-            raise InputError(f"there is no model {safe_repr(name)}: choose from {', '.join(LEARNERS)}{meant}")
-    return tuple(dict.fromkeys(models))
-
-
-def _propensity(comparison: Comparison, *, in_bins: bool) -> Score:
+def propensity_score(comparison: Comparison, *, in_bins: bool) -> Score:
+    """Return the AUC of a model that classifies rows as real or not; NaN if no model is trained."""
     if not comparison.models:
         return Score(nan)
     from privsyn.evaluation.models import propensity
@@ -82,15 +42,6 @@ def _propensity(comparison: Comparison, *, in_bins: bool) -> Score:
         held_out=auc(comparison.train, comparison.test),
         independent=auc(comparison.real, comparison.independent),
     )
-
-
-PROPENSITY = {
-    name: Metric(label, partial(_propensity, in_bins=in_bins), "Rows and cells", "AUC", origin=0.5)
-    for name, label, in_bins in (
-        ("propensity", "real against synthetic rows, AUC", True),
-        ("propensity_of_numbers", "the same with exact numbers", False),
-    )
-}
 
 
 def _trained(comparison: Comparison) -> tuple[Task, dict[str, dict[str, ModelScore]]] | None:
@@ -124,6 +75,11 @@ def _learning(comparison: Comparison) -> dict[str, Score]:
         )
         for name, score in found[1]["synthetic"].items()
     }
+
+
+def score_of_model(comparison: Comparison, name: str) -> Score:
+    """Return a score of a model; NaN if it was not trained, or if the target has no such score."""
+    return comparison.once(_learning).get(name, Score(nan))
 
 
 def classes_of(comparison: Comparison) -> tuple[dict[str, Any], ...]:
@@ -205,72 +161,6 @@ def about_determining(columns: Sequence[str], target: str | None) -> list[str]:
         f"This says little about quality: in the real rows, {', '.join(columns)} {alone} {target}, or nearly."
         f" Leave out what determines it (leave_out={[*columns]}, or --leave-out)."
     ]
-
-
-def _score_of_model(name: str) -> Callable[[Comparison], Score]:
-    return lambda comparison: comparison.once(_learning).get(name, Score(nan))
-
-
-MODELS = {
-    (name := f"{model}_{score}"): Metric(
-        f"{model_label}, {label}",
-        _score_of_model(name),
-        GROUP,
-        UNITS.get(score, label),
-        "lower" if score in ("mean_error", "calibration") else "higher",
-        origin=0.5 if score == "auc" else 0.0,
-        headline=name in ("boosting_auc", "boosting_r2"),
-    )
-    for model, model_label in LEARNERS.items()
-    for score, label in (
-        ("accuracy", "accuracy"),
-        ("auc", "AUC"),
-        ("f1", "macro-F1"),
-        ("recall", "mean recall"),
-        ("calibration", "calibration error"),
-        ("r2", "R2"),
-        ("mean_error", "mean error"),
-    )
-}
-
-
-def influence_on_auc(truth: Mask, scores: Floats) -> Floats:
-    """Return the influence of each row on the AUC.
-
-    Parameters
-    ----------
-    truth : boolean array of shape (rows,)
-        At least one True and one False.
-    scores : float array of shape (rows,)
-
-    References
-    ----------
-    DeLong, DeLong and Clarke-Pearson, "Comparing the areas under two or more correlated receiver operating
-    characteristic curves", Biometrics 44, 1988.
-
-    Examples
-    --------
-    >>> influence_on_auc(np.array([False, False, True, True]), np.array([1.0, 3.0, 2.0, 4.0])).tolist()
-    [0.5, -0.5, -0.5, 0.5]
-    """
-    rows, ranks = len(truth), rankdata(scores)
-    positives = int(truth.sum())
-    negatives = rows - positives
-    below = (ranks[truth] - rankdata(scores[truth])) / negatives  # negatives below each positive
-    above = 1 - (ranks[~truth] - rankdata(scores[~truth])) / positives  # positives above each negative
-    influence = np.empty(rows)
-    influence[truth] = (below - below.mean()) * rows / positives
-    influence[~truth] = (above - above.mean()) * rows / negatives
-    return influence
-
-
-def influence_on_r2(truth: npt.NDArray, guess: npt.NDArray) -> Floats:
-    """Return the influence of each row on R2, which is 1 - mean squared error / variance."""
-    squares, spread = (truth - guess) ** 2, (truth - truth.mean()) ** 2
-    variance = spread.mean()
-    if not variance > 0:
-        return np.full(len(truth), nan)
-    return np.asarray((squares.mean() * spread / variance - squares) / variance)
 
 
 def standard_error(one: Floats, other: Floats) -> float:

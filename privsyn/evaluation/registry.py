@@ -2,28 +2,97 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from numbers import Real
-from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, replace_errors, safe_repr
-from privsyn.evaluation import correlations, marginals, predictions, quantiles, rows
-from privsyn.evaluation.metric import Metric, Score, for_each_table
+from privsyn.evaluation.comparison import LEARNERS, Comparison
+from privsyn.evaluation.marginals import one_way_errors, pairs_of, query_errors, triple_errors
+from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, mean_and_max
+from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
+from privsyn.evaluation.predictions import propensity_score, score_of_model
+from privsyn.evaluation.rows import (
+    distinct_rows,
+    identical_rows,
+    likeness,
+    missing_patterns,
+    nearest_row,
+    pooled_cells,
+    rare_covered,
+    unseen,
+    wasserstein_of_columns,
+)
 
-if TYPE_CHECKING:
-    from privsyn.evaluation.comparison import Comparison
+SCORES_OF_MODELS = {
+    "accuracy": "accuracy",
+    "auc": "AUC",
+    "f1": "macro-F1",
+    "recall": "mean recall",
+    "calibration": "calibration error",
+    "r2": "R2",
+    "mean_error": "mean error",
+}
+ERRORS_OF_MODELS = {"mean_error": "unit of the target", "calibration": "probability"}
+"""The scores of models of which less is better, and their units."""
+
+MODELS = {
+    f"{learner}_{score}": Metric(
+        f"{model}, {label}",
+        partial(score_of_model, name=f"{learner}_{score}"),
+        "Models trained on synthetic rows, tested on real ones",
+        ERRORS_OF_MODELS.get(score, label),
+        "lower" if score in ERRORS_OF_MODELS else "higher",
+        origin=0.5 if score == "auc" else 0.0,
+        headline=learner == "boosting" and score in ("auc", "r2"),
+    )
+    for learner, model in LEARNERS.items()
+    for score, label in SCORES_OF_MODELS.items()
+}
+
+CELLS, NUMBERS = "Rows and cells", "Numbers and associations"
+LIKENESS, DIAGNOSTIC = "Likeness of single rows", "diagnostic, not privacy"
+
+of_counts = partial(mean_and_max, group="Tables of counts")
+of_numbers = partial(mean_and_max, group=NUMBERS, unit="standard deviations")
+of_pairs = partial(mean_and_max, group=NUMBERS, unit="correlation")
+
+PAIRS = errors_in(pairs_of, lambda found: found.errors)
+CRAMERS_V = errors_in(pairs_of, lambda found: found.cramers_v_errors)
+SPEARMAN = errors_in(correlations_of, lambda found: found.errors("spearman"))
+PEARSON = errors_in(correlations_of, lambda found: found.errors("pearson"))
+QUANTILES = errors_in(shapes_of, lambda found: found.mean_distances)
+TAILS = errors_in(shapes_of, lambda found: found.tails)
+SPREADS = errors_in(shapes_of, lambda found: found.spreads)
+RARE, UNSEEN = for_each_table(rare_covered, codes=True), for_each_table(unseen, codes=True)
+BINNED, EXACT = partial(propensity_score, in_bins=True), partial(propensity_score, in_bins=False)
+EQUAL, NEAREST = partial(likeness, measure=identical_rows), partial(likeness, measure=nearest_row)
 
 METRICS: dict[str, Metric] = {
-    **marginals.ERRORS,
-    **rows.NUMBERS,
-    **quantiles.QUANTILES,
-    **correlations.CORRELATIONS,
-    **marginals.ASSOCIATIONS,
-    **rows.ROWS,
-    **predictions.PROPENSITY,
-    **predictions.MODELS,
-    **rows.LIKENESS,
+    **of_counts("one_way", "one column", one_way_errors),
+    **of_counts("pair", "two columns", PAIRS, headline=True),
+    **of_counts("triple", "three columns", triple_errors, headline=True),
+    **of_counts("query", "range queries", lambda c: c.compare_records(query_errors), headline=True),
+    **of_numbers("wasserstein", "Wasserstein distance", wasserstein_of_columns, mean="mean"),
+    **of_numbers("quantiles", "quantiles", QUANTILES),
+    **of_numbers("tail", "99 % quantile", TAILS),
+    **of_numbers("spread", "standard deviation", SPREADS, unit="1 - smaller / larger"),
+    **of_numbers("group_means", "group means", lambda c: c.compare_each(partial(group_means, c.view))),
+    **of_numbers("range_means", "means by range", lambda c: c.compare_each(partial(range_means, c.view))),
+    **of_pairs("spearman", METHODS["spearman"], SPEARMAN, headline=True),
+    **of_pairs("pearson", METHODS["pearson"], PEARSON),
+    **of_pairs("cramers_v", "Cramér's V", CRAMERS_V, unit="Cramér's V", mean="mean difference"),
+    "missing_patterns": Metric("patterns of missing cells", missing_patterns, CELLS),
+    "rare_covered": Metric("rare values that occur", RARE, CELLS, "share of rare values", "higher"),
+    "pooled": Metric("cells with pooled values", pooled_cells, CELLS, "share of real cells"),
+    "unseen": Metric("cells with unseen values", UNSEEN, CELLS, "share of cells"),
+    "distinct_rows": Metric("distinct rows", distinct_rows, CELLS, better="neither"),
+    "propensity": Metric("real against synthetic rows, AUC", BINNED, CELLS, "AUC", origin=0.5),
+    "propensity_of_numbers": Metric("the same with exact numbers", EXACT, CELLS, "AUC", origin=0.5),
+    **MODELS,
+    "identical_rows": Metric(f"rows equal to a real one ({DIAGNOSTIC})", EQUAL, LIKENESS, better="neither"),
+    "nearest_row": Metric(f"columns to nearest row ({DIAGNOSTIC})", NEAREST, LIKENESS, "columns", "neither"),
 }
 
 BUILT_IN = frozenset(METRICS)

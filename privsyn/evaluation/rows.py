@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import wasserstein_distance
 
 from privsyn.evaluation.coded import Coded
-from privsyn.evaluation.comparison import SEED
-from privsyn.evaluation.encoding import View
-from privsyn.evaluation.metric import Metric, Score, for_each_table, mean_and_max
+from privsyn.evaluation.comparison import SEED, Comparison
+from privsyn.evaluation.metric import Score
 from privsyn.marginals.domain import Records
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats, Ints
-
-if TYPE_CHECKING:
-    from privsyn.evaluation.comparison import Comparison
 
 RARE = 0.01
 """A value is rare below this share of the real rows."""
@@ -45,13 +40,17 @@ def wasserstein(real: Floats, other: Floats) -> float:
     return distance / deviation if deviation > 0 else distance
 
 
-def missing_patterns(view: View, real: Records, other: Records) -> float:
+def missing_patterns(comparison: Comparison) -> Score:
     """Return the total variation between the distributions of the set of missing columns of a row."""
-    missing = np.array(view.missing)
-    ours, theirs = (_rows(np.packbits(table.codes == missing, axis=1)) for table in (real, other))
-    _, places = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
-    counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places, [len(ours)])]
-    return total_variation(counts[0] / len(ours), counts[1] / len(theirs))
+    missing = np.array(comparison.view.missing)
+
+    def distance(real: Coded, other: Coded) -> float:
+        ours, theirs = (_rows(np.packbits(table.records.codes == missing, axis=1)) for table in (real, other))
+        _, places = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
+        counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places, [len(ours)])]
+        return total_variation(counts[0] / len(ours), counts[1] / len(theirs))
+
+    return Score(**comparison.compare_each(distance))
 
 
 def rare_covered(real: Records, other: Records) -> float:
@@ -69,9 +68,11 @@ def unseen(real: Records, other: Records) -> float:
     return float(np.mean([theirs[ours == 0].sum() / len(other) for ours, theirs in _one_ways(real, other)]))
 
 
-def distinct_rows(table: Records) -> float:
+def distinct_rows(comparison: Comparison) -> Score:
     """Return the share of rows that remain without duplicates."""
-    return len(np.unique(_rows(table.codes))) / len(table)
+    tables = comparison.synthetic, comparison.real, comparison.independent
+    synthetic, real, independent = (len(np.unique(_rows(t.records.codes))) / len(t) for t in tables)
+    return Score(synthetic, real=real, independent=independent)
 
 
 def identical_rows(real: Records, other: Records) -> float:
@@ -104,24 +105,14 @@ def wasserstein_of_columns(comparison: Comparison) -> dict[str, Floats]:
     return comparison.compare_each(distances)
 
 
-def _distinct_rows(comparison: Comparison) -> Score:
-    tables = comparison.synthetic, comparison.real, comparison.independent
-    synthetic, real, independent = (distinct_rows(table.records) for table in tables)
-    return Score(synthetic, real=real, independent=independent)
-
-
-def _likeness(measure: Callable[[Records, Records], float]) -> Callable[[Comparison], Score]:
+def likeness(comparison: Comparison, measure: Callable[[Records, Records], float]) -> Score:
     """Compare without resampled rows: they are real rows, so the result would be trivial."""
-
-    def compute(comparison: Comparison) -> Score:
-        real = comparison.real.records
-        return Score(
-            measure(real, comparison.synthetic.records),
-            held_out=measure(comparison.train.records, comparison.test.records),
-            independent=measure(real, comparison.independent.records),
-        )
-
-    return compute
+    real = comparison.real.records
+    return Score(
+        measure(real, comparison.synthetic.records),
+        held_out=measure(comparison.train.records, comparison.test.records),
+        independent=measure(real, comparison.independent.records),
+    )
 
 
 def _one_ways(real: Records, other: Records) -> list[tuple[Ints, Ints]]:
@@ -131,7 +122,7 @@ def _one_ways(real: Records, other: Records) -> list[tuple[Ints, Ints]]:
     ]
 
 
-def _pooled(comparison: Comparison) -> Score:
+def pooled_cells(comparison: Comparison) -> Score:
     """Return the mean share of pooled cells over the columns; NaN if no value is pooled."""
     shares = [float(found.sum()) for found in comparison.pooled.values()]
     return Score(sum(shares) / len(comparison.view.domain.names) if shares else np.nan)
@@ -141,49 +132,3 @@ def _rows(cells: npt.NDArray) -> npt.NDArray:
     """Return each row as one item that can be compared."""
     whole = np.ascontiguousarray(cells)
     return whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1]))).ravel()
-
-
-NUMBERS = mean_and_max(
-    "wasserstein",
-    "Wasserstein distance",
-    wasserstein_of_columns,
-    group="Numbers and associations",
-    unit="standard deviations",
-    mean="mean",
-)
-
-CELLS = "Rows and cells"
-ROWS = {
-    "missing_patterns": Metric(
-        "patterns of missing cells",
-        lambda c: for_each_table(lambda real, other: missing_patterns(c.view, real, other), codes=True)(c),
-        CELLS,
-    ),
-    "rare_covered": Metric(
-        "rare values that occur",
-        for_each_table(rare_covered, codes=True),
-        CELLS,
-        "share of rare values",
-        "higher",
-    ),
-    "pooled": Metric("cells with pooled values", _pooled, CELLS, "share of real cells"),
-    "unseen": Metric("cells with unseen values", for_each_table(unseen, codes=True), CELLS, "share of cells"),
-    "distinct_rows": Metric("distinct rows", _distinct_rows, CELLS, better="neither"),
-}
-
-DIAGNOSTIC = "diagnostic, not privacy"
-LIKENESS = {
-    "identical_rows": Metric(
-        f"rows equal to a real one ({DIAGNOSTIC})",
-        _likeness(identical_rows),
-        "Likeness of single rows",
-        better="neither",
-    ),
-    "nearest_row": Metric(
-        f"columns to nearest row ({DIAGNOSTIC})",
-        _likeness(nearest_row),
-        "Likeness of single rows",
-        "columns",
-        "neither",
-    ),
-}

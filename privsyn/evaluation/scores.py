@@ -5,23 +5,37 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from io import BytesIO
 from math import isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsyn.errors import printable
-from privsyn.evaluation.comparison import left_out_line
-from privsyn.evaluation.correlations import METHODS, Correlations
+from privsyn.errors import InputError, printable, replace_errors, safe_repr
+from privsyn.evaluation.comparison import LEARNERS, left_out_line
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
+from privsyn.evaluation.numbers import METHODS, Correlations
 from privsyn.evaluation.pooled_values import pooled_line
-from privsyn.evaluation.predictions import HEADLINES, MODELS, about_determining
-from privsyn.evaluation.registry import METRICS
+from privsyn.evaluation.predictions import about_determining
+from privsyn.evaluation.registry import METRICS, MODELS
 from privsyn.marginals.domain import Attributes
 from privsyn.notebook import html, html_table
 
 NOT_PRIVATE = "THIS COMPARISON READS THE REAL TABLE. IT IS NOT PRIVATE: KEEP IT WITH THE REAL TABLE."
+
+
+HEADLINES = {
+    f"{model}_{score}": (label if model == "boosting" else f"a {label}", f"an {measure} of")
+    for score, measure in (("auc", "AUC"), ("r2", "R2"))
+    for model, label in LEARNERS.items()
+}
+"""The scores of models that a verdict may mention, in words."""
+
+
+MARKS = {"synthetic": ("o", "#1f5fa8"), "real": ("|", "#222222"), "held_out": ("x", "#888888")}
+MARKS["independent"] = ("D", "#c2571a")
+"""The marker and the colour of each table."""
 
 
 class Origin(NamedTuple):
@@ -231,8 +245,6 @@ class Scores:
         InputError
             If matplotlib is not installed, or there is no such score.
         """
-        from privsyn.evaluation.report.plot import plot_scores
-
         return plot_scores(self, names)
 
     def __str__(self) -> str:
@@ -272,6 +284,45 @@ class Scores:
 
 
 ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
+
+
+def plot_scores(scores: Scores, names: Sequence[str]) -> Any:
+    """Return a matplotlib figure with one panel for each metric, and in it one mark for each table."""
+    with replace_errors('plot needs matplotlib: run pip install "privsyn[plot]"', ImportError):
+        from matplotlib.figure import Figure  # not pyplot: it needs no screen and no global state
+
+    known = scores.table()
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no score {safe_repr(name)}: choose from {', '.join(known)}")
+    chosen = list(names) or [name for name in known if METRICS[name].headline or name in scores.learning]
+    chosen = chosen or list(known)[:1]
+
+    class Plot(Figure):
+        def _repr_png_(self) -> bytes:
+            self.savefig(png := BytesIO(), format="png", dpi=100)
+            return png.getvalue()
+
+    figure = Plot(figsize=(7, 0.7 * len(chosen) + 0.9), layout="constrained")
+    panels = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
+    for panel, name in zip(panels, chosen, strict=True):
+        label, score = known[name]
+        for table, (marker, colour) in MARKS.items():
+            if not isnan(number := getattr(score, table)):
+                panel.plot(number, 0, marker, color=colour, ms=8, label=TABLES[table], linestyle="")
+        panel.set_yticks([0], [_escape(label)])
+        panel.set_xlabel(METRICS[name].hint, fontsize=7)
+        panel.tick_params(labelsize=8)
+        panel.margins(x=0.15)
+        panel.spines[["top", "right", "left"]].set_visible(False)
+    panels[0].legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+    figure.suptitle("Not private: made from the real table", fontsize=9)
+    return figure
+
+
+def _escape(label: str) -> str:
+    """Return a label in which matplotlib reads no formula."""
+    return printable(label).replace("$", r"\$")
 
 
 def shown(score: Score) -> dict[str, str]:

@@ -13,7 +13,7 @@ from functools import cache
 from math import prod
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from privsyn.inference.consistency import EXACT
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
@@ -26,9 +26,11 @@ from privsyn.marginals.types import Floats
 FURTHEST = 6.0
 """Standard deviations below zero: answers further off are clipped here, for numerical accuracy."""
 
-COVERAGE = 0.95
-TWO_SIDED = 1.959963984540054  # standard normal quantile of 0.975
-ONE_SIDED = 1.6448536269514722  # of 0.95
+MISSED = 1 / 20
+"""Share of intervals that may miss the true number: all intervals are of the level 1 - MISSED, 95 %."""
+
+LEVEL = f"{1 - MISSED:.0%}"
+TWO_SIDED, ONE_SIDED = float(ndtri(1 - MISSED / 2)), float(ndtri(1 - MISSED))  # 1.96 and 1.64
 ROUNDING = 1 / 12  # variance added by rounding the noise to whole records, if it is over half a record
 
 HALF = 0.5  # record
@@ -255,7 +257,7 @@ def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     :math:`P(|X| > t + 1/2) \le e^{-t/b}` for whole numbers.
     """
     scale = 1 / (2 * np.arcsinh(1 / np.sqrt(2 * np.maximum(variance, EXACT))))
-    one, two = np.sqrt(2) * ONE_SIDED * scale, np.log(20) * scale
+    one, two = np.sqrt(2) * ONE_SIDED * scale, np.log(1 / MISSED) * scale
     from_below, from_above = seen - one - HALF, seen - two - HALF
     low = np.where(from_above >= two, from_above, np.minimum(from_below, two))
     return np.maximum(low, 0.0), np.maximum(seen, 0.0) + two + HALF
@@ -273,6 +275,6 @@ def _accepted() -> tuple[Floats, Floats, Floats]:
     short, long = np.full(STEPS, ONE_SIDED), np.full(STEPS, TWO_SIDED)
     for _ in range(HALVINGS):
         reach = (short + long) / 2
-        enough = ndtr(reach) - ndtr(-(means**2 + reach**2) / (2 * means)) >= COVERAGE
+        enough = ndtr(reach) - ndtr(-(means**2 + reach**2) / (2 * means)) >= 1 - MISSED
         short, long = np.where(enough, short, reach), np.where(enough, reach, long)
     return means, (means**2 - long**2) / (2 * means), means + long

@@ -18,8 +18,8 @@ import numpy as np
 from privsyn.arguments import check_column, check_release, check_whole
 from privsyn.errors import InputError, did_you_mean, printable, safe_repr
 from privsyn.evaluation.coded import Coded
+from privsyn.evaluation.comparison import DEFAULT_LEARNERS, LEARNERS
 from privsyn.evaluation.encoding import View, code_together
-from privsyn.evaluation.predictions import DEFAULT, LEARNERS
 from privsyn.private.accounting import epsilon_for
 from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
@@ -125,7 +125,7 @@ def forecast(
     release: Release | PrivSyn,
     target: str,
     *,
-    model: str = DEFAULT[0],
+    model: str = DEFAULT_LEARNERS[0],
     draws: int = 1,
     seed: int | None = None,
     progress: Progress | None = None,

@@ -13,17 +13,16 @@ import numpy as np
 
 from privsyn.arguments import check_release
 from privsyn.errors import InputError
-from privsyn.evaluation.report.axis import Axis
-from privsyn.evaluation.report.svg import error_bars, outside, percent_of
-from privsyn.evaluation.report.template import at_most, environment, interval
 from privsyn.files import atomic_path
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.error_bars import HALF, TWO_SIDED
+from privsyn.inference.error_bars import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.types import Floats
+from privsyn.pages import sections as pages
+from privsyn.pages.picture import Axis, Bins, error_bars, outside, percent_of
+from privsyn.pages.sections import Section
+from privsyn.pages.words import at_most, interval
 from privsyn.release.release import Release
-from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import good_for, overview, pair_map, relationships
-from privsyn.studies.relationships import tables as pair_tables
+from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.encoding.labels import members
 from privsyn.table.schema.columns import Generated, Numerical, Text
@@ -31,6 +30,17 @@ from privsyn.table.schema.explain import sentence_on
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SECTIONS = (
+    Section("public", "In short"),
+    Section("columns", "Columns"),
+    Section("tables", "Which relationships are kept", "Relationships"),
+    Section("schema", "What the columns are", "Schema"),
+    Section("covered", "What is covered"),
+    Section("privacy", "Privacy in plain words", "Privacy"),
+    Section("acceptance", "Criteria fixed in advance", "Criteria"),
+    Section("ledger", "What it cost", "Costs"),
+)
 
 MOST_VALUES = 32
 """Largest number of values shown of an unordered column: the most frequent ones."""
@@ -82,8 +92,7 @@ def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
 
 def render(release: Release) -> str:
     """Return the page as text."""
-    drawn, rows = _drawn(release), relationships(release)
-    kept = overview(release.codec.domain.names, rows)
+    drawn, known = _drawn(release), facts(release)
     words = members(release.codec, release.fitted.merging.groups)
     columns = [
         _column(release, name, drawn.get(name), own)
@@ -91,33 +100,25 @@ def render(release: Release) -> str:
     ]
     alone = release.fitted.certainties[: len(columns)]
     errors = [column["error"] for column in columns if not column["lost"]]
-    return (
-        environment()
-        .get_template("release.html")
-        .render(
-            ledger=release.ledger.to_dict(),
-            rows=release.fitted.total,
-            columns=columns,
-            csv=f"data:text/csv;charset=utf-8;base64,{b64encode(estimates(release).encode()).decode()}",
-            typical=median(errors) if errors else None,
-            lost=release.accuracy_.not_found,
-            typical_pair=median(row["error"] for row in rows) if rows else None,
-            good_for=good_for(rows, kept),
-            least=TWO_SIDED * max(certainty.sigma for certainty in alone),
-            least_pair=TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
-            odds=in_plain_words(release.ledger),
-            drawn=sum(next(iter(drawn.values()))) if drawn else 0,
-            uncovered=_uncovered(release),
-            tables=rows,
-            overview=kept,
-            schema=_schema(release),
-            outside=sum(row["outside"] for column in columns for row in column["rows"]),
-            pairs=pair_tables(release, rows),
-            map=pair_map(release.codec.domain.names, rows),
-            most=MOST_TABLES,
-            listed=MOST_LISTED,
-        )
-    )
+    rows = known["tables"]
+    values = known | {
+        "acceptance": known["ledger"].get("acceptance"),
+        "columns": columns,
+        "csv": f"data:text/csv;charset=utf-8;base64,{b64encode(estimates(release).encode()).decode()}",
+        "typical": median(errors) if errors else None,
+        "least": TWO_SIDED * max(certainty.sigma for certainty in alone),
+        "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
+        "drawn": sum(next(iter(drawn.values()))) if drawn else 0,
+        "uncovered": _uncovered(release),
+        "schema": _schema(release),
+        "outside": sum(row["outside"] for column in columns for row in column["rows"]),
+        "data": pair_tables(release, rows),
+        "map": pair_map(release.codec.domain.names, rows),
+        "most": MOST_TABLES,
+        "listed": MOST_LISTED,
+        "level": LEVEL,
+    }
+    return pages.render("public.html", values, SECTIONS)
 
 
 def estimates(release: Release) -> str:
@@ -227,9 +228,8 @@ def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool
     step = 0.0 if cells.grid is None else cells.grid.step
     edges = np.append(cells.reach[0][: len(bins)], cells.highs[inside].max() + step)
     axis = Axis.of(edges[0], edges[-1], (cells.lows[inside] + cells.highs[inside]) / 2, weights)
-    labels, positions = bins[name].tolist(), axis.positions(edges)
-    picture = error_bars(name, labels, positions, estimate, low, high, to_scale=not axis.stretched)
-    return picture, axis.stretched
+    drawn = Bins(bins[name].tolist(), axis.positions(edges), not axis.stretched)
+    return error_bars(name, drawn, estimate, low, high), axis.stretched
 
 
 def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str, Any]]:

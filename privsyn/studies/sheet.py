@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from hashlib import file_digest
 from os import PathLike
@@ -14,12 +13,11 @@ from typing import Any
 from markupsafe import Markup
 
 from privsyn.arguments import check_release
-from privsyn.errors import printable
-from privsyn.evaluation.report.template import environment, percent
 from privsyn.files import atomic_path
+from privsyn.pages import sections as pages
+from privsyn.pages.words import percent
 from privsyn.release.release import Release
-from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import good_for, overview, relationships
+from privsyn.studies.release_facts import facts
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
 from privsyn.table.schema.time_columns import Datetime
@@ -27,12 +25,6 @@ from privsyn.table.schema.yaml_file import kind_of
 
 MOST_VALUES = 12
 """Listed values that the table of columns names."""
-
-MARKS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"&#{ord(mark)};" for mark in "|[]*_`\\!"}
-"""Signs that HTML or Markdown would obey, and what stands for them."""
-
-OBEYED = re.compile(r"[&<>|\[\]*`\\!]|(?<!\w)_+|_+(?!\w)")
-"""Where it would obey them. An underscore inside a word is plain text."""
 
 CROISSANT = "http://mlcommons.org/croissant/1.0"
 
@@ -83,45 +75,33 @@ def sheet(
 
 def render(release: Release, data: Path | None = None) -> str:
     """Return the sheet as text."""
-    ledger, codec = release.ledger.to_dict(), release.codec
-    tables, lost = release.accuracy_.tables, release.accuracy_.not_found
-    tables = tables[tables["covered"]]
-    larger = tables[tables["order"] > 1]["expected_error"].tolist()
-    alone = tables[tables["order"] == 1]
+    codec, known, tables = release.codec, facts(release), release.accuracy_.tables
+    alone = tables[tables["covered"] & (tables["order"] == 1)]
     errors = alone["expected_error"].tolist()
     by_column: dict[str, list[float]] = {}
     for (attribute,), error in zip(alone["columns"], errors, strict=True):
         by_column.setdefault(codec.column_of(attribute), []).append(error)
-    rows = relationships(release)
-    templates = environment()
-    templates.filters["cell"] = in_markdown
-    return templates.get_template("sheet.md").render(
-        name="a synthetic table" if data is None else data.name,
-        file=data,
-        ledger=ledger,
-        total=release.fitted.total,
-        dropped=codec.dropped,
-        columns=[
+    values = known | {
+        "name": "a synthetic table" if data is None else data.name,
+        "file": data,
+        "dropped": codec.dropped,
+        "columns": [
             {
                 "name": name,
                 "kind": kind_of(codec.schema.columns[name]),
                 "range": values_of(codec.schema.columns[name]),
                 "error": "not found: cells are invented"
-                if name in lost
+                if name in known["lost"]
                 else percent(max(by_column[name]))
                 if name in by_column
                 else "not counted",
             }
             for name in codec.names
         ],
-        lost=lost,
-        typical=median(errors) if errors else None,
-        typical_pair=median(larger) if larger else None,
-        measured=len(larger),
-        good_for=good_for(rows, overview(codec.domain.names, rows)),
-        odds=in_plain_words(release.ledger),
-        metadata=Markup(_without_tags(metadata(release, data))),  # noqa: S704
-    )
+        "typical": median(errors) if errors else None,
+        "metadata": Markup(_without_tags(metadata(release, data))),  # noqa: S704
+    }
+    return pages.render("sheet.md", values)
 
 
 def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
@@ -212,18 +192,6 @@ def values_of(column: Column) -> str:
     if isinstance(column, Ordinal):
         return f"{column.low} to {column.high}"
     return "generated" if isinstance(column, Generated) else "left out"
-
-
-def in_markdown(text: object) -> Markup:
-    """Return a text with all signs escaped that HTML or Markdown would obey.
-
-    >>> str(in_markdown("a|b <i> *c*"))
-    'a&#124;b &lt;i&gt; &#42;c&#42;'
-    >>> str(in_markdown("a_b _c_"))
-    'a_b &#95;c&#95;'
-    """
-    plain = OBEYED.sub(lambda found: "".join(map(MARKS.__getitem__, found[0])), printable(str(text)))
-    return Markup(plain)  # noqa: S704
 
 
 def _without_tags(plain: Mapping[str, Any]) -> str:

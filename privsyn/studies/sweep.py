@@ -25,9 +25,8 @@ import pandas as pd
 
 from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, safe_repr, spelled
-from privsyn.evaluation.comparison import TEST_SHARE, Comparison
+from privsyn.evaluation.comparison import TEST_SHARE, Comparison, chosen_learners
 from privsyn.evaluation.evaluate import evaluate
-from privsyn.evaluation.predictions import chosen_learners
 from privsyn.evaluation.registry import add_metric, try_own
 from privsyn.files import atomic_path
 from privsyn.methods.methods import METHODS

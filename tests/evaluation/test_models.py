@@ -14,8 +14,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from privsyn import Categorical, Schema, evaluate
 from privsyn.evaluation import models
 from privsyn.evaluation.encoding import code_together
-from privsyn.evaluation.models import Task, learning
-from privsyn.evaluation.predictions import influence_on_auc, influence_on_r2, standard_error
+from privsyn.evaluation.models import Task, influence_on_auc, influence_on_r2, learning
+from privsyn.evaluation.predictions import standard_error
 
 VALUES = 6
 

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Numerical, Schema, Time, evaluate
-from privsyn.evaluation import correlations as module
-from privsyn.evaluation.correlations import correlations
+from privsyn.evaluation import numbers as module
+from privsyn.evaluation.coded import coarsen
 from privsyn.evaluation.encoding import MISSING, code_together
-from privsyn.evaluation.quantiles import SHARES, Shapes, range_means
-from privsyn.evaluation.report.levels import coarsen
+from privsyn.evaluation.numbers import SHARES, Shapes, correlations, range_means
 
 
 def table(seed: int = 0, rows: int = 400) -> pd.DataFrame:
@@ -214,7 +213,7 @@ def test_means_by_range_are_those_of_pandas():
     schema = Schema({"a": Numerical(0, 12, integer=True, bins=13), "c": Numerical(-10, 10)})
     tables = [one[["a", "c"]] for one in (real, other)]
     view, (ours, theirs) = code_together(tables, schema)
-    levels = dict(zip(view.domain.names, coarsen(view, ours.records), strict=True))
+    levels = dict(zip(view.domain.names, coarsen(view.labels, ours.records), strict=True))
     expected = []
     for number, by in (("a", "c"), ("c", "a")):
         groups = [

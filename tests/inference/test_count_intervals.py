@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from privsyn.inference.error_bars import COVERAGE, ROUNDING, TWO_SIDED, count_intervals
+from privsyn.inference.error_bars import MISSED, ROUNDING, TWO_SIDED, count_intervals
 
 FINE = np.linspace(-40.0, 60.0, 2_000_001)  # what may be seen, in standard deviations
 
@@ -22,7 +22,7 @@ def test_an_interval_holds_95_times_in_a_hundred(ends, truth):
     held = np.flatnonzero((low <= truth) & (truth <= high))
     assert (np.diff(held) == 1).all()  # one stretch
     first = -np.inf if held[0] == 0 else FINE[held[0]]
-    assert ndtr(FINE[held[-1]] - truth) - ndtr(first - truth) == pytest.approx(COVERAGE, abs=1e-3)
+    assert ndtr(FINE[held[-1]] - truth) - ndtr(first - truth) == pytest.approx(1 - MISSED, abs=1e-3)
 
 
 def test_an_interval_is_never_empty_nor_below_zero_and_moves_with_what_was_seen(ends):

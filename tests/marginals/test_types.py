@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from privsyn.evaluation.report.levels import Levels
+from privsyn.evaluation.coded import Levels
 from privsyn.inference.higher_order import Unexplained
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.pairs import Pairs

@@ -212,9 +212,9 @@ def test_a_plan_says_how_bounds_widen_the_cells():
 
 def test_plan_report_and_evaluate_define_their_errors_alike():
     same = "the share of rows that would have to change"
-    pages = resources.files("privsyn.evaluation.report").joinpath("templates")
+    pages = resources.files("privsyn.pages").joinpath("templates")
     assert same in str(plan(schema=OPEN, epsilon=1.0))
-    for page in ("report.html", "release.html"):
+    for page in ("comparison.html", "public.html"):
         text = pages.joinpath(page).read_text(encoding="utf-8")
         assert same in text
         assert "have to move" not in text

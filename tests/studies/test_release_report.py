@@ -29,8 +29,7 @@ from privsyn import (
 from privsyn.errors import DroppedWarning, NotFoundWarning
 from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
-from privsyn.studies.odds import in_plain_words
-from privsyn.studies.relationships import overview, relationships
+from privsyn.studies.release_facts import in_plain_words, overview, relationships
 from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES, render
 from privsyn.studies.sheet import render as render_sheet
 from privsyn.table.schema.explain import sentence_on
@@ -71,8 +70,9 @@ def page(model, tmp_path_factory):
 
 
 def visible(text):
-    """What a page says: no style, no tags."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub(r"<style>.*?</style>", "", text, flags=re.S)))
+    """What a page says: no style, no script, no tags; but the data of the script."""
+    said = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", said))
 
 
 def figure(text, name):

@@ -11,7 +11,8 @@ from command import CANARY, fill, run
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, PrivSyn, Schema, Text, load, sheet
 from privsyn.errors import DroppedWarning
-from privsyn.studies.sheet import CROISSANT, in_markdown, render
+from privsyn.pages.words import in_markdown
+from privsyn.studies.sheet import CROISSANT, render
 
 EVIL = "a|b <script>*x*"
 SCHEMA = Schema(

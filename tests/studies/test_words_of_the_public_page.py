@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.evaluation.report.template import at_most, interval, percent
-from privsyn.studies import release_report
-from privsyn.studies.relationships import kept_how, overview, relationships
+from privsyn.pages.words import at_most, interval, percent
+from privsyn.studies import release_facts, release_report
+from privsyn.studies.release_facts import kept_how, overview, relationships
 from privsyn.studies.release_report import render
 from privsyn.studies.sheet import render as render_sheet
 
@@ -185,6 +185,6 @@ def test_the_page_says_beside_the_table_that_differences_in_a_row_are_not_kept()
 
 def test_few_pairs_that_are_kept_well_may_be_used(monkeypatch):
     rows = pairs(WELL, *[ROUGHLY] * 5)
-    monkeypatch.setattr(release_report, "overview", lambda names, _: overview(names, rows))
+    monkeypatch.setattr(release_facts, "overview", lambda names, _: overview(names, rows))
     said = answer(render(released(5.0, 4000, 0.0)))
     assert "only in the few pairs that are kept well (1 of 6 measured pairs)." in said

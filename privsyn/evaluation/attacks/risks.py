@@ -13,11 +13,9 @@ from scipy.stats import binomtest, norm
 from privsyn.errors import plural, printable
 from privsyn.evaluation.comparison import left_out_line
 from privsyn.evaluation.scores import NOT_PRIVATE
+from privsyn.inference.error_bars import MISSED
 
 LIMITS = "Such attacks can show a leak, but never safety. The guarantee is in the ledger."
-
-ERROR = 0.025
-"""Error probability on either side of a 95 % interval."""
 
 Interval = tuple[float, float]
 
@@ -47,7 +45,7 @@ class Rate:
         """Return the 95 % Wilson interval, which also holds where no attack or every attack succeeds."""
         if not self.attacks:
             return nan, nan
-        low, high = binomtest(self.successes, self.attacks).proportion_ci(0.95, method="wilson")
+        low, high = binomtest(self.successes, self.attacks).proportion_ci(1 - MISSED, method="wilson")
         return float(low), float(high)
 
 
@@ -138,7 +136,7 @@ class Risks:
         The threshold is corrected for the number of attacks (Bonferroni): without a leak, at most one run in
         forty reports one.
         """
-        threshold = norm.isf(ERROR / len(self.attacks)) / norm.isf(ERROR)
+        threshold = norm.isf(MISSED / 2 / len(self.attacks)) / norm.isf(MISSED / 2)
         return tuple(name for name, risk in self.attacks.items() if risk.above_zero_by(threshold))
 
     @property

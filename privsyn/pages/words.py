@@ -1,14 +1,13 @@
-"""Templates that escape every value, and filters that format numbers."""
+"""Numbers in words, for readers without a calculator, and texts that Markdown shows as they are."""
 
 from __future__ import annotations
 
+import re
 from math import ceil, floor, inf, isnan, log10
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-FOLDER = Path(__file__).with_name("templates")
+from privsyn.errors import printable
 
 MOST_DECIMALS = 8
 """Most decimals of an interval."""
@@ -16,18 +15,11 @@ MOST_DECIMALS = 8
 YEARS = (1500, 2200)
 """An interval inside these is taken for one of years: they have no thousands separator."""
 
+MARKS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {mark: f"&#{ord(mark)};" for mark in "|[]*_`\\!"}
+"""Signs that HTML or Markdown would obey, and what stands for them."""
 
-def environment() -> Environment:
-    """Return the template environment with its filters."""
-    templates = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters |= {"percent": percent, "number": number, "count": whole, "power": power, "many": many}
-    return templates
+OBEYED = re.compile(r"[&<>|\[\]*`\\!]|(?<!\w)_+|_+(?!\w)")
+"""Where it would obey them. An underscore inside a word is plain text."""
 
 
 def percent(share: float) -> str:
@@ -121,3 +113,15 @@ def power(value: float) -> Markup:
     digits, _, exponent = f"{value:.3e}".partition("e")
     front = "" if float(digits) == 1 else f"{float(digits):g} × "
     return Markup("{}10<sup>−{}</sup>").format(front, -int(exponent))
+
+
+def in_markdown(text: object) -> Markup:
+    """Return a text with all signs escaped that HTML or Markdown would obey.
+
+    >>> str(in_markdown("a|b <i> *c*"))
+    'a&#124;b &lt;i&gt; &#42;c&#42;'
+    >>> str(in_markdown("a_b _c_"))
+    'a_b &#95;c&#95;'
+    """
+    plain = OBEYED.sub(lambda found: "".join(map(MARKS.__getitem__, found[0])), printable(str(text)))
+    return Markup(plain)  # noqa: S704

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from privsyn import PrivSyn, Schema, evaluate
+from privsyn.evaluation.coded import MOST_LEVELS, coarsen, recode
 from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.report.levels import MOST_LEVELS, coarsen, recode
 from privsyn.table.schema.columns import Categorical, Numerical
 
 EVIL = "</script><img src=http://example.invalid onerror=alert(1)>"
@@ -80,7 +80,7 @@ def test_a_wide_table_gives_a_page_of_bounded_size(tmp_path):
 
 def test_levels_are_few_and_lose_no_row():
     comparison = Comparison.of(table(0), table(1), None)
-    levels = coarsen(comparison.view, comparison.real.records)
+    levels = coarsen(comparison.view.labels, comparison.real.records)
     assert all(1 <= len(level.labels) <= MOST_LEVELS + 1 for level in levels)
     coarse = recode(comparison.real.records, levels)
     assert len(coarse) == 400

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from itertools import pairwise
@@ -11,20 +10,18 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
-from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.correlations import METHODS
+from privsyn.evaluation.coded import Levels, coarsen, recode
+from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.marginals import shares
-from privsyn.evaluation.predictions import LEARNERS
+from privsyn.evaluation.numbers import METHODS
 from privsyn.evaluation.registry import METRICS
-from privsyn.evaluation.report.axis import Axis
-from privsyn.evaluation.report.levels import coarsen, recode
-from privsyn.evaluation.report.svg import histogram, percent_of, strip
-from privsyn.evaluation.report.template import environment, percent
 from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path
 from privsyn.marginals.types import Floats
+from privsyn.pages.picture import Axis, Bins, histogram, percent_of, strip
+from privsyn.pages.sections import Section, render
+from privsyn.pages.words import percent
 from privsyn.table.encoding.labels import number_range
 
 MOST_MAPPED = 40
@@ -45,20 +42,7 @@ def write_report(
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
 ) -> None:
-    """Write the page to a file atomically."""
-    page = render(comparison, scores, ledger=ledger, origins=origins)
-    with atomic_path(path) as place:
-        place.write_text(page, encoding="utf-8")
-
-
-def render(
-    comparison: Comparison,
-    scores: Scores,
-    *,
-    ledger: Mapping[str, Any] | None = None,
-    origins: Sequence[Origin] = (),
-) -> str:
-    """Return the page as text.
+    """Write the page to a file atomically.
 
     Parameters
     ----------
@@ -68,24 +52,35 @@ def render(
         The sources of the error of pairs, if known.
     """
     mapped = _mapped(scores)
-    return (
-        environment()
-        .get_template("report.html")
-        .render(
-            scores=scores,
-            groups=_groups(scores),
-            columns=_columns(comparison, scores),
-            names=[scores.columns[axis] for axis in mapped],
-            cells=_cells(scores, mapped),
-            largest=_largest(scores, mapped),
-            data=_data(comparison, scores, mapped),
-            methods=METHODS,
-            models={name: label for name, label in LEARNERS.items() if name in comparison.models},
-            ledger=ledger,
-            origins=origins,
-            version=version("privsyn"),
-        )
+    pairs = _cells(scores, mapped)
+    levels = coarsen(comparison.view.labels, comparison.real.records)
+    values = {
+        "scores": scores,
+        "groups": _groups(scores),
+        "columns": _columns(comparison, scores, levels),
+        "classes": scores.classes,
+        "names": [scores.columns[axis] for axis in mapped],
+        "pairs": pairs,
+        "largest": _largest(scores, mapped),
+        "data": _data(comparison, scores, mapped, levels, pairs),
+        "methods": METHODS,
+        "models": {name: label for name, label in LEARNERS.items() if name in comparison.models},
+        "ledger": ledger,
+        "origins": origins,
+        "version": version("privsyn"),
+    }
+    sections = (
+        Section("scores", "Scores"),
+        Section("classes", f"Classes of {scores.target}"),
+        Section("pairs", "Pairs of columns"),
+        Section("columns", "Columns"),
+        Section("worst", "Where it is worst"),
+        Section("origins", "Where the error comes from"),
+        Section("ledger", "What it cost"),
     )
+    page = render("comparison.html", values, sections)
+    with atomic_path(path) as place:
+        place.write_text(page, encoding="utf-8")
 
 
 def _groups(scores: Scores) -> dict[str, list[dict[str, Any]]]:
@@ -99,11 +94,10 @@ def _groups(scores: Scores) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def _columns(comparison: Comparison, scores: Scores) -> list[dict[str, Any]]:
+def _columns(comparison: Comparison, scores: Scores, levels: Sequence[Levels]) -> list[dict[str, Any]]:
     """Return each column with its plot: a histogram, or bars of its values."""
     view, result = comparison.view, []
     tables = [comparison.real.records, comparison.synthetic.records]
-    levels = coarsen(view, tables[0])
     for axis, name in enumerate(view.domain):
         both = shares(tables, (name,))
         bins = view.domain.ordered[axis]
@@ -151,7 +145,7 @@ def _histogram(comparison: Comparison, axis: int, real: Floats, synthetic: Float
             np.histogram(one, edges)[0] / len(every) for one, every in zip(inside, both, strict=True)
         )
         positions = along.positions(edges)
-    picture = histogram(name, labels, positions, real, synthetic, to_scale=not along.stretched)
+    picture = histogram(name, Bins(labels, positions, not along.stretched), real, synthetic)
     return {"picture": picture, "stretched": along.stretched}
 
 
@@ -189,7 +183,6 @@ def _cells(scores: Scores, mapped: list[int]) -> list[dict[str, Any]]:
         {
             "row": row,
             "column": column,
-            "error": float(error[a, b]),
             "shade": float(error[a, b]) / largest,
             "title": f"{scores.columns[a]} × {scores.columns[b]}: {percent(error[a, b])} off",
         }
@@ -199,27 +192,29 @@ def _cells(scores: Scores, mapped: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _data(comparison: Comparison, scores: Scores, mapped: list[int]) -> Markup:
+def _data(
+    comparison: Comparison,
+    scores: Scores,
+    mapped: list[int],
+    levels: tuple[Levels, ...],
+    cells: list[dict[str, Any]],
+) -> dict[str, Any]:
     """Return the data of the page's script: levels of the columns, and both tables of each pair."""
-    levels = coarsen(comparison.view, comparison.real.records)
     coarse = [recode(table.records, levels) for table in (comparison.real, comparison.synthetic)]
-    pairs = {}
-    for cell in _cells(scores, mapped):
-        a, b = mapped[cell["row"]], mapped[cell["column"]]
-        found = shares(coarse, (scores.columns[a], scores.columns[b]))
-        pairs[f"{cell['row']}-{cell['column']}"] = [
-            np.rint(share * PER_SHARE).astype(np.int64).tolist() for share in found
-        ]
-    data = {
+    names, ordered = [scores.columns[axis] for axis in mapped], comparison.view.domain.ordered
+    return {
         "columns": [
-            {
-                "name": scores.columns[axis],
-                "levels": levels[axis].labels,
-                "ordered": comparison.view.domain.ordered[axis] > 0,
-            }
-            for axis in mapped
+            {"name": name, "levels": levels[axis].labels, "ordered": ordered[axis] > 0}
+            for name, axis in zip(names, mapped, strict=True)
         ],
-        "pairs": pairs,
+        "pairs": {
+            f"{a}-{b}": [
+                np.rint(share * PER_SHARE).astype(np.int64).tolist()
+                for share in shares(coarse, (names[a], names[b]))
+            ]
+            for cell in cells
+            for a, b in [(cell["row"], cell["column"])]
+        },
         "matrices": {
             "error": _rounded(scores.pairs.error, mapped),
             "real V": _rounded(scores.pairs.real_cramers_v, mapped),
@@ -227,9 +222,6 @@ def _data(comparison: Comparison, scores: Scores, mapped: list[int]) -> Markup:
         },
         "per_share": PER_SHARE,
     }
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    # Only "<" can end a script element.
-    return Markup(text.replace("<", "\\u003c"))  # noqa: S704
 
 
 def _rounded(matrix: Floats, mapped: list[int]) -> list[list[float | None]]:

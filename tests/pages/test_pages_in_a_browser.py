@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema, evaluate, report
-from privsyn.evaluation.report.report import MOST_MAPPED
+from privsyn.evaluation.report import MOST_MAPPED
 from privsyn.studies.error_trace import trace
 
 OFFENCES = [

@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from privsyn.evaluation.report.axis import Axis
-from privsyn.evaluation.report.svg import BASE, LETTER, WIDTH, error_bars, histogram
+from privsyn.pages.picture import BASE, LETTER, WIDTH, Axis, Bins, error_bars, histogram
 
 BAR = re.compile(r'<rect class="\w+" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"/>')
 WHISKER = re.compile(r'<path class="whisker" d="M[\d.]+ ([\d.]+)V([\d.]+)"/>')
@@ -18,7 +17,7 @@ def drawn(counts, lies, *, to_scale, whisker=0.0):
     counts = np.asarray(counts, float)
     names = [f"{place} to {place + 1}" for place in range(len(counts))]
     low, high = np.maximum(counts - whisker, 0), counts + whisker
-    picture = error_bars("n", names, np.asarray(lies), counts, low, high, to_scale=to_scale)
+    picture = error_bars("n", Bins(names, np.asarray(lies), to_scale), counts, low, high)
     return picture, np.array(BAR.findall(picture), float)
 
 
@@ -58,7 +57,7 @@ def test_numbers_on_an_axis_do_not_run_into_each_other(words, bins):
     labels = [f"{words[place % 2]} to {words[(place + 1) % 2]}" for place in range(bins)]
     share = np.full(bins, 1 / bins)
     for lies in (np.linspace(0, 1, bins + 1), np.linspace(0, 1, bins + 1) ** 4):
-        ticks = TICK.findall(histogram("n", labels, lies, share, share, to_scale=True))
+        ticks = TICK.findall(histogram("n", Bins(labels, lies, True), share, share))
         assert ticks[0][1:] == ("start", words[0])
         assert ticks[-1][1] == "end"
         before = -1.0

@@ -1,19 +1,22 @@
-"""The relationships of a release, for its public page: how strong, how sure, and the tables behind them."""
+"""What page and data sheet say of a release: which relationships are kept, and what an attacker can learn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
 from itertools import combinations, compress
-from math import prod, sqrt
+from math import exp, prod, sqrt
+from statistics import median
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-from privsyn.evaluation.report.template import many, percent, whole
 from privsyn.marginals.coarse import join
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats
+from privsyn.pages.words import many, percent, whole
+from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
 
 MOST_LEVELS = 14
@@ -43,6 +46,28 @@ FEW = 1 / 3
 
 KEPT = ("kept well", "kept roughly", "not decided")
 """How well a measured relationship is kept, in words."""
+
+FALSE_ALARMS = (0.01, 0.05, 0.1)
+"""Shares of people outside the table whom an attacker takes to be inside, in the worked examples."""
+
+MOST_EPSILON = 700.0
+"""Above it e to the power of epsilon is no double; nothing is promised by then."""
+
+
+def facts(release: Release) -> dict[str, Any]:
+    """Return what the templates of both need, by name: `tables` are the `relationships`."""
+    rows = relationships(release)
+    kept = overview(release.codec.domain.names, rows)
+    return {
+        "ledger": release.ledger.to_dict(),
+        "rows": release.fitted.total,
+        "lost": release.accuracy_.not_found,
+        "tables": rows,
+        "overview": kept,
+        "typical_pair": median(row["error"] for row in rows) if rows else None,
+        "good_for": good_for(rows, kept),
+        "odds": in_plain_words(release.ledger),
+    }
 
 
 def relationships(release: Release) -> list[dict[str, Any]]:
@@ -161,7 +186,7 @@ def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
 
     A pair that is not decided is pale, whatever its strength.
 
-    The place of a cell is that of its table in `tables`.
+    The place of a cell is that of its table in `pair_tables`.
     """
     pairs = [row for row in rows if len(row["columns"]) == 2]
     if not LEAST_NAMES <= len(names) <= MOST_NAMES or not pairs:
@@ -193,7 +218,7 @@ def _decided(row: dict[str, Any]) -> float:
     return 0.0 if row["kept"] == KEPT[2] else row["strength"]
 
 
-def tables(release: Release, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def pair_tables(release: Release, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the counts of the strongest pairs, as plain data: values, estimates and 95 % intervals."""
     pairs = [row["columns"] for row in rows if len(row["columns"]) == 2]
     return [pair_table(release, pair) for pair in pairs[:MOST_PAIRS]]
@@ -218,3 +243,48 @@ def pair_table(release: Release, columns: tuple[str, str]) -> dict[str, Any]:
 def _kept(totals: Floats) -> np.ndarray:
     """Return the places of the most frequent values, in their order."""
     return np.sort(np.argsort(-totals, kind="stable")[:MOST_LEVELS])
+
+
+def in_plain_words(ledger: Ledger) -> dict[str, Any] | None:
+    """Return the numbers of the promise that a page explains; None if there is no promise of this run.
+
+    With Gaussian noise a whole run is as private as one number with Gaussian noise that a person moves by mu
+    standard deviations, plus the delta that thresholds reserve. The bounds for `guess` and `found` are those
+    of the best test between the two cases (Dong, Roth and Su, 2019). With a delta of 0 they are those of
+    randomised response.
+
+    Returns
+    -------
+    mapping
+        ``guess``: the largest probability of a right guess whether a person is in the table, if half of the
+        people asked about are. ``found``: pairs of a rate of false alarms and the largest rate at which
+        people in the table are recognised. ``times``: e to the power of epsilon. ``who``: whom the promise
+        protects. ``local``: whether the respondents randomised their answers.
+    """
+    if not ledger.private or ledger.elsewhere is not None:
+        return None
+    local = ledger.all_local
+    return {
+        "guess": power(ledger, None),
+        "found": [] if local else [(rate, power(ledger, rate)) for rate in FALSE_ALARMS],
+        "times": exp(min(ledger.promised_epsilon, MOST_EPSILON)),
+        "who": "person" if local or ledger.unit is not None else "record",
+        "local": local,
+    }
+
+
+def power(ledger: Ledger, rate: float | None) -> float:
+    """Return the largest rate of recognised people at a rate of false alarms, or the best guess.
+
+    >>> ledger = Ledger((), 1.0, 0.0, "pure", "operating system", True, (), "1.0")
+    >>> round(power(ledger, None), 3), round(power(ledger, 0.01), 4)
+    (0.731, 0.0272)
+    """
+    if ledger.accounting == "pure":
+        odds = exp(min(ledger.promised_epsilon, MOST_EPSILON))
+        if rate is None:
+            return odds / (1 + odds)
+        return min(odds * rate, 1 - (1 - rate) / odds)
+    if rate is None:
+        return min(float(ndtr(ledger.mu / 2)) + ledger.reserved, 1.0)
+    return min(float(ndtr(ndtri(rate) + ledger.mu)) + ledger.reserved, 1.0)

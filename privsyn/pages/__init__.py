@@ -1,0 +1,1 @@
+"""Make web pages and data sheets: sections over one template, plots, and numbers in words."""
