@@ -31,8 +31,8 @@ from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_affordable, check_testable
 from privsyn.release.model import ReleasedModel
 from privsyn.release.release import Release
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.io.target_column import as_frame, with_target

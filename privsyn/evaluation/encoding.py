@@ -22,18 +22,17 @@ from privsyn.evaluation.coded import Coded
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.types import Codes, Floats
 from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.identifiers import called_identifiers
-from privsyn.table.encoding.labels import MISSING, RangeWords, bin_labels, date_range, grid_words, span_range
-from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
 from privsyn.table.encoding.parsing import moments, numbers
+from privsyn.table.encoding.steps import SECONDS
+from privsyn.table.encoding.words import MISSING, RangeWords, bin_labels, date_range, grid_words, span_range
+from privsyn.table.encoding.words import SECONDS_IN_A_DAY as DAY
 from privsyn.table.schema import columns
 from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.schema.header import called_identifiers
 from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.steps import SECONDS
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 MOST_VALUES = 500
@@ -219,7 +218,7 @@ def _in_steps(column: columns.Ordinal) -> Numerical:
 def _steps(cells: pd.Series, column: columns.Ordinal) -> pd.Series:
     """Return the cells of such a column as numbers of its steps."""
     wide = column if column.is_public else column.with_bounds(None, whole=True)
-    return pd.Series(cast(OrderedEncoder, choose_encoder(wide, cells.dtype)).read(cells))
+    return pd.Series(cast(OrderedEncoder, wide.encoder(cells.dtype)).read(cells))
 
 
 def _numbers(cells: pd.Series) -> Floats:
@@ -268,7 +267,7 @@ def _around(column: Ordinal, floats: Sequence[Floats]) -> Ordinal:
 def _grid(column: Ordinal, cells: pd.Series) -> Grid:
     """Return the grid of the column's encoder in doubles: the dtypes of the tables may differ."""
     if isinstance(column, Datetime):
-        return cast(OrderedEncoder, choose_encoder(column, OBJECT)).grid
+        return cast(OrderedEncoder, column.encoder(OBJECT)).grid
     if column.integer is None and column.decimals is None and family(cells.dtype) == "integer":
         column = replace(column, integer=True)
-    return cast(OrderedEncoder, choose_encoder(column, np.dtype(np.float64))).grid
+    return cast(OrderedEncoder, column.encoder(np.dtype(np.float64))).grid

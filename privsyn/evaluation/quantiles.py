@@ -15,7 +15,7 @@ from privsyn.evaluation.encoding import View
 from privsyn.evaluation.metric import mean_and_max
 from privsyn.evaluation.report.levels import Levels, coarsen
 from privsyn.marginals.types import Floats, keep
-from privsyn.table.encoding.labels import MISSING
+from privsyn.table.encoding.words import MISSING
 
 if TYPE_CHECKING:
     from privsyn.evaluation.comparison import Comparison

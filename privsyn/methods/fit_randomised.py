@@ -21,7 +21,7 @@ from privsyn.methods.methods import Method
 from privsyn.private.local.counts import RandomisedTable
 from privsyn.private.local.response import LocalPromise
 from privsyn.progress import Progress
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:

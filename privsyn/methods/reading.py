@@ -13,11 +13,11 @@ from privsyn.marginals.packing import Packing
 from privsyn.methods.fit_randomised import check_dtypes
 from privsyn.private.contribution import kept_rows
 from privsyn.private.rows import CachedWalk, Rows
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.source import RawTable
+from privsyn.table.schema.column_settings import flag
 from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.validation import flag
 from privsyn.table.schema.yaml_file import as_schema
 
 if TYPE_CHECKING:

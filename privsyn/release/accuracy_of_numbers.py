@@ -24,7 +24,7 @@ from privsyn.inference.ordered.number_intervals import (
 )
 from privsyn.inference.posterior.margins import noise_of
 from privsyn.marginals.marginal import Marginal
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
 

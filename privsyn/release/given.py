@@ -14,8 +14,8 @@ import pandas as pd
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.release.ranges import part_inside
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.gaps import Gap
+from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.schema.constraint import python_value

@@ -10,7 +10,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.conditional import complete
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.rules import Numbers
 
 

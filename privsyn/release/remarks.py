@@ -6,8 +6,8 @@ import numpy as np
 
 from privsyn.inference.fitted import Fitted
 from privsyn.release.computed import released_weights
-from privsyn.table.discovery.open_schema import OTHER
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
+from privsyn.table.schema.categorical import OTHER
 from privsyn.table.schema.columns import Categorical, Numerical
 from privsyn.table.schema.schema import Schema
 

@@ -27,7 +27,6 @@ from privsyn.studies.relationships import tables as pair_tables
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.encoding.labels import members
 from privsyn.table.schema.columns import Generated, Numerical, Text
-from privsyn.table.schema.explain import sentence_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,7 +147,7 @@ def _schema(release: Release) -> list[tuple[str, str]]:
     """Return what is public about each column and which constraints hold, in words."""
     schema, lost = release.codec.schema, release.accuracy_.not_found
     return [
-        *((name, sentence_on(schema, name) + NOT_FOUND * (name in lost)) for name in schema.columns),
+        *((name, schema.sentence_on(name) + NOT_FOUND * (name in lost)) for name in schema.columns),
         *((f"constraint {place}", each.explain()) for place, each in enumerate(schema.constraints, 1)),
     ]
 

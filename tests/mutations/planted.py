@@ -708,7 +708,7 @@ ROWS = (
     ),
     bug(
         "an error message with a value",
-        "privsyn/table/encoding/codec.py",
+        "privsyn/table/codec/codec.py",
         '        with replace_errors("the table could not be coded',
         "        for name, encoder in zip(self.domain, self.encoders, strict=True):\n"
         "            if len(strange := table[name][~encoder.fits(table[name])].dropna()):\n"

@@ -550,7 +550,7 @@ def test_errors_while_counting_quote_no_cell(monkeypatch):
     grids = open_schema.grids
     asks = (
         ("distinct_cells", open_schema.distinct_values),
-        ("choose_encoder", lambda table: open_schema.count(table, grids)),
+        ("BoundsGrid.count", lambda table: open_schema.count(table, grids)),
     )
     for name, ask in asks:
         with monkeypatch.context() as patch:

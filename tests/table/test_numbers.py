@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Datetime, Numerical, PrivSyn, Schema
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 
 ROWS, DRAWN = 20_000, 200_000
 Z = 5.5

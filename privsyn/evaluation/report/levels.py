@@ -9,7 +9,7 @@ import numpy as np
 from privsyn.evaluation.encoding import OTHER, View
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.types import Ints, keep
-from privsyn.table.encoding.labels import MISSING
+from privsyn.table.encoding.words import MISSING
 
 MOST_LEVELS = 10
 """Largest number of levels, apart from missing cells."""

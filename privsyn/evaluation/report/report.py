@@ -25,7 +25,7 @@ from privsyn.evaluation.report.template import environment, percent
 from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path
 from privsyn.marginals.types import Floats
-from privsyn.table.encoding.labels import number_range
+from privsyn.table.encoding.words import number_range
 
 MOST_MAPPED = 40
 """Largest number of columns in the map of pairs; of wider tables those with the largest errors."""

@@ -18,7 +18,7 @@ from privsyn.private.laws import Law
 from privsyn.release.acceptance.conditions import spans
 from privsyn.release.acceptance.criteria import Criteria
 from privsyn.release.acceptance.criterion import Criterion, Margin, Mean
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.ranges import Span
 

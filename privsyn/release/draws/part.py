@@ -10,7 +10,7 @@ import pandas as pd
 
 from privsyn.inference.fitted import Fitted
 from privsyn.progress import Progress
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.write import stacked
 
 if TYPE_CHECKING:

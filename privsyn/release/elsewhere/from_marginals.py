@@ -32,8 +32,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.ledger_text import elsewhere
 from privsyn.release.elsewhere.count_tables import CountTable, as_frames, holds_missing, read_counts
 from privsyn.release.release import Release
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.read_texts import read_texts
+from privsyn.table.codec.codec import Codec
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import as_schema
@@ -116,7 +115,7 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
     for name, column in schema.columns.items():
         cells = pd.Series(list(getattr(column, "values", None) or ()), dtype=None)
         if isinstance(column, Ordinal):
-            cells = read_texts(column, pa.chunked_array([], pa.string()), schema.csv)
+            cells = column.read_cells(pa.chunked_array([], pa.string()), schema.csv)
         elif name not in schema.coded:
             cells = cells.astype(object)
         elif cells.dtype.kind in "iub" and schema.coded[name].nullable:

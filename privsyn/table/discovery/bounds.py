@@ -8,11 +8,10 @@ from math import floor, inf, log2, log10
 import numpy as np
 
 from privsyn.marginals.types import Floats, Ints
-from privsyn.table.encoding.choose_encoder import exact_decimals, largest_decimal
-from privsyn.table.encoding.dtypes import Dtype, family, number_type
+from privsyn.table.encoding.dtypes import Dtype, family, largest_decimal, number_type
+from privsyn.table.encoding.grid import GUARD
 from privsyn.table.schema.columns import Numerical, Ordinal
 from privsyn.table.schema.time_columns import FIRST_YEAR, LAST_YEAR, Datetime
-from privsyn.table.schema.validation import GUARD
 
 PARTS = 2
 """Cells between a power of two and the next. More cells make tighter bounds, but noisier counts. Of 1, 2, 4
@@ -151,7 +150,7 @@ class BoundsGrid:
 
 def step_of(column: Ordinal, dtype: Dtype) -> float | None:
     """Return the step of which a column's numbers are multiples; None for reals."""
-    decimals = exact_decimals(column, dtype) if isinstance(column, Numerical) else column.fixed_decimals
+    decimals = column.exact_decimals(dtype) if isinstance(column, Numerical) else column.fixed_decimals
     return None if decimals is None else 10.0**-decimals
 
 
@@ -162,7 +161,7 @@ def grid_for(column: Ordinal, dtype: Dtype) -> BoundsGrid:
     doubles = np.dtype(np.float64)
     if not isinstance(column, Numerical):
         return BoundsGrid.numbers(decimals=column.fixed_decimals, dtype=doubles, limits=column.limits)
-    decimals = exact_decimals(column, dtype)
+    decimals = column.exact_decimals(dtype)
     match family(dtype):
         case "integer":
             whole = np.iinfo(number_type(dtype))

@@ -14,15 +14,14 @@ import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Ints
-from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type, tick
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.heaps import NUMBERS, TIMES, Heap, Heaps, Lattice
+from privsyn.table.encoding.steps import step_text
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.schema.columns import Numerical, Ordinal
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.steps import step_text
 from privsyn.table.schema.time_columns import Datetime, Timed
 
 Released = Mapping[str, tuple[Ints, float]]
@@ -83,7 +82,7 @@ class LatticeQuestion:
                 column = _with_times(cast(Datetime, column))
             low, high = column.bounds
             listed = tuple(x for x in _lattices(column, dtype) if x.step <= high - low)
-            encoder = choose_encoder(column, dtype)
+            encoder = column.encoder(dtype)
             if listed and isinstance(encoder, OrderedEncoder) and encoder.grid.points > FINE:
                 encoders[name], lattices[name] = encoder, listed
         return cls(encoders, lattices)
@@ -138,7 +137,7 @@ def _lattices(column: Ordinal, dtype: Dtype) -> tuple[Lattice, ...]:
         step = column.grid_step or 1.0
         listed = tuple(Lattice(lattice.step / column.scale) for lattice in TIMES)
     elif isinstance(column, Numerical):
-        decimals = exact_decimals(column, dtype)
+        decimals = column.exact_decimals(dtype)
         step = column.step or (0.0 if decimals is None else 10.0**-decimals)
         listed = NUMBERS
     else:
@@ -220,7 +219,7 @@ def _with_step(schema: Schema, name: str, found: Lattice, dtype: Dtype) -> Schem
             column = column if text == "1d" else replace(_with_times(column), step=text)
         else:
             column = replace(column, step=step_text(round(found.step * column.scale)))
-        choose_encoder(column, dtype)
+        column.encoder(dtype)
         filled = replace(schema, columns={**schema.columns, name: column})
         check_constraints(filled.coded, filled.constraints)
         rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]

@@ -11,26 +11,22 @@ import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.bounds import BoundsGrid, grid_for, step_of
 from privsyn.table.discovery.extent import cluster, extent
 from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.values import by_type, distinct_cells
-from privsyn.table.encoding.choose_encoder import choose_encoder
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import OrderedEncoder
-from privsyn.table.encoding.identifiers import with_identifiers
+from privsyn.table.schema.categorical import OTHER
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.derived import add_declared
+from privsyn.table.schema.header import check_column_names, with_identifiers
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
-from privsyn.table.schema.validation import check_column_names
 
 Released = Mapping[str, tuple[Ints, float]]
 """For each column, the noisy counts of cells and the standard deviation of their noise."""
-
-OTHER = "other"
-"""Default name, in dtypes that hold text, for all values that are not found."""
 
 MONTHS = 12
 """Months of a year."""
@@ -237,7 +233,7 @@ class OpenSchema:
             wide = self.fill({}, {}).coded[name]
             if isinstance(column, Datetime):
                 wide = column.widest
-            return grid.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
+            return grid.count(cast(OrderedEncoder, wide.encoder(dtype)).read(cells))
 
 
 def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:

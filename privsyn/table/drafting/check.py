@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.drafting.draft import is_csv, without
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.enforcement.feasibility import rows_that_keep
 from privsyn.table.io.csv_text import read_text

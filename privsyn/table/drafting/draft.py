@@ -18,11 +18,10 @@ from privsyn.marginals.types import Floats
 from privsyn.table.discovery.open_schema import by_names
 from privsyn.table.drafting.number_bounds import FEW_NUMBERS, FEW_ROWS, are_codes, bounds_of
 from privsyn.table.drafting.order import Order
-from privsyn.table.encoding.choose_encoder import choose_encoder
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type
 from privsyn.table.encoding.heaps import NUMBERS, TIMES, Lattice
-from privsyn.table.encoding.identifiers import can_name, names_rows
 from privsyn.table.encoding.parsing import moments
+from privsyn.table.encoding.steps import step_text
 from privsyn.table.io.csv_header import check_header, read_header
 from privsyn.table.io.csv_table import marks_in
 from privsyn.table.io.csv_text import PLAIN
@@ -30,8 +29,8 @@ from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_memory import ending_of, read_columns, read_in_memory
 from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
 from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.schema.header import can_name, names_rows
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.steps import step_text
 from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 FEW_TEXTS = 200
@@ -139,7 +138,7 @@ def _draft_column(name: str, cells: pd.Series) -> Column:
 
 def _works(column: Coded, dtype: Dtype) -> bool:
     try:
-        choose_encoder(column, dtype)
+        column.encoder(dtype)
     except InputError:
         return False
     return True

@@ -22,6 +22,7 @@ from privsyn.marginals.types import Floats, Integers, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.parsing import missing_among, numbers
+from privsyn.table.encoding.words import MISSING, bin_range, grid_words, joined
 
 STRAY = -1
 """Code of a cell that is missing, unreadable or not listed. `Codec` replaces it."""
@@ -64,6 +65,10 @@ class Encoder(ABC):
     @abstractmethod
     def fits(self, cells: pd.Series) -> Mask:
         """Return which cells are listed, or lie within the bounds."""
+
+    @abstractmethod
+    def words(self, codes: Integers) -> list[str]:
+        """Return a label for each value of a group of codes; neighbouring bins have one label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +151,10 @@ class CategoricalEncoder(Encoder):
         """Return which cells are listed."""
         return self._encode(cells) != STRAY
 
+    def words(self, codes: Integers) -> list[str]:
+        """Return the text of each value."""
+        return [MISSING if code == self.size else str(self.pool.iloc[code]) for code in codes.tolist()]
+
 
 def missing_cells(cells: pd.Series) -> Mask:
     """Return which cells are missing. `isna` fails on objects that cannot be compared with themselves."""
@@ -190,10 +199,29 @@ class OrderedEncoder(Encoder):
         slack = 0.0 if self.grid.decimals is None else 0.25 * 10.0 ** (-self.grid.decimals)
         return (read >= self.grid.low - slack) & (read <= self.grid.high + slack)
 
+    def words(self, codes: Integers) -> list[str]:
+        """Return a range for each run of neighbouring bins."""
+        bins = codes[codes < self.size]
+        runs = np.split(bins, np.flatnonzero(np.diff(bins) > 1) + 1) if len(bins) else []
+        ranges = [bin_range(self.grid, int(run[0]), int(run[-1]), self.range_words) for run in runs]
+        return [*ranges, *([MISSING] if len(bins) < len(codes) else [])]
+
+    def range_words(self, low: float, high: float) -> str:
+        """Return a range as text, from the first point of a bin to the last. Default: both as cells."""
+        return joined(*map(str, self.decode(np.array([low, high]), np.zeros(2, np.bool_))))
+
+    def distance_words(self, low: float, high: float) -> str:
+        """Return a range of distances of two values as text. Default: as numbers."""
+        return grid_words(self.grid)(low, high)
+
 
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(OrderedEncoder):
     """Encodes numbers within bounds."""
+
+    def range_words(self, low: float, high: float) -> str:
+        """Return a range of numbers as text."""
+        return self.distance_words(low, high)
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the cells as float64."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.marginals.types import Floats, Ints, Mask
-from privsyn.table.schema.steps import DAY, MAX_DECIMALS
+from privsyn.table.encoding.steps import DAY, MAX_DECIMALS
 
 ROUNDS = 30
 """Rounds of fitting the weights of heaps. Ten are enough for a thousandth."""

@@ -16,6 +16,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from privsyn.marginals.types import Floats, Mask
 
@@ -137,3 +139,17 @@ def _length(cell: object) -> float:
     return (
         pd.Timedelta(cell).total_seconds() if isinstance(cell, str | timedelta | np.timedelta64) else np.nan
     )
+
+
+def convert_distinct(
+    cells: pa.ChunkedArray, convert: Callable[[Sequence[str | None]], pd.Series]
+) -> pd.Series:
+    """Return the converted cells; each distinct text is converted once, and the dtype is `convert`'s.
+
+    `convert` converts each text alone, and all its results have one dtype. So a cell does not depend on the
+    others; only the time does, which is no secret of privsyn (docs/privacy.md).
+    """
+    chunks = pc.dictionary_encode(cells, null_encoding="encode").chunks  # the last has all distinct texts
+    texts = chunks[-1].dictionary.to_pylist() if chunks else []
+    places = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    return convert(texts).take(places).reset_index(drop=True)

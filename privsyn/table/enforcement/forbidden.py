@@ -16,8 +16,7 @@ from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Numbers, Rule
 from privsyn.table.schema.columns import Categorical
-from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
-from privsyn.table.schema.explain import condition
+from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition, python_value
 
 Condition = Mapping[str, Any]
 """One value, a list of values, or a range ``{"low": a, "high": b}`` for each column; None is missing."""

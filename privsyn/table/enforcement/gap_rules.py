@@ -19,7 +19,7 @@ from privsyn.table.enforcement.rules import Numbers, Rule
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from privsyn.table.encoding.gaps import Gap
+    from privsyn.table.codec.gaps import Gap
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from privsyn.errors import InputError
 from privsyn.marginals.types import Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Numbers, Rule
+from privsyn.table.schema.column_settings import flag
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
-from privsyn.table.schema.validation import flag
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Increasing(Constraint):
     """Requires columns of numbers, or of dates, to increase from each to the next in every row.
 
     The release counts the first column, and the gap from each column to the next. The other columns are
-    computed; see `privsyn.table.encoding.gaps`.
+    computed; see `privsyn.table.codec.gaps`.
 
     Parameters
     ----------

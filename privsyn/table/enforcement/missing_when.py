@@ -17,9 +17,8 @@ from privsyn.table.enforcement.forbidden import (
 )
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Rule
-from privsyn.table.schema.constraint import Columns, Constraint, check_names
-from privsyn.table.schema.explain import condition
-from privsyn.table.schema.validation import flag
+from privsyn.table.schema.column_settings import flag
+from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition
 
 
 @dataclass(frozen=True)

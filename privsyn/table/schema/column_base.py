@@ -1,7 +1,8 @@
-"""Column: what every kind of column can do. The kinds themselves are in `columns` and `time_columns`.
+"""Column: all that differs between the kinds of column, which are listed in `columns`.
 
-A kind of column is a frozen dataclass whose fields are its settings in a schema file. Constraints and
-encoders see its values as numbers: a listed value is its place in the list, a time its steps.
+A kind is a frozen dataclass whose fields are its settings in a schema file. It makes the encoder for a dtype,
+reads the texts of a file, and says what it does. Constraints and encoders see its values as numbers: a listed
+value is its place in the list, a time its steps.
 """
 
 from __future__ import annotations
@@ -12,11 +13,17 @@ from math import inf
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
+from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, dtype_text, family, is_wide_float, its
+from privsyn.table.encoding.encoders import Encoder
+from privsyn.table.encoding.parsing import convert_distinct
+from privsyn.table.encoding.steps import multiples_within
+from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.plain_values import changed_settings
-from privsyn.table.schema.steps import multiples_within
 
 HARDLY = 2.0**-20
 """The step of real numbers, in parts of the distance of their bounds: too small to notice."""
@@ -30,9 +37,52 @@ class Column(ABC):  # noqa: B024  # a kind that is never counted needs no method
         """Whether nothing about the column is left to be found under privacy."""
         return True
 
+    @classmethod
+    def register_as(cls, kind: str) -> None:
+        """Give the kind its name in a schema file."""
+        COLUMNS[kind] = cls
+
+    @property
+    def sentence(self) -> str:
+        """What the column does, in a sentence or two of `Schema.explain`."""
+        return f"values of kind {type(self).__name__}, which are never counted."
+
     def to_plain(self, what: str) -> dict[str, Any]:
         """Return the settings that differ from their defaults as plain data; `what` begins an error."""
         return changed_settings(what, self)
+
+    def kept_dtype(self, dtype: Dtype) -> str | None:
+        """Return as text the dtype in which the codec keeps the column; None if that cannot be said."""
+        return dtype_text(dtype)
+
+    def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
+        """Return texts of a file as cells in the dtype of the column; null is a missing cell."""
+        return cells.to_pandas().astype(TEXT)
+
+
+MOST_NAMED = 10
+"""Values that are named one by one."""
+
+
+def listed(values: Sequence[Any]) -> str:
+    """Return values as text, and the number of those that are left out.
+
+    >>> listed(["a", "b"]), listed(range(13))
+    ("'a', 'b'", '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 3 more')
+    """
+    named = ", ".join(map(repr, values[:MOST_NAMED]))
+    return f"{named} and {len(values) - MOST_NAMED} more" if len(values) > MOST_NAMED else named
+
+
+COLUMNS: dict[str, type[Column]] = {}
+"""Each kind of column by its name in a schema file."""
+
+FOR_FAMILY: dict[Family, str] = {
+    "datetime": "Datetime(low, high)",
+    "time": "Time()",
+    "duration": "Duration(low, high)",
+}
+"""The kind that holds the cells of a family of dtypes, if it alone does."""
 
 
 class Coded(Column):
@@ -40,6 +90,47 @@ class Coded(Column):
 
     nullable: bool
     missing: str | Sequence[str]
+
+    @property
+    def sentence(self) -> str:
+        """What the values are, and whether cells may be missing."""
+        if not self.nullable:
+            return f"{self.values_sentence} No cell is missing."
+        also = f"; {listed(self.missing)} mean that in a file" if self.missing else ""
+        return f"{self.values_sentence} A cell may be missing{also}."
+
+    @property
+    @abstractmethod
+    def values_sentence(self) -> str:
+        """What the values are, in one sentence."""
+
+    def encoder(self, dtype: Dtype) -> Encoder:
+        """Return the encoder of the column; raise `InputError` if the dtype cannot hold its values.
+
+        >>> from privsyn import Numerical
+        >>> Numerical(0, 300).encoder(np.dtype("uint8"))
+        Traceback (most recent call last):
+        privsyn.errors.InputError: its dtype is uint8, which cannot hold the bounds 0 to 300
+        """
+        kind = family(dtype)
+        if kind == "binary":
+            raise InputError(f"{its(dtype)}: convert it to numbers or text, or leave it out with kind: text")
+        if kind is None or dtype_text(dtype) is None:
+            common = "float64" if is_wide_float(dtype) else "numbers, text, dates or categories"
+            raise InputError(f"{its(dtype)}: convert it to {common}")
+        return self.make_encoder(dtype, kind)
+
+    def make_encoder(self, dtype: Dtype, family: Family) -> Encoder:
+        """Return the encoder for a dtype of a family; raise `InputError` if it cannot hold the values."""
+        raise NotImplementedError(f"a {type(self).__name__} has no encoder: give `make_encoder`")
+
+    def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
+        """Return texts of a file as cells in the dtype of the column, each distinct one read once."""
+        return convert_distinct(cells, lambda texts: self.read_texts(texts, csv_format))
+
+    def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
+        """Return texts as cells, each alone, of the same dtype whatever they are. Default: text."""
+        return pd.Series(texts, dtype=TEXT)
 
     @property
     @abstractmethod
@@ -79,6 +170,18 @@ class Ordinal(Coded):
     low: Any
     high: Any
     bins: int
+
+    @property
+    def noun(self) -> str:
+        """What a value is called, in the plural."""
+        return f"values of kind {type(self).__name__}"
+
+    @property
+    def values_sentence(self) -> str:
+        """What the values are, their step and their bounds."""
+        if not self.is_public:
+            return f"{self.noun} between bounds that are found under privacy."
+        return f"{self.noun} from {_end(self.low)} to {_end(self.high)}; others are clipped."
 
     @property
     def is_public(self) -> bool:
@@ -137,3 +240,13 @@ class Ordinal(Coded):
     def public_hint(self) -> str:
         """What to do to make the bounds public."""
         return f"give its bounds: {type(self).__name__}(low, high)"
+
+
+def _end(bound: Any) -> str:
+    """Return a bound without an exponent and without midnight.
+
+    >>> _end(1e-05), _end(90.0), _end(7)
+    ('0.00001', '90.0', '7')
+    """
+    text = str(bound).removesuffix(" 00:00:00")
+    return np.format_float_positional(bound, trim="-") if isinstance(bound, float) and "e" in text else text

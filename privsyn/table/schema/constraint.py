@@ -180,3 +180,25 @@ def _read_setting(setting: Any) -> Any:
     if isinstance(setting, Mapping):
         return {key: _each(read_typed, value) for key, value in setting.items()}
     return [_each(read_typed, row) for row in setting] if isinstance(setting, list | tuple) else setting
+
+
+def condition(when: Any) -> str:
+    """Return a condition of `Forbidden` in words.
+
+    >>> condition({"age": {"high": 14}, "job": ("a", None)})
+    "age is at most 14, and job is 'a' or missing"
+    """
+    return ", and ".join(f"{name} is {_one(values)}" for name, values in when.items())
+
+
+def _one(values: Any) -> str:
+    if isinstance(values, tuple):
+        return " or ".join("missing" if value is None else _text(value) for value in values)
+    if values is None or not hasattr(values, "items"):
+        return "missing" if values is None else _text(values)
+    words = {"low": "at least", "high": "at most"}
+    return " and ".join(f"{words[end]} {_text(value)}" for end, value in values.items())
+
+
+def _text(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else str(value)

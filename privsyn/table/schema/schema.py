@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, safe_repr
+from privsyn.notebook import html, html_table
+from privsyn.table.schema.column_base import listed
+from privsyn.table.schema.column_settings import marks
 from privsyn.table.schema.columns import Categorical, Coded, Column, Text
 from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.derived import computed_by, derive_columns
-from privsyn.table.schema.explain import explain, to_html
-from privsyn.table.schema.validation import marks
 
 
 @dataclass(frozen=True)
@@ -123,10 +124,26 @@ class Schema:
         high: whole numbers from 0 to 9; others are clipped. A cell may be missing.
         Constraint 1: low <= high. The first column and the gaps are counted, the others computed.
         """
-        return explain(self)
+        columns = [f"{name}: {self.sentence_on(name)}" for name in self.columns]
+        rules = [f"Constraint {place}: {each.explain()}" for place, each in enumerate(self.constraints, 1)]
+        return "\n".join([*self._about_marks, *columns, *rules])
+
+    def sentence_on(self, name: str) -> str:
+        """Return what one column does."""
+        computed = " Not counted: it is computed, at no cost." if name in self.computed else ""
+        return f"{self.columns[name].sentence}{computed}"
+
+    @property
+    def _about_marks(self) -> list[str]:
+        line = f"In every column of a file, the empty cell and {listed(self.missing)} mean a missing cell."
+        return [line] if self.missing else []
 
     def _repr_html_(self) -> str:
-        return to_html(self)
+        columns = [(name, self.sentence_on(name)) for name in self.columns]
+        rules = [(place, each.explain()) for place, each in enumerate(self.constraints, 1)]
+        tables = [html_table(("column", "what is public about it"), columns)]
+        tables += [html_table(("constraint", "what holds in every row"), rules)] if rules else []
+        return html("Schema", self._about_marks, *tables)
 
     @property
     def coded(self) -> dict[str, Coded]:

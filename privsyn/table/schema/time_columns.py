@@ -8,12 +8,17 @@ from datetime import date, datetime, time, timedelta
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from privsyn.errors import InputError, safe_repr
+from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, its, tick
+from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
+from privsyn.table.encoding.steps import SECONDS, multiples_around, step_seconds, time_step
+from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 from privsyn.table.schema.column_base import Ordinal
-from privsyn.table.schema.plain_values import plain_value
-from privsyn.table.schema.steps import SECONDS, multiples_around, step_seconds, time_step
-from privsyn.table.schema.validation import (
+from privsyn.table.schema.column_settings import (
     LONGEST,
     both_or_neither,
     clock_time,
@@ -24,11 +29,15 @@ from privsyn.table.schema.validation import (
     time_bounds,
     time_format,
 )
+from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.schema.plain_values import plain_value
 
 EPOCH = datetime(1970, 1, 1)
 
 FIRST_YEAR, LAST_YEAR = 1900, 2100
 """Between these years the bounds of dates are found; dates outside belong to the first and last month."""
+
+UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "whole days"}
 
 
 class Timed(Ordinal):
@@ -36,6 +45,11 @@ class Timed(Ordinal):
 
     unit: Any
     step: Any
+
+    @property
+    def in_steps(self) -> str:
+        """The step in words, after a noun; empty if there is none."""
+        return "" if self.step is None else f" in steps of {self.step}"
 
     @property
     def scale(self) -> float:
@@ -46,6 +60,10 @@ class Timed(Ordinal):
     def grid_step(self) -> float | None:
         """The units in a step."""
         return None if self.step is None else step_seconds(self.step) / self.scale
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid.exact(*self.bounds, decimals=0, bins=self.bins, step=self.grid_step)
 
 
 CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
@@ -124,6 +142,12 @@ class Datetime(Timed):
         normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
         self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
+    @property
+    def noun(self) -> str:
+        """Whether the dates have a time of day."""
+        noun = "dates" if self.unit in ("D", None) else "dates with a time of day"
+        return f"{noun}{self.in_steps}"
+
     def number_of(self, value: Any) -> float:
         """Return the days or seconds since 1970."""
         moment, _ = time_bounds(value, value)
@@ -136,6 +160,20 @@ class Datetime(Timed):
             return replace(self, low="1970-01-01", high="1970-01-31", unit=unit)
         low, high = np.array(found).astype(np.int64).astype(f"datetime64[{unit}]")
         return replace(self, low=low, high=high, unit=unit)
+
+    def make_encoder(self, dtype: Dtype, family: Family) -> DatetimeEncoder:
+        """Return the encoder; refuse a dtype without dates, or one that cannot hold the bounds."""
+        if family not in ("datetime", "text", "object"):
+            raise InputError(f"{its(dtype)}, not dates: convert it with pandas.to_datetime")
+        bounds = np.array([self.low, self.high], dtype="datetime64[s]")
+        ticks = TICKS.get(tick(dtype), 1) if family == "datetime" else 1
+        if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
+            raise InputError(f"{its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
+        return DatetimeEncoder(self._grid, dtype, str(self.unit), self.format, self.objects)
+
+    def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
+        """Return dates; NaT for a text that is none."""
+        return pd.Series(moments(texts, self.format))
 
     @property
     def widest(self) -> Self:
@@ -195,9 +233,26 @@ class Time(Timed):
         normalise(self, low=low, high=high)
         self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
+    @property
+    def noun(self) -> str:
+        """What is counted in which unit."""
+        return f"times of day in {UNITS[self.unit]}{self.in_steps}"
+
     def number_of(self, value: Any) -> float:
         """Return the whole steps since midnight."""
         return float(_since_midnight(clock_time(value)) // timedelta(seconds=SECONDS[self.unit]))
+
+    def make_encoder(self, dtype: Dtype, family: Family) -> TimeEncoder:
+        """Return the encoder; refuse a dtype without times of day."""
+        if family not in ("time", "text", "object"):
+            raise InputError(f"{its(dtype)}, not times of day: convert it to text such as 08:30")
+        return TimeEncoder(self._grid, dtype, SECONDS[self.unit], self.objects)
+
+    def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
+        """Return times of day; missing for a text that is none."""
+        seconds = clock_seconds(texts)
+        times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
+        return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
 
     def to_plain(self, what: str) -> dict[str, Any]:
         """Leave out the bounds of a whole day."""
@@ -249,9 +304,25 @@ class Duration(Timed):
         normalise(self, low=low, high=high)
         self.bounds  # noqa: B018  # as for `Time`
 
+    @property
+    def noun(self) -> str:
+        """What is counted in which unit."""
+        return f"lengths of time in {UNITS[self.unit]}{self.in_steps}"
+
     def number_of(self, value: Any) -> float:
         """Return the whole steps in a length of time."""
         return float(length_of_time(value) // timedelta(seconds=SECONDS[self.unit]))
+
+    def make_encoder(self, dtype: Dtype, family: Family) -> DurationEncoder:
+        """Return the encoder; refuse a dtype without lengths of time."""
+        if family not in ("duration", "object"):
+            raise InputError(f"{its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
+        return DurationEncoder(self._grid, dtype, SECONDS[self.unit])
+
+    def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
+        """Return lengths of time; NaT for a text that is none."""
+        seconds = span_seconds(texts)
+        return pd.Series(np.nan_to_num(seconds).astype("timedelta64[s]")).mask(np.isnan(seconds))
 
     @property
     def limits(self) -> tuple[float, float]:

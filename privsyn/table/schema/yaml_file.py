@@ -14,12 +14,12 @@ import yaml
 
 from privsyn.arguments import check_path
 from privsyn.errors import InputError, about, did_you_mean, printable, replace_errors, safe_repr
+from privsyn.table.schema.column_settings import flag
 from privsyn.table.schema.columns import COLUMNS, Categorical, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.plain_values import changed_settings, check_keys, read_typed
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.validation import flag
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 

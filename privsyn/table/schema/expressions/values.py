@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from privsyn.errors import InputError, about, safe_repr
+from privsyn.table.encoding.steps import SECONDS
+from privsyn.table.schema.column_settings import clock_time, length_of_time, time_bounds
 from privsyn.table.schema.columns import Categorical, Coded, Numerical
-from privsyn.table.schema.steps import SECONDS
 from privsyn.table.schema.time_columns import Datetime, Duration, Timed
-from privsyn.table.schema.validation import clock_time, length_of_time, time_bounds
 
 PRESENT: Final = "any value that is not missing"
 

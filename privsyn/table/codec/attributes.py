@@ -20,17 +20,16 @@ from privsyn.inference.ordered.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats, Integers, Mask
-from privsyn.table.encoding.choose_encoder import choose_encoder
+from privsyn.table.codec.gaps import Gap, choose_gaps
+from privsyn.table.codec.parts import both_or_neither_missing, encoders_of_parts, parts
 from privsyn.table.encoding.dtypes import family, holds_missing, parse_dtype
 from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, OrderedEncoder
-from privsyn.table.encoding.gaps import Gap, choose_gaps
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.heaps import Heaps
-from privsyn.table.encoding.identifiers import IdentifierMaker, make_maker
-from privsyn.table.encoding.parts import both_or_neither_missing, encoders_of_parts, parts
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.schema.columns import Generated, Ordinal, Text
+from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.generated import Generated, Maker
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.time_columns import Datetime
 
@@ -51,7 +50,7 @@ class Attributes:
     """
 
     columns: Mapping[str, Encoder]
-    makers: Mapping[str, IdentifierMaker]
+    makers: Mapping[str, Maker]
     nullable: Mapping[str, bool]
     bins: Mapping[str, int]
     computed: frozenset[str]
@@ -79,7 +78,7 @@ class Attributes:
         split, fine, with_gaps : as for `Codec`
         """
         columns: dict[str, Encoder] = {}
-        makers: dict[str, IdentifierMaker] = {}
+        makers: dict[str, Maker] = {}
         nullable, coded = {}, schema.coded
         for name, text in dtypes.items():
             match _column(schema, name, text, heaps.get(name, ()), fine=fine):
@@ -88,7 +87,7 @@ class Attributes:
                     nullable[name] = not encoder.size or (  # of no values, all cells are missing
                         coded[name].nullable and holds_missing(parse_dtype(text))
                     )
-                case IdentifierMaker() as maker:
+                case Maker() as maker:
                     makers[name] = maker
         if not columns:
             raise InputError("no column is left to be counted: all are identifiers or free text")
@@ -201,20 +200,18 @@ def _later(schema: Schema, name: str) -> set[str]:
     return {of for columns in naming for of in columns} - {name}
 
 
-def _column(
-    schema: Schema, name: str, text: str, heaps: Heaps, *, fine: bool
-) -> Encoder | IdentifierMaker | None:
+def _column(schema: Schema, name: str, text: str, heaps: Heaps, *, fine: bool) -> Encoder | Maker | None:
     """Return the encoder or identifier maker of a column; None if the column is left out."""
     column: Any = schema.columns[name]
     dtype = parse_dtype(text)
-    if isinstance(column, Text):
+    if name in schema.dropped:
         return None
     if family(dtype) == "nothing":
         return CategoricalEncoder(pd.Series([], dtype=dtype))
     with about(f"column {name!r}"):
         if isinstance(column, Generated):
-            return make_maker(column, dtype)
-        encoder = choose_encoder(column, dtype)
+            return column.maker(dtype)
+        encoder = column.encoder(dtype)
         if fine and isinstance(encoder, OrderedEncoder) and name not in schema.computed:
             grid = replace(encoder.grid, heaps=heaps)
             return replace(encoder, grid=grid.fine(max(FINE, column.bins)))

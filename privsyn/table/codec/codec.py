@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -17,18 +17,18 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats
-from privsyn.table.encoding.attributes import Attributes
-from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
+from privsyn.table.codec.attributes import Attributes
+from privsyn.table.codec.parts import join_rows, split_given, splittable, whole_cells
 from privsyn.table.encoding.dtypes import CATEGORY, ORDERED_CATEGORY
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, missing_cells
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
-from privsyn.table.encoding.parts import join_rows, split_given, splittable, whole_cells
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.gap_rules import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Computation
+from privsyn.table.schema.header import dtypes_of, match_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
@@ -60,9 +60,9 @@ class Codec:
     heaps : mapping of a column to the heaps of its numbers, optional
         Released. Only `decode` uses them.
     split : tuple of str
-        The columns that are counted as several attributes (see `privsyn.table.encoding.parts`).
+        The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
     with_gaps : bool
-        Encode columns that increase as gaps (see `privsyn.table.encoding.gaps`). False for a
+        Encode columns that increase as gaps (see `privsyn.table.codec.gaps`). False for a
         release that was saved before gaps were known.
 
     Examples
@@ -97,7 +97,7 @@ class Codec:
             self.schema, dtypes, self.heaps, self.split, fine=self.fine, with_gaps=self.with_gaps
         )
         rules = Repair.of(self.schema.coded, self.schema.constraints)
-        check_computed(rules.computations, made.columns, made.nullable)
+        _check_computed(rules.computations, made.columns, made.nullable)
         object.__setattr__(self, "_attributes", made)
         object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, made.gaps, made.nullable))
         object.__setattr__(self, "domain", made.domain)
@@ -305,3 +305,19 @@ class Codec:
         with_gaps = bool(plain.get("gaps"))  # releases of formats 2 and 3 have none
         schema, names = from_plain(plain["schema"]), tuple(dtypes)
         return cls(schema, names, tuple(dtypes.values()), fine, heaps, split, with_gaps)
+
+
+def _check_computed(
+    computations: Sequence[Computation], encoders: Mapping[str, Encoder], nullable: Mapping[str, bool]
+) -> None:
+    """Refuse a computed column that cannot hold the decimals or the missing values of its parts."""
+    for maker in computations:
+        encoder: Any = encoders[maker.column]
+        if maker.decimals != 0 and encoder.grid.decimals == 0:
+            raise InputError(f"column {maker.column!r} is whole, and not all parts of its sum are")
+        for name in maker.by:
+            if nullable[name] and not nullable[maker.column]:
+                raise InputError(
+                    f"column {maker.column!r} is computed from {name!r}, which may be missing: "
+                    f"say nullable=False of {name!r}, or choose a dtype that holds missing cells"
+                )

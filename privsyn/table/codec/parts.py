@@ -16,12 +16,12 @@ import pandas as pd
 from privsyn.marginals.types import Floats, Ints, Mask
 from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder
 from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.steps import DAY
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.steps import DAY
 from privsyn.table.schema.time_columns import Datetime
 
 

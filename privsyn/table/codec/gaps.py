@@ -95,6 +95,13 @@ class GapEncoder(OrderedEncoder):
 
     decode = read  # type: ignore[assignment]
 
+    def range_words(self, low: float, high: float) -> str:
+        """Return a range of distances or, where no column before is given, of the column itself, as text."""
+        if low > self.farthest:
+            start = self.of.grid.low - self.distances / self.grid.scale
+            return f"no {self.before[-1]}: {self.of.range_words(start + low, start + high)}"
+        return self.of.distance_words(low, high)
+
 
 @dataclass(frozen=True, eq=False)
 class Gap(Computation):

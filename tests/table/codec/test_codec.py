@@ -20,7 +20,7 @@ from strategies import Incomparable, OfNoType, coded_tables, junk, tables
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Records
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import Heap
