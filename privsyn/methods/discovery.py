@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from privsyn.private.noise import Noise
-    from privsyn.table.discovery.bounds import BoundsGrid
+    from privsyn.table.encoding.bounds_cells import BoundsGrid
     from privsyn.table.io.source import RawTable
 
 Counts = tuple[Votes, dict[str, Ints], dict[str, Ints]]

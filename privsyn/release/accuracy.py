@@ -22,7 +22,7 @@ from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.conditions import Conditions, Draw, Meets, share_of_codes
 from privsyn.release.draws.part import codec_of
 from privsyn.table.codec.codec import Codec
-from privsyn.table.encoding.labels import labels, labels_of
+from privsyn.table.codec.labels import labels, labels_of
 from privsyn.table.schema.columns import Identifier
 
 MOST_SHOWN = 20

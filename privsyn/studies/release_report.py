@@ -25,7 +25,7 @@ from privsyn.studies.odds import in_plain_words
 from privsyn.studies.relationships import good_for, overview, pair_map, relationships
 from privsyn.studies.relationships import tables as pair_tables
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.encoding.labels import members
+from privsyn.table.codec.labels import members
 from privsyn.table.schema.columns import Generated, Numerical, Text
 
 if TYPE_CHECKING:

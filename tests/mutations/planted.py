@@ -656,7 +656,7 @@ DISCOVERY = (
     ),
     bug(
         "cells of a grid that overlap",
-        "privsyn/table/discovery/bounds.py",
+        "privsyn/table/encoding/bounds_cells.py",
         "minlength=len(self.lows)).astype(np.int64)",
         "minlength=len(self.lows)).astype(np.int64) * 2",
         "tests/private/test_discovery.py::test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity",

@@ -29,9 +29,9 @@ from privsyn.private.discovery import (
 )
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.noise import ExactGaussian, SeededGaussian
-from privsyn.table.discovery.bounds import BoundsGrid
-from privsyn.table.discovery.extent import extent
+from privsyn.table.discovery.find_bounds import extent
 from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.io.read_in_batches import read_in_batches
 
 TINY = 1e-9  # chance that a right program fails a randomised test

@@ -8,7 +8,7 @@ from privsyn import Categorical, Datetime, Forbidden, InputError, Numerical, Pri
 from privsyn.errors import NotFoundWarning
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.codec.codec import Codec
-from privsyn.table.encoding.labels import labels, members
+from privsyn.table.codec.labels import labels, members
 from privsyn.table.encoding.words import bin_labels
 
 YES_NO = np.array(["no", "yes"])

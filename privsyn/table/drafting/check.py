@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -18,10 +19,9 @@ from privsyn.table.enforcement.feasibility import rows_that_keep
 from privsyn.table.io.csv_text import read_text
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.columns import Categorical, Coded, Text
+from privsyn.table.schema.columns import Categorical, Coded, Ordinal, Text
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 
 
 class Broken(str):
@@ -132,10 +132,6 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
 
 
 def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:
-    """Return bounds for dates that have none: reading clips dates to their bounds, and no other kind."""
-    columns = open_schema.schema.columns
-    return {
-        name: column.widest.bounds
-        for name in open_schema.bounds
-        if isinstance(column := columns[name], Datetime)
-    }
+    """Return bounds for columns that have none, in which every cell can be read."""
+    columns, dtypes = cast(Mapping[str, Ordinal], open_schema.schema.columns), open_schema.dtypes
+    return {name: columns[name].widest(dtypes[name]).bounds for name in open_schema.bounds}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from privsyn.table.encoding.dtypes import (
     Dtype,
     Family,
     decimals_of,
+    family,
     its,
     largest_decimal,
     number_type,
@@ -121,6 +122,25 @@ class Categorical(Coded):
     def public_hint(self) -> str:
         """What to do to make the values public."""
         return "list its values: Categorical([...])"
+
+    def known_by_dtype(self, dtype: Dtype) -> Self:
+        """Return a column of false and true if the dtype holds nothing else."""
+        is_open = not self.is_public and self.other is None
+        return replace(self, values=(False, True)) if is_open and family(dtype) == "boolean" else self
+
+    def answered(self, found: Sequence[Any] | None, dtype: Dtype, marks: Sequence[str]) -> Self:
+        """Return the column with the values found, the most frequent first, and one value for all others."""
+        kind = family(dtype)
+        is_text = kind in ("text", "object", "category")
+        other = self.other
+        if other is None and is_text and OTHER not in marks:
+            other = OTHER
+        values = dict.fromkeys(found or ())  # of equal values such as 1 and True, keep the most frequent
+        if other is not None:
+            values.setdefault(other)
+        if not values:
+            values = dict.fromkeys(["" if is_text else 0])
+        return replace(self, values=tuple(values), other=other)
 
     def make_encoder(self, dtype: Dtype, family: Family) -> CategoricalEncoder:
         """Return the encoder; refuse a dtype in which the listed values are not distinct."""

@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
+from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, dtype_text, family, is_wide_float, its
 from privsyn.table.encoding.encoders import Encoder
+from privsyn.table.encoding.heaps import Lattice
 from privsyn.table.encoding.parsing import convert_distinct
 from privsyn.table.encoding.steps import multiples_within
 from privsyn.table.schema.csv_format import CsvFormat
@@ -41,6 +43,10 @@ class Column(ABC):  # noqa: B024  # a kind that is never counted needs no method
     def register_as(cls, kind: str) -> None:
         """Give the kind its name in a schema file."""
         COLUMNS[kind] = cls
+
+    def known_by_dtype(self, dtype: Dtype) -> Self:
+        """Return the column with what a dtype makes public."""
+        return self
 
     @property
     def sentence(self) -> str:
@@ -119,6 +125,39 @@ class Coded(Column):
             common = "float64" if is_wide_float(dtype) else "numbers, text, dates or categories"
             raise InputError(f"{its(dtype)}: convert it to {common}")
         return self.make_encoder(dtype, kind)
+
+    def bounds_cells(self, dtype: Dtype) -> BoundsGrid | None:
+        """Return the public cells in which numbers are counted to find bounds; None if values are found."""
+        return None
+
+    @abstractmethod
+    def answered(self, found: Any, dtype: Dtype, marks: Sequence[str]) -> Self:
+        """Return the column with what was found under privacy.
+
+        Parameters
+        ----------
+        found : tuple of values or pair of bounds, optional
+            None if nothing was found.
+        dtype : Dtype
+        marks : sequence of str
+            The texts that stand for a missing cell.
+        """
+
+    def exact_decimals(self, dtype: Dtype) -> int | None:
+        """Return the number of decimals, from the schema or else the dtype; None for reals."""
+        return self.fixed_decimals
+
+    def lattices(self, dtype: Dtype) -> tuple[Lattice, ...]:
+        """Return the lattices whose numbers are counted, coarser than the public grid; the coarsest first."""
+        return ()
+
+    def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
+        """Return the column with a step that was found; None if the schema has more to say about numbers."""
+        return None
+
+    def finest(self, filled: Self, dtype: Dtype) -> Self:
+        """Return the completed column in the finest unit that this one, left open, may have."""
+        return filled
 
     def make_encoder(self, dtype: Dtype, family: Family) -> Encoder:
         """Return the encoder for a dtype of a family; raise `InputError` if it cannot hold the values."""
@@ -223,6 +262,19 @@ class Ordinal(Coded):
     def limits(self) -> tuple[float, float]:
         """The least and the largest number that any column of this kind can have."""
         return -inf, inf
+
+    def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
+        """Return zero, and cells that double in width on both sides of it."""
+        floats = np.dtype(np.float64)
+        return BoundsGrid.numbers(decimals=self.fixed_decimals, dtype=floats, limits=self.limits)
+
+    def answered(self, found: tuple[float, float] | None, dtype: Dtype, marks: Sequence[str]) -> Self:
+        """Return the column with the bounds found."""
+        return self.with_bounds(found, whole=family(dtype) == "integer")
+
+    def widest(self, dtype: Dtype) -> Self:
+        """Return the column with bounds in which the encoder reads every number. Default: any bounds."""
+        return self if self.is_public else self.answered(None, dtype, ())
 
     def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
         """Return the column with bounds that were found under privacy.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
+from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import (
     MOST_SCALE,
     Dtype,
@@ -22,6 +24,7 @@ from privsyn.table.encoding.dtypes import (
 )
 from privsyn.table.encoding.encoders import NumericalEncoder
 from privsyn.table.encoding.grid import Grid, holds, spacing
+from privsyn.table.encoding.heaps import NUMBERS, Lattice, coarser
 from privsyn.table.encoding.parsing import numbers
 from privsyn.table.encoding.steps import MAX_DECIMALS, decimals_of_step, multiples_around, number_step
 from privsyn.table.schema.column_base import FOR_FAMILY, Ordinal
@@ -145,6 +148,38 @@ class Numerical(Ordinal):
         if decimals is None or scale is None:
             return decimals if scale is None else min(scale, MOST_SCALE)
         return min(decimals, scale)
+
+    def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
+        """Return the cells over all numbers that the dtype can hold."""
+        grid = partial(BoundsGrid.numbers, decimals=self.exact_decimals(dtype))
+        doubles = np.dtype(np.float64)
+        match family(dtype):
+            case "integer":
+                whole = np.iinfo(number_type(dtype))
+                return grid(dtype=doubles, limits=(float(whole.min), float(whole.max)))
+            case "decimal":
+                most = largest_decimal(dtype)
+                return grid(dtype=doubles, limits=(-most, most))
+            case "real":
+                return grid(dtype=number_type(dtype))
+            case _:
+                return grid(dtype=doubles)
+
+    def known_by_dtype(self, dtype: Dtype) -> Self:
+        """Return a column of whole numbers if the dtype holds no others."""
+        is_open = self.integer is None and self.decimals is self.step is None
+        return replace(self, integer=True) if is_open and family(dtype) == "integer" else self
+
+    def lattices(self, dtype: Dtype) -> tuple[Lattice, ...]:
+        """Return the round numbers that are coarser than the step or the decimals."""
+        decimals = self.exact_decimals(dtype)
+        return coarser(NUMBERS, self.step or (0.0 if decimals is None else 10.0**-decimals))
+
+    def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
+        """Return the column with this step; None if decimals are fixed by the schema or the dtype."""
+        if self.decimals is not None or family(dtype) == "decimal":
+            return None
+        return replace(self, step=int(step) if step == round(step) else step)
 
     def make_encoder(self, dtype: Dtype, family: Family) -> NumericalEncoder:
         """Return the encoder; refuse a dtype that cannot hold the bounds, or is too coarse for the step."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, its, tick
+from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGrid
+from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, tick
 from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.heaps import TIMES, Lattice, coarser
 from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
-from privsyn.table.encoding.steps import SECONDS, multiples_around, step_seconds, time_step
+from privsyn.table.encoding.steps import SECONDS, multiples_around, step_seconds, step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, DurationEncoder, TimeEncoder
 from privsyn.table.schema.column_base import Ordinal
 from privsyn.table.schema.column_settings import (
@@ -33,9 +35,6 @@ from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.plain_values import plain_value
 
 EPOCH = datetime(1970, 1, 1)
-
-FIRST_YEAR, LAST_YEAR = 1900, 2100
-"""Between these years the bounds of dates are found; dates outside belong to the first and last month."""
 
 UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "whole days"}
 
@@ -60,6 +59,14 @@ class Timed(Ordinal):
     def grid_step(self) -> float | None:
         """The units in a step."""
         return None if self.step is None else step_seconds(self.step) / self.scale
+
+    def lattices(self, dtype: Dtype) -> tuple[Lattice, ...]:
+        """Return the days, hours, minutes and parts of them that are coarser than the unit and the step."""
+        return coarser([Lattice(lattice.step / self.scale) for lattice in TIMES], self.grid_step or 1.0)
+
+    def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
+        """Return the column with this step."""
+        return replace(self, step=step_text(round(step * self.scale)))  # type: ignore[type-var]
 
     @property
     def _grid(self) -> Grid:
@@ -175,10 +182,30 @@ class Datetime(Timed):
         """Return dates; NaT for a text that is none."""
         return pd.Series(moments(texts, self.format))
 
-    @property
-    def widest(self) -> Self:
-        """The column with bounds from the first to the last year in which bounds are found."""
+    def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
+        """Return the months in which dates are counted."""
+        return BoundsGrid.dates(self.unit or "D")
+
+    def widest(self, dtype: Dtype) -> Self:
+        """Return the column with bounds from the first to the last year in which bounds are found."""
         return replace(self, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=self.unit or "D")
+
+    def finest(self, filled: Self, dtype: Dtype) -> Self:
+        """Return the completed column; with the times of its days if nothing says that it has none."""
+        dates_only = self.unit is not None or (family(dtype) == "datetime" and tick(dtype) == "D")
+        return filled if dates_only else filled._with_times()
+
+    def _with_times(self) -> Self:
+        """Return a column of dates with the times of its days, in seconds."""
+        low, high = cast(datetime, self.low), cast(datetime, self.high)
+        return replace(self, low=low, high=datetime.combine(high, time(23, 59, 59)), unit="s", step=None)
+
+    def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
+        """Return the column with this step; of dates, which were counted in seconds, perhaps with times."""
+        if self.unit != "D":
+            return super().on_lattice(step, dtype)
+        text = step_text(round(step))
+        return self if text == "1d" else replace(self._with_times(), step=text)
 
     def to_plain(self, what: str) -> dict[str, Any]:
         """Leave out a unit that follows from the bounds and the step."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privsyn.marginals.types import Floats, Integers
+from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.encoding.words import MISSING
-
-if TYPE_CHECKING:
-    from privsyn.table.codec.codec import Codec
 
 NAMED = 3
 """Most values that a label of a group names."""
