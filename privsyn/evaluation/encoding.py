@@ -30,10 +30,9 @@ from privsyn.table.encoding.steps import SECONDS
 from privsyn.table.encoding.words import MISSING, RangeWords, bin_labels, date_range, grid_words, span_range
 from privsyn.table.encoding.words import SECONDS_IN_A_DAY as DAY
 from privsyn.table.schema import columns
-from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.schema.columns import Categorical, Datetime, Duration, Numerical, Time
 from privsyn.table.schema.header import called_identifiers
 from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 MOST_VALUES = 500
 """Largest number of values or bins of a column; rarer values are counted together."""

@@ -18,8 +18,8 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.ranges import Span
+from privsyn.table.schema.columns import Datetime
 from privsyn.table.schema.constraint import python_value
-from privsyn.table.schema.time_columns import Datetime
 
 
 @dataclass(frozen=True, eq=False)

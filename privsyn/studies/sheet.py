@@ -21,8 +21,7 @@ from privsyn.release.release import Release
 from privsyn.studies.odds import in_plain_words
 from privsyn.studies.relationships import good_for, overview, relationships
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
-from privsyn.table.schema.time_columns import Datetime
+from privsyn.table.schema.columns import Categorical, Column, Datetime, Generated, Numerical, Ordinal, Text
 from privsyn.table.schema.yaml_file import kind_of
 
 MOST_VALUES = 12

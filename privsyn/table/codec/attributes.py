@@ -28,10 +28,9 @@ from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.columns import Datetime, Ordinal
 from privsyn.table.schema.generated import Generated, Maker
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.rules import Computation, Numbers
 from privsyn.table.schema.columns import Coded, Numerical, Ordinal
-from privsyn.table.schema.derived import computed_by
+from privsyn.table.schema.constraint import computed_by
 from privsyn.table.schema.schema import Schema
 
 ALONE = 8

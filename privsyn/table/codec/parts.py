@@ -21,8 +21,8 @@ from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.ranges import Span
+from privsyn.table.schema.columns import Datetime
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 
 
 def parts(name: str, column: Datetime) -> tuple[str, ...]:

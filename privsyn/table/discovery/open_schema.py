@@ -18,11 +18,20 @@ from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.values import by_type, distinct_cells
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
-from privsyn.table.schema.derived import add_declared
+from privsyn.table.schema.columns import (
+    Categorical,
+    Column,
+    Datetime,
+    Duration,
+    Identifier,
+    Numerical,
+    Ordinal,
+    Text,
+    Time,
+)
+from privsyn.table.schema.constraint import add_declared
 from privsyn.table.schema.header import check_column_names, with_identifiers
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 Released = Mapping[str, tuple[Ints, float]]
 """For each column, the noisy counts of cells and the standard deviation of their noise."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.marginals.types import Floats, Mask
+from privsyn.table.encoding.dtypes import family
 
 A = TypeVar("A")
 
@@ -153,3 +154,28 @@ def convert_distinct(
     texts = chunks[-1].dictionary.to_pylist() if chunks else []
     places = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
     return convert(texts).take(places).reset_index(drop=True)
+
+
+DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d")
+"""Formats of dates that are drafted besides ISO 8601, each also with a time of day."""
+
+
+def date_formats(present: pd.Series) -> list[str | None]:
+    """Return the formats that read all cells as dates; None stands for ISO 8601, which comes alone.
+
+    >>> date_formats(pd.Series(["31.01.2020"])), date_formats(pd.Series(["01/02/2020"]))
+    (['%d.%m.%Y'], ['%d/%m/%Y', '%m/%d/%Y'])
+    """
+    times = ("", " %H:%M", " %H:%M:%S") if family(present.dtype) == "text" else ()
+    try:
+        cells = present.drop_duplicates().tolist()
+    except TypeError:
+        return []  # cells that are lists
+    found: list[str | None] = []
+    for pattern in (None, *(day + clock for day in DATES for clock in times)):
+        # Most texts are no dates, and one shows it.
+        if not any(np.isnat(moments(some, pattern)).any() for some in (cells[:1], cells)):
+            found.append(pattern)
+            if pattern is None:
+                break
+    return found

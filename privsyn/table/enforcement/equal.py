@@ -12,9 +12,8 @@ from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.rules import Computation, Numbers, Rule
-from privsyn.table.schema.columns import Categorical, Coded, Ordinal
+from privsyn.table.schema.columns import Categorical, Coded, Datetime, Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
-from privsyn.table.schema.time_columns import Datetime
 
 
 @dataclass(frozen=True, init=False)

@@ -11,8 +11,7 @@ from privsyn.errors import InputError
 from privsyn.marginals.types import Mask
 from privsyn.table.enforcement.repair import Repair, TooManyError
 from privsyn.table.enforcement.rules import Numbers
-from privsyn.table.schema.constraint import Columns, Constraint
-from privsyn.table.schema.derived import about_constraint
+from privsyn.table.schema.constraint import Columns, Constraint, about_constraint
 
 
 def check_constraints(columns: Columns, constraints: Sequence[Constraint]) -> None:

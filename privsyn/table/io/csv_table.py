@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_text, read_text, walk_text
-from privsyn.table.schema.columns import Categorical, Column, Numerical
+from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts that stand for a missing cell if no schema says which do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, plural, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.table.encoding.dtypes import (
     TEXT,
@@ -24,6 +25,7 @@ from privsyn.table.encoding.dtypes import (
     number_type,
 )
 from privsyn.table.encoding.encoders import CategoricalEncoder
+from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS, FEW_TEXTS
 from privsyn.table.encoding.parsing import convert_distinct, number
 from privsyn.table.schema.column_base import FOR_FAMILY, Coded, listed
 from privsyn.table.schema.column_settings import distinct_values, normalise, normalise_shared, probability
@@ -31,6 +33,9 @@ from privsyn.table.schema.csv_format import CsvFormat
 
 OTHER = "other"
 """Default name, in dtypes that hold text, for all values that are not found."""
+
+MANY_NUMBERS = 5
+"""Numbers in a list. A list this long may show the value of a single row."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,64 @@ class Categorical(Coded):
         if not values:
             values = dict.fromkeys(["" if is_text else 0])
         return replace(self, values=tuple(values), other=other)
+
+    @classmethod
+    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
+        """Return a column for few distinct values, sorted or in the order of its categories; none is rare."""
+        kind = family(present.dtype)
+        if kind == "boolean":
+            return cls([False, True], nullable=nullable)
+        try:
+            rows_of = dict(present.value_counts(sort=False).items())
+        except TypeError:
+            return None  # cells that are lists
+        values = present.cat.categories.tolist() if kind == "category" else present.drop_duplicates().tolist()
+        values = [value for value in values if not isinstance(value, float) or math.isfinite(value)]
+        if not values or not {type(value) for value in values} <= {str, bool, int, float}:
+            return None
+        if len(values) > FEW_TEXTS or (len(values) > FEW_NUMBERS and 10 * len(values) > len(present)):
+            return None
+        rare = {value for value in values if rows_of[value] < FEW_ROWS}
+        # Categories without rows are listed if no other is rare; beside rare ones they would show which are.
+        if any(rows_of[value] for value in rare) and set(values) != {0, 1}:  # these two reveal nothing
+            values, nullable = [value for value in values if value not in rare], True
+            if len(values) < 2:
+                return None
+        if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
+            values = [int(value) for value in values]
+        if kind != "category":
+            values.sort(key=lambda value: (type(value).__name__, value))
+        return cls(values, nullable=nullable)
+
+    def facts_read(self, cells: pd.Series) -> list[str]:
+        """Return how many values are listed."""
+        return [] if self.values is None else [plural(len(self.values), "value")]
+
+    @property
+    def doubt(self) -> str:
+        """Whether the column is free text, or has amounts."""
+        if self.values is None:
+            return "Common values are found. Free text? {kind: text} leaves it out."
+        if sum(type(value) in (int, float) for value in self.values) >= MANY_NUMBERS:
+            return "Counts or amounts? Then bounds reveal less: {kind: numerical, low: , high: }."
+        return ""
+
+    @property
+    def facts_wanted(self) -> str:
+        """The list of values, or another kind."""
+        wanted = "values: ? Or is it {kind: numerical}, {kind: datetime}, {kind: text}?"
+        return "" if self.is_public else wanted
+
+    @property
+    def fate(self) -> str:
+        """What cells become that are not listed."""
+        if self.other is not None:
+            return f"become {self.other!r}"
+        return "become missing" if self.nullable else "become the first value listed"
+
+    def as_read(self, cells: pd.Series) -> pd.Series:
+        """Return the cells, those that are not listed missing."""
+        return cells if self.values is None else cells.where(cells.isin(list(self.values)))
 
     def make_encoder(self, dtype: Dtype, family: Family) -> CategoricalEncoder:
         """Return the encoder; refuse a dtype in which the listed values are not distinct."""

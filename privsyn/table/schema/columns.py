@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from privsyn.table.schema.categorical import Categorical
 from privsyn.table.schema.column_base import COLUMNS, Coded, Column, Ordinal
+from privsyn.table.schema.dates import Datetime
 from privsyn.table.schema.generated import Faker, Generated, Identifier, Text
 from privsyn.table.schema.numerical import Numerical
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
+from privsyn.table.schema.time_columns import Duration, Time
 
 __all__ = [
     "COLUMNS",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, plural, safe_repr
+from privsyn.marginals.types import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import (
     MOST_SCALE,
@@ -25,6 +27,15 @@ from privsyn.table.encoding.dtypes import (
 from privsyn.table.encoding.encoders import NumericalEncoder
 from privsyn.table.encoding.grid import Grid, holds, spacing
 from privsyn.table.encoding.heaps import NUMBERS, Lattice, coarser
+from privsyn.table.encoding.number_bounds import (
+    COARSE,
+    FEW_NUMBERS,
+    STEPS,
+    are_codes,
+    bounds_of,
+    coarsest_step,
+    is_exact,
+)
 from privsyn.table.encoding.parsing import numbers
 from privsyn.table.encoding.steps import MAX_DECIMALS, decimals_of_step, multiples_around, number_step
 from privsyn.table.schema.column_base import FOR_FAMILY, Ordinal
@@ -38,6 +49,11 @@ from privsyn.table.schema.column_settings import (
     whole_number,
 )
 from privsyn.table.schema.csv_format import CsvFormat
+
+HUGE = 1e300
+"""Range of numbers that are drafted: larger ones may overflow when their bounds are rounded."""
+
+MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -180,6 +196,70 @@ class Numerical(Ordinal):
         if self.decimals is not None or family(dtype) == "decimal":
             return None
         return replace(self, step=int(step) if step == round(step) else step)
+
+    @classmethod
+    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
+        """Return a column for numbers, with bounds; None for two numbers, or for codes."""
+        kind = family(present.dtype)
+        if kind == "object":
+            present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
+        elif kind not in ("integer", "real", "decimal"):
+            return None
+        numbers = np.asarray(present.astype(np.float64), np.float64)
+        numbers = numbers[np.isfinite(numbers)]
+        if not len(numbers):
+            return None
+        with np.errstate(over="ignore"):
+            decimals = next(
+                (d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None
+            )
+        low, high = float(numbers.min()), float(numbers.max())
+        if not high - low < HUGE:
+            return None  # `Numerical` needs a finite range, also once bounds are rounded outwards
+        step = None
+        if decimals is not None and kind != "decimal":
+            step = coarsest_step(numbers, STEPS, COARSE / 10**decimals)
+        if kind != "decimal" and are_codes(numbers, step or (0.0 if decimals is None else 10.0**-decimals)):
+            return None
+        low, high = bounds_of(numbers, whole=decimals == 0 and kind != "decimal")
+        if step is not None:  # to the grid: multiples of the step that hold all numbers
+            first, last = math.ceil(round(low / step, 6)), math.floor(round(high / step, 6))
+            low, high = round(first * step, decimals), round(last * step, decimals)
+        if kind == "integer":
+            limits = np.iinfo(number_type(present.dtype))
+            low, high = max(low, limits.min), min(high, limits.max)
+        try:
+            if decimals == 0 and kind != "decimal":
+                step = None if step is None else int(step)
+                return cls(int(low), int(high), integer=True, step=step, nullable=nullable)
+            if kind == "decimal":
+                return cls(low, high, decimals=decimals, nullable=nullable)
+            decimals = decimals if step is None else None
+            return cls(low, high, integer=False, decimals=decimals, step=step, nullable=nullable)
+        except InputError:
+            return None  # too many digits to be a quantity
+
+    def facts_read(self, cells: pd.Series) -> list[str]:
+        """Return whether bounds are exact, and what all numbers have in common."""
+        is_plain = not self.integer and not self.decimals
+        exact = self.integer and is_exact(self.low, self.high, cells.dropna().to_numpy(np.float64))
+        digits = "all whole" if self.integer else plural(self.decimals or 0, "decimal")
+        return [
+            "exact bounds" if exact else "bounds",
+            *([] if is_plain else [digits]),
+            *([] if self.step is None else [f"all multiples of {self.step:,}"]),
+        ]
+
+    @property
+    def doubt(self) -> str:
+        """Whether whole numbers in a short range are codes."""
+        if not self.integer or self.low is None or self.high is None or self.high - self.low >= FEW_NUMBERS:
+            return ""
+        return "Codes or classes? Then list them: {kind: categorical, values: [ ]}."
+
+    def numbers(self, cells: pd.Series) -> Floats:
+        """Return the cells as numbers."""
+        return np.asarray(cells.astype("Float64").to_numpy(np.float64, na_value=np.nan))
 
     def make_encoder(self, dtype: Dtype, family: Family) -> NumericalEncoder:
         """Return the encoder; refuse a dtype that cannot hold the bounds, or is too coarse for the step."""

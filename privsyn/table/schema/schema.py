@@ -8,13 +8,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.notebook import html, html_table
 from privsyn.table.schema.column_base import listed
 from privsyn.table.schema.column_settings import marks
 from privsyn.table.schema.columns import Categorical, Coded, Column, Text
+from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.derived import computed_by, derive_columns
+from privsyn.table.schema.expressions.parse import parse_expression
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Schema:
                     raise InputError(
                         f"column {name!r}: {safe_repr(min(both))} is both a value and a mark for missing"
                     )
-        columns, constraints = derive_columns(self.columns, self.constraints)
+        columns, constraints = _derive_columns(self.columns, self.constraints)
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "constraints", constraints)
 
@@ -176,3 +177,59 @@ class Schema:
 def declared(schema: Schema | None) -> Schema | None:
     """Return the schema if it declares a column; None if it only says how files are written, or is None."""
     return schema if schema is not None and schema.columns else None
+
+
+def _derive_columns(
+    columns: Mapping[str, Column], constraints: Sequence[Constraint | str]
+) -> tuple[dict[str, Column], tuple[Constraint, ...]]:
+    """Return the columns with all values and bounds that the constraints make public.
+
+    An expression is replaced by the constraints that it means. Missing values or bounds are public if a
+    constraint lists all that may occur, or if they follow from the parts of a total.
+
+    Raises
+    ------
+    InputError
+        If a constraint contradicts a column, or two constraints compute the same column.
+    """
+    if isinstance(constraints, Mapping | str) or not isinstance(constraints, Sequence):
+        raise InputError('constraints are a list, as in [Increasing(["start", "end"])]')
+    constraints, places = _read_expressions(columns, constraints)
+    for constraint, place in zip(constraints, places, strict=True):
+        if not isinstance(constraint, Constraint):
+            raise InputError(
+                f"constraint {place}: {safe_repr(constraint)} is not a constraint such as Forbidden or Total"
+            )
+        for name in constraint.columns:
+            if name not in columns:
+                meant = did_you_mean(name, columns)
+                raise InputError(f"constraint {place}: the schema has no column {safe_repr(name)}{meant}")
+            if not isinstance(columns[name], Coded):
+                raise InputError(f"constraint {place}: {name!r} is never counted: leave it out")
+            if getattr(columns[name], "keep", None) is not None:
+                raise InputError(
+                    f"constraint {place}: {name!r} is randomised, so its cells keep no rule:"
+                    " leave out keep, or the constraint"
+                )
+    derived: dict[str, Coded] = {name: c for name, c in columns.items() if isinstance(c, Coded)}
+    computing = computed_by(constraints)
+    first = [constraint for constraint in constraints if not constraint.derives_last]
+    last = [computing[name] for name in in_order(computing) if computing[name].derives_last]
+    for constraint in [*first, *last]:
+        with about_constraint(places[constraints.index(constraint)]):
+            derived |= constraint.derive(derived)
+    return {**columns, **derived}, constraints
+
+
+def _read_expressions(
+    columns: Mapping[str, Column], constraints: Sequence[Constraint | str]
+) -> tuple[tuple[Constraint, ...], list[int]]:
+    """Return the constraints, expressions parsed, and for each its place in the given list, from 1."""
+    coded = {name: column for name, column in columns.items() if isinstance(column, Coded)}
+    read: list[Constraint] = []
+    places: list[int] = []
+    for place, constraint in enumerate(constraints, 1):
+        with about_constraint(place):
+            read += parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
+        places += [place] * (len(read) - len(places))
+    return tuple(read), places

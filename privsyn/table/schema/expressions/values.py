@@ -13,8 +13,8 @@ import numpy as np
 from privsyn.errors import InputError, about, safe_repr
 from privsyn.table.encoding.steps import SECONDS
 from privsyn.table.schema.column_settings import clock_time, length_of_time, time_bounds
-from privsyn.table.schema.columns import Categorical, Coded, Numerical
-from privsyn.table.schema.time_columns import Datetime, Duration, Timed
+from privsyn.table.schema.columns import Categorical, Coded, Datetime, Duration, Numerical
+from privsyn.table.schema.time_columns import Timed
 
 PRESENT: Final = "any value that is not missing"
 
