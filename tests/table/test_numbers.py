@@ -49,7 +49,7 @@ def below(numbers, edges):
 
 def edges_of(column, dtype):
     codec = Codec.for_table(Schema({"x": column}), pd.DataFrame({"x": np.array([], dtype)}), fine=True)
-    grid = codec._attributes.columns["x"].grid
+    grid = codec.grid("x")
     half = 0.5 / grid.scale  # an edge lies between two points
     return np.append(grid.low + grid.edges[:-1] / grid.scale - half, np.inf)
 

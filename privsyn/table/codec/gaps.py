@@ -224,7 +224,7 @@ def choose_gaps(
             continue
         for place, name in enumerate(constraint.columns[1:], 1):
             before = tuple(constraint.columns[:place])
-            ordered = all(isinstance(encoders[of], OrderedEncoder) for of in (*before, name))
+            ordered = all(encoders[of].ordered for of in (*before, name))
             wanted = {**needs, name: set(before)}
             if name in needs or name in listed or not ordered or not _is_possible(wanted):
                 continue

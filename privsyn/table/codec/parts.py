@@ -236,3 +236,9 @@ def both_or_neither_missing(cells: Mapping[str, Cells], names: tuple[str, str]) 
         held.append([np.bincount(groups[of], minlength=cells[part].merged) > 0 for of in (missing, ~missing)])
     (missing_one, one), (missing_other, other) = held
     return np.outer(missing_one, missing_other) | np.outer(one, other)
+
+
+def named_with(schema: Schema, name: str) -> set[str]:
+    """Return the columns that constraints name together with one."""
+    naming = [constraint.columns for constraint in schema.constraints if name in constraint.columns]
+    return {of for columns in naming for of in columns} - {name}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 
 from privsyn.marginals.types import Floats, Integers, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family
-from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.grid import FINE, Grid
+from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.encoding.parsing import missing_among, numbers
 from privsyn.table.encoding.words import MISSING, bin_range, grid_words, joined
 
@@ -40,6 +41,10 @@ class Encoder(ABC):
     def ordered(self) -> int:
         """Number of leading codes that have an order."""
         return 0
+
+    def fine(self, heaps: Heaps, bins: int) -> Encoder:
+        """Return the encoder of fine cells, at least `bins`; of listed values, itself."""
+        return self
 
     @abstractmethod
     def encode(self, cells: pd.Series) -> Ints:
@@ -177,6 +182,10 @@ class OrderedEncoder(Encoder):
     def ordered(self) -> int:
         """Number of bins: all of them are ordered."""
         return self.grid.bins
+
+    def fine(self, heaps: Heaps, bins: int) -> Encoder:
+        """Return the encoder of fine cells."""
+        return replace(self, grid=replace(self.grid, heaps=heaps).fine(max(FINE, bins)))
 
     @property
     def extents(self) -> tuple[Floats, Floats]:
