@@ -14,7 +14,7 @@ import pandas as pd
 from privsyn.errors import plural
 from privsyn.marginals.types import Floats
 from privsyn.table.encoding.dtypes import OBJECT
-from privsyn.table.schema.categorical import OTHER
+from privsyn.table.kinds.categorical import OTHER
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 

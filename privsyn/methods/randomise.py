@@ -106,7 +106,7 @@ def keep_in(schema: Schema, keep: float | None) -> Schema:
     columns = dict(schema.columns)
     if keep is not None:
         for name, column in columns.items():
-            if not isinstance(column, Categorical) or column.values is None:
+            if not isinstance(column, Categorical) or not column.listed:
                 raise InputError(
                     f"column {name!r}: has no list of values to draw from: list them, or leave out keep and"
                     " give it in the schema to the columns to be randomised"

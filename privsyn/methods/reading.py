@@ -16,7 +16,7 @@ from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.io.source import RawTable
-from privsyn.table.schema.column_settings import flag
+from privsyn.table.kinds.column_settings import flag
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import as_schema
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.ranges import Span
-from privsyn.table.schema.columns import Datetime
+from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import python_value
 
 
@@ -119,19 +118,12 @@ def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any
         raise InputError("a range needs a low or a high end")
     if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
         raise InputError("is computed, so it takes no range: give ranges of what it is computed from")
-    if isinstance(column, Datetime) and column.unit == "s" and "high" in ends:
-        ends["high"] = _end_of_day(ends["high"])
+    if isinstance(column, Ordinal) and "high" in ends:
+        ends["high"] = column.high_end(ends["high"])
     span = Span.of(column, ends)
     if not part_inside(codec.own_cells(name), span).any():
         raise InputError("none of its values lies in the range")
     return span
-
-
-def _end_of_day(high: Any) -> Any:
-    """Return the end of a range; a day without a time becomes its last second."""
-    if isinstance(high, str) and len(high.strip()) == len("2020-12-31"):
-        return f"{high.strip()} 23:59:59"
-    return datetime.combine(high, time(23, 59, 59)) if type(high) is date else high
 
 
 class _Numbers(dict[Any, float]):

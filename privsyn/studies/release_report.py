@@ -26,7 +26,7 @@ from privsyn.studies.relationships import good_for, overview, pair_map, relation
 from privsyn.studies.relationships import tables as pair_tables
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec.labels import members
-from privsyn.table.schema.columns import Generated, Numerical, Text
+from privsyn.table.schema.columns import Numerical
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,8 +155,8 @@ def _schema(release: Release) -> list[tuple[str, str]]:
 def _uncovered(release: Release) -> dict[str, list[str]]:
     """Return the columns without a count, by reason."""
     codec = release.codec
-    made = [name for name in codec.names if isinstance(codec.schema.columns[name], Generated)]
-    dropped = [name for name in codec.names if isinstance(codec.schema.columns[name], Text)]
+    dropped = [name for name in codec.names if name in codec.dropped]
+    made = [name for name in codec.names if name not in (*codec.schema.coded, *dropped)]
     return {
         "computed from other columns": [
             f"{maker.column} (from {', '.join(maker.by)})" for maker in codec.computed

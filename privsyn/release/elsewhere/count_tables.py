@@ -12,8 +12,8 @@ import pandas as pd
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.types import Codes, Floats, Integers
-from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder
-from privsyn.table.schema.columns import Categorical, Coded, Ordinal
+from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder
+from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import python_value
 from privsyn.table.schema.schema import Schema
 
@@ -70,11 +70,11 @@ def _of_array(names: object, cells: object, schema: Schema) -> pd.DataFrame:
     table = {}
     for name, length, place in zip(attributes, found.shape, places, strict=True):
         column = schema.columns.get(name)
-        if not isinstance(column, Categorical):
+        if column is None or not column.lists_values:
             raise InputError(
                 f"table {safe_repr(names)}: {safe_repr(name)} has no listed values: give a data frame"
             )
-        listed = [*(column.values or ()), None]
+        listed = [*column.listed, None]
         if length not in (len(listed) - 1, len(listed)):
             raise InputError(f"table {safe_repr(names)}: the axis of {safe_repr(name)} has {length} places")
         table[name] = pd.Series([listed[k] for k in place.tolist()], dtype=object)
@@ -169,7 +169,7 @@ def _axis(values: list[Any], column: Coded, encoder: Encoder, size: int) -> tupl
 
 def _codes(value: Any, column: Coded, encoder: Encoder) -> Integers:
     """Return the codes for which a value or an interval of a table stands."""
-    if isinstance(encoder, OrderedEncoder) and isinstance(column, Ordinal):
+    if encoder.ordered:
         lows, highs = encoder.extents
         if not isinstance(value, pd.Interval):
             number = column.number_of(python_value(value))

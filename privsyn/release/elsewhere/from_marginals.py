@@ -33,7 +33,6 @@ from privsyn.private.ledger_text import elsewhere
 from privsyn.release.elsewhere.count_tables import CountTable, as_frames, holds_missing, read_counts
 from privsyn.release.release import Release
 from privsyn.table.codec.codec import Codec
-from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import as_schema
 
@@ -113,8 +112,8 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
     """Return the dtypes that a CSV with this schema would have."""
     found = []
     for name, column in schema.columns.items():
-        cells = pd.Series(list(getattr(column, "values", None) or ()), dtype=None)
-        if isinstance(column, Ordinal):
+        cells = pd.Series(list(column.listed), dtype=None)
+        if name in schema.coded and not column.lists_values:
             cells = column.read_cells(pa.chunked_array([], pa.string()), schema.csv)
         elif name not in schema.coded:
             cells = cells.astype(object)

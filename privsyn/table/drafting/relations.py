@@ -24,7 +24,7 @@ from privsyn.table.drafting.missing_cells import RARE, driver
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.feasibility import check_constraints
 from privsyn.table.enforcement.total import ROUNDING
-from privsyn.table.schema.columns import Categorical, Coded, Datetime, Numerical
+from privsyn.table.schema.columns import Coded, Datetime, Numerical
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema
 
@@ -51,7 +51,7 @@ class Cells:
         """The place of each cell in the list of different values, -1 where it is missing; and the list."""
         codes, values = pd.factorize(self.raw)
         listed: list[Any] = pd.Index(values).tolist()
-        if isinstance(self.column, Categorical):  # missing cells have made whole numbers floats
+        if self.column.lists_values:  # missing cells have made whole numbers floats
             listed = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
         return codes.astype(np.int64), listed
 
@@ -218,7 +218,7 @@ def _is_sum(numbers: Floats) -> bool:
 
 def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each listed column that another listed column determines, and the constraint."""
-    listed = [each for each in cells if getattr(each.column, "values", None)]
+    listed = [each for each in cells if each.column.listed]
     listed = [each for each in listed if 2 <= len(each.coded[1]) <= MOST_KEYS]
     order = sorted(listed, key=lambda each: len(each.coded[1]))
     sizes = np.array([len(each.coded[1]) for each in order])
@@ -259,4 +259,4 @@ def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[str]:
 
 
 def _may_decide(cells: Cells) -> bool:
-    return isinstance(cells.column, Numerical) or getattr(cells.column, "values", None) is not None
+    return isinstance(cells.column, Numerical) or bool(cells.column.listed)

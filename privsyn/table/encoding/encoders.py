@@ -7,7 +7,7 @@ no other row, and no cell makes the encoder fail.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -219,6 +219,11 @@ class OrderedEncoder(Encoder):
         """Return a range as text, from the first point of a bin to the last. Default: both as cells."""
         return joined(*map(str, self.decode(np.array([low, high]), np.zeros(2, np.bool_))))
 
+    def interval(self, estimate: float, low: float, high: float) -> Sequence[Any]:
+        """Return an estimate and the ends of its interval as cells of the column."""
+        numbers = np.array([np.rint(estimate), np.floor(low), np.ceil(high)])
+        return self.decode(numbers, np.zeros(3, np.bool_)).tolist()
+
     def distance_words(self, low: float, high: float) -> str:
         """Return a range of distances of two values as text. Default: as numbers."""
         return grid_words(self.grid)(low, high)
@@ -227,6 +232,10 @@ class OrderedEncoder(Encoder):
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(OrderedEncoder):
     """Encodes numbers within bounds."""
+
+    def interval(self, estimate: float, low: float, high: float) -> Sequence[Any]:
+        """Return the numbers, which may lie between those of the column."""
+        return estimate, low, high
 
     def range_words(self, low: float, high: float) -> str:
         """Return a range of numbers as text."""

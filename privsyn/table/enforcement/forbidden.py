@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,6 @@ from privsyn.marginals.types import Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Numbers, Rule
-from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition, python_value
 
 Condition = Mapping[str, Any]
@@ -133,10 +132,9 @@ def add_named_values(columns: Columns, found: Collection[str], when: Condition) 
     declared = {}
     for name, values in when.items():
         column = columns[name]
-        if name in found and isinstance(column, Categorical) and not isinstance(values, Mapping):
+        if name in found and column.lists_values and not isinstance(values, Mapping):
             named = values if isinstance(values, tuple) else (values,)
-            listed = dict.fromkeys([*(column.values or ()), *(value for value in named if value is not None)])
-            declared[name] = replace(column, values=tuple(listed))
+            declared[name] = column.with_listed([*column.listed, *(v for v in named if v is not None)])
     return declared
 
 

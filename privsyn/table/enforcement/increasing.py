@@ -12,7 +12,7 @@ from privsyn.errors import InputError
 from privsyn.marginals.types import Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Numbers, Rule
-from privsyn.table.schema.column_settings import flag
+from privsyn.table.kinds.column_settings import flag
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 
@@ -48,7 +48,7 @@ class Increasing(Constraint):
     def derive(self, columns: Columns) -> Columns:
         """Refuse columns that cannot be compared."""
         ordered = [columns[name] for name in self.columns]
-        if not isinstance(ordered[0], Ordinal) or len({type(column) for column in ordered}) > 1:
+        if ordered[0].lists_values or len({type(column) for column in ordered}) > 1:
             raise InputError("columns that increase are all numerical, or all dates")
         return {}
 

@@ -17,7 +17,7 @@ from privsyn.table.enforcement.forbidden import (
 )
 from privsyn.table.enforcement.ranges import Span
 from privsyn.table.enforcement.rules import Rule
-from privsyn.table.schema.column_settings import flag
+from privsyn.table.kinds.column_settings import flag
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition
 
 

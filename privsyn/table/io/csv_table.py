@@ -24,8 +24,15 @@ from privsyn.table.schema.schema import Schema
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts that stand for a missing cell if no schema says which do."""
 
-Guess = Categorical | Numerical | Datetime
-"""The kinds that are guessed from the cells without a schema."""
+GUESSES: Mapping[Column, str] = {
+    Numerical(integer=True): "whole numbers",
+    Numerical(integer=False): "real numbers",
+    Categorical([False, True]): "true and false",
+    Datetime(unit="D"): "dates",
+    Datetime(unit="s"): "times",
+    Categorical(): "text",
+}
+"""What is guessed from the cells without a schema, and its name; text if nothing else fits."""
 
 _FLAG = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -127,16 +134,9 @@ def _blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:
     )
 
 
-def _guess(path: Path, missing: Mapping[str, Sequence[str]], dialect: CsvFormat) -> dict[str, Guess]:
+def _guess(path: Path, missing: Mapping[str, Sequence[str]], dialect: CsvFormat) -> dict[str, Column]:
     """Return for each column the first kind that all its cells match."""
-    whole, real = _numbers(dialect)
-    kinds: dict[str, Guess] = {
-        whole: Numerical(integer=True),
-        real: Numerical(integer=False),
-        _FLAG: Categorical([False, True]),
-        _DATE: Datetime(unit="D"),
-        _TIME: Datetime(unit="s"),
-    }
+    kinds = dict(zip((*_numbers(dialect), _FLAG, _DATE, _TIME), GUESSES, strict=False))
     matching, present = {name: list(kinds) for name in missing}, set()
     for text in walk_text(path, dialect) if missing else ():
         for name, patterns in matching.items():
@@ -164,20 +164,12 @@ def _numbers(dialect: CsvFormat) -> tuple[str, str]:
     return whole, rf"^[-+]?({digits})([eE][-+]?[0-9]+)?$"
 
 
-def _facts(guessed: Mapping[str, Guess]) -> Iterator[str]:
+def _facts(guessed: Mapping[str, Column]) -> Iterator[str]:
     """Yield a sentence for each kind that was guessed, and one for the texts that stand for missing."""
     kinds: dict[str, list[str]] = {}
     for name, column in guessed.items():
-        kinds.setdefault(_kind(column), []).append(repr(name))
+        kinds.setdefault(GUESSES[column], []).append(repr(name))
     for kind, names in kinds.items():
         yield f"that these columns are of {kind} (read off the file): {', '.join(names)}"
     if guessed:
         yield f"that these texts stand for a missing cell, as the empty one does: {' '.join(MARKS[1:])}"
-
-
-def _kind(column: Guess) -> str:
-    if isinstance(column, Numerical):
-        return "whole numbers" if column.integer else "real numbers"
-    if isinstance(column, Datetime):
-        return "times" if column.unit == "s" else "dates"
-    return "text" if column.values is None else "true and false"

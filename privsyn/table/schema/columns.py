@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from privsyn.table.schema.categorical import Categorical
-from privsyn.table.schema.column_base import COLUMNS, Coded, Column, Ordinal
-from privsyn.table.schema.dates import Datetime
-from privsyn.table.schema.generated import Faker, Generated, Identifier, Text
-from privsyn.table.schema.numerical import Numerical
-from privsyn.table.schema.time_columns import Duration, Time
+from privsyn.table.kinds.categorical import Categorical
+from privsyn.table.kinds.column import COLUMNS, Coded, Column
+from privsyn.table.kinds.dates import Datetime
+from privsyn.table.kinds.generated import Faker, Generated, Identifier, Text
+from privsyn.table.kinds.numerical import Numerical
+from privsyn.table.kinds.ordinal import Ordinal
+from privsyn.table.kinds.times import Duration, Time
 
 __all__ = [
     "COLUMNS",

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from privsyn.errors import InputError, about, replace_errors
+from privsyn.table.kinds.plain_values import check_keys, plain_value, read_typed, typed_value
 from privsyn.table.schema.columns import Coded, Column
-from privsyn.table.schema.plain_values import check_keys, plain_value, read_typed, typed_value
 
 if TYPE_CHECKING:
     from privsyn.table.enforcement.rules import Computation, Rule

@@ -10,7 +10,7 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.table.encoding.dtypes import Dtype, family, shown_dtype
-from privsyn.table.schema.generated import Identifier
+from privsyn.table.kinds.generated import Identifier
 from privsyn.table.schema.schema import Schema
 
 _NAMES = (

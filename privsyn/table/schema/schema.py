@@ -10,9 +10,9 @@ from typing import Any
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.notebook import html, html_table
-from privsyn.table.schema.column_base import listed
-from privsyn.table.schema.column_settings import marks
-from privsyn.table.schema.columns import Categorical, Coded, Column, Text
+from privsyn.table.kinds.column import in_words
+from privsyn.table.kinds.column_settings import marks
+from privsyn.table.schema.columns import Coded, Column
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.expressions.parse import parse_expression
@@ -61,13 +61,12 @@ class Schema:
                 raise InputError(
                     f"column {name!r}: {safe_repr(column)} is not a Categorical, Numerical, Datetime, ..."
                 )
-            if isinstance(column, Categorical):
-                known = column.values or (() if column.other is None else (column.other,))
-                both = {str(value) for value in known} & {*self.missing, *column.missing}
-                if both:
-                    raise InputError(
-                        f"column {name!r}: {safe_repr(min(both))} is both a value and a mark for missing"
-                    )
+            known = column.listed or (() if column.other is None else (column.other,))
+            both = {str(value) for value in known} & {*self.missing, *getattr(column, "missing", ())}
+            if both:
+                raise InputError(
+                    f"column {name!r}: {safe_repr(min(both))} is both a value and a mark for missing"
+                )
         columns, constraints = _derive_columns(self.columns, self.constraints)
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "constraints", constraints)
@@ -107,8 +106,7 @@ class Schema:
     def markers(self, name: str) -> tuple[str, ...]:
         """Return the texts that mean a missing cell of this column in a file."""
         column = self.columns[name]
-        listed = column.values if isinstance(column, Categorical) else None
-        empty = () if "" in (listed or ()) else ("",)
+        empty = () if "" in column.listed else ("",)
         return (*empty, *self.missing, *getattr(column, "missing", ()))
 
     def explain(self) -> str:
@@ -136,7 +134,7 @@ class Schema:
 
     @property
     def _about_marks(self) -> list[str]:
-        line = f"In every column of a file, the empty cell and {listed(self.missing)} mean a missing cell."
+        line = f"In every column of a file, the empty cell and {in_words(self.missing)} mean a missing cell."
         return [line] if self.missing else []
 
     def _repr_html_(self) -> str:
@@ -154,16 +152,12 @@ class Schema:
     @property
     def randomised(self) -> dict[str, float]:
         """The columns that the respondents randomised, and the probability that a cell was kept."""
-        return {
-            name: column.keep
-            for name, column in self.columns.items()
-            if isinstance(column, Categorical) and column.keep is not None
-        }
+        return {name: column.keep for name, column in self.columns.items() if column.keep is not None}
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """The columns that the synthetic table lacks: free text."""
-        return tuple(name for name, column in self.columns.items() if isinstance(column, Text))
+        return tuple(name for name, column in self.columns.items() if column.left_out)
 
     def require_public(self) -> None:
         """Refuse a schema that leaves values or bounds to be found under privacy."""
@@ -206,7 +200,7 @@ def _derive_columns(
                 raise InputError(f"constraint {place}: the schema has no column {safe_repr(name)}{meant}")
             if not isinstance(columns[name], Coded):
                 raise InputError(f"constraint {place}: {name!r} is never counted: leave it out")
-            if getattr(columns[name], "keep", None) is not None:
+            if columns[name].keep is not None:
                 raise InputError(
                     f"constraint {place}: {name!r} is randomised, so its cells keep no rule:"
                     " leave out keep, or the constraint"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from privsyn import Categorical, Faker, Identifier, InputError, Numerical, PrivSyn, Schema, load
-from privsyn.table.schema.generated import PROVIDERS, Pattern
+from privsyn.table.kinds.generated import PROVIDERS, Pattern
 from privsyn.table.schema.yaml_file import from_plain, parse, to_plain
 
 PATTERNS = [r"[A-C]\d", r"(EU|US)-[ab]{1,2}", r"x?[01]{3}", r"(a|bc|def)[xy]", r"A\.[1-3_-]", r"[ab]{0,3}"]

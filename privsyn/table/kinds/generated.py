@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd, prod
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
@@ -15,9 +16,11 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type, shown_dtype, wide_dtype
-from privsyn.table.schema.column_base import Column
-from privsyn.table.schema.column_settings import flag, one_of
-from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.column import Column
+from privsyn.table.kinds.column_settings import flag, one_of
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
 
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
 """Text around one number."""
@@ -178,6 +181,8 @@ class Text(Column):
     >>> Text().is_public
     True
     """
+
+    left_out = True
 
     @property
     def sentence(self) -> str:

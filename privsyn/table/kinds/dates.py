@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from privsyn.table.encoding.number_bounds import coarsest_step
 from privsyn.table.encoding.parsing import date_formats, moments
 from privsyn.table.encoding.steps import step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
-from privsyn.table.schema.column_settings import (
+from privsyn.table.kinds.column_settings import (
     both_or_neither,
     normalise,
     normalise_shared,
@@ -27,8 +27,10 @@ from privsyn.table.schema.column_settings import (
     time_bounds,
     time_format,
 )
-from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.time_columns import Timed
+from privsyn.table.kinds.times import Timed
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
 
 EPOCH = datetime(1970, 1, 1)
 
@@ -148,6 +150,23 @@ class Datetime(Timed):
         high = datetime(last, 12, 31, 23, 59, 59)
         text = None if step is None else step_text(int(step))
         return cls(datetime(first, 1, 1), high, step=text, format=pattern, nullable=nullable)
+
+    @property
+    def data_type(self) -> str:
+        """Whether the dates have times."""
+        return "Date" if self.unit == "D" else "DateTime"
+
+    def like(self, other: Self) -> Self:
+        """Return the column with the bounds and the unit of another one."""
+        return replace(self, low=other.low, high=other.high, unit=other.unit)
+
+    def high_end(self, value: Any) -> Any:
+        """Return the last second of a day that the high end of a range names without a time."""
+        if self.unit != "s":
+            return value
+        if isinstance(value, str) and len(value.strip()) == len("2020-12-31"):
+            return f"{value.strip()} 23:59:59"
+        return datetime.combine(value, time(23, 59, 59)) if type(value) is date else value
 
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return the format, the years and the step."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -27,12 +27,17 @@ from privsyn.table.encoding.dtypes import (
 from privsyn.table.encoding.encoders import CategoricalEncoder
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS, FEW_TEXTS
 from privsyn.table.encoding.parsing import convert_distinct, number
-from privsyn.table.schema.column_base import FOR_FAMILY, Coded, listed
-from privsyn.table.schema.column_settings import distinct_values, normalise, normalise_shared, probability
-from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.column import COMPARES, FOR_FAMILY, Coded, in_words, number_in
+from privsyn.table.kinds.column_settings import distinct_values, normalise, normalise_shared, probability
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
 
 OTHER = "other"
 """Default name, in dtypes that hold text, for all values that are not found."""
+
+MOST_SHOWN = 12
+"""Listed values that the sheet of a release names."""
 
 MANY_NUMBERS = 5
 """Numbers in a list. A list this long may show the value of a single row."""
@@ -98,7 +103,7 @@ class Categorical(Coded):
         if self.values is None:
             rest = OTHER if self.other is None else self.other
             return f"values that enough rows share are found under privacy; the rest becomes {rest!r}."
-        text = f"one of {len(self.values)} public values: {listed(self.values)}."
+        text = f"one of {len(self.values)} public values: {in_words(self.values)}."
         return text if self.keep is None else f"{text} The respondents randomised it (keep {self.keep:g})."
 
     @property
@@ -174,6 +179,62 @@ class Categorical(Coded):
         if kind != "category":
             values.sort(key=lambda value: (type(value).__name__, value))
         return cls(values, nullable=nullable)
+
+    lists_values = True
+
+    @property
+    def listed(self) -> tuple[Any, ...]:
+        """The list of values; empty if it is not public."""
+        return tuple(self.values or ())
+
+    @property
+    def data_type(self) -> str:
+        """Boolean or Integer if all listed values are."""
+        kinds = {type(value) for value in self.listed}
+        return {frozenset({bool}): "Boolean", frozenset({int}): "Integer"}.get(frozenset(kinds), "Text")
+
+    @property
+    def values_in_words(self) -> str:
+        """The first of the listed values."""
+        more = f" and {len(self.listed) - MOST_SHOWN} more" if len(self.listed) > MOST_SHOWN else ""
+        return ", ".join(map(str, self.listed[:MOST_SHOWN])) + more
+
+    @property
+    def all_values(self) -> Any:
+        """The list."""
+        return self.listed
+
+    def compared(self, sign: str, given: Sequence[Any]) -> list[Any]:
+        """Return listed values; of a list that is not public, only those that are named."""
+        if self.is_public and sign not in COMPARES:
+            excluded = [self.number_of(each) for each in given]  # refuses a value that is not listed
+        if sign in ("==", "in"):
+            return [tuple(dict.fromkeys(given))]
+        if self.values is None:
+            raise InputError(f"{sign} needs the list of values: Categorical([...])")
+        if sign in ("!=", "not in"):
+            kept = tuple(value for place, value in enumerate(self.values) if place not in excluded)
+            return [kept] if kept else []
+        values: Any = self.values
+        if not all(type(each) in (int, float) for each in (*given, *values)):
+            raise InputError(f"{sign} needs numbers or dates: list the values, as in ['a', 'b']")
+        kept = tuple(each for each in values if COMPARES[sign](each, given[0]))
+        return [kept] if kept else []
+
+    def with_listed(self, values: Sequence[Any]) -> Self:
+        """Return the column with these values."""
+        return replace(self, values=tuple(dict.fromkeys(values)))
+
+    def like(self, other: Self) -> Self:
+        """Return the column with the list of another one."""
+        return replace(self, values=other.values)
+
+    def value_of(self, text: str) -> Any:
+        """Return the listed value with this text; else a number if numbers are listed, or the text."""
+        found = next((value for value in self.listed if str(value) == text), None)
+        if found is not None:
+            return found
+        return number_in(text) if any(isinstance(value, int | float) for value in self.listed) else text
 
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return how many values are listed."""

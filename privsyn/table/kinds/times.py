@@ -6,21 +6,20 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import time, timedelta
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, about, safe_repr
 from privsyn.table.encoding.dtypes import Dtype, Family, family, its
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import TIMES, Lattice, coarser
 from privsyn.table.encoding.parsing import clock_seconds, span_seconds
 from privsyn.table.encoding.steps import SECONDS, multiples_around, step_seconds, step_text, time_step
 from privsyn.table.encoding.time_encoders import DurationEncoder, TimeEncoder
-from privsyn.table.schema.column_base import Ordinal
-from privsyn.table.schema.column_settings import (
+from privsyn.table.kinds.column_settings import (
     LONGEST,
     both_or_neither,
     clock_time,
@@ -29,8 +28,11 @@ from privsyn.table.schema.column_settings import (
     normalise_shared,
     one_of,
 )
-from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.plain_values import plain_value
+from privsyn.table.kinds.ordinal import Ordinal
+from privsyn.table.kinds.plain_values import plain_value
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
 
 UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "whole days"}
 
@@ -52,6 +54,10 @@ class Timed(Ordinal):
     def number_of(self, value: Any) -> float:
         """Return the whole units since the clock began."""
         return float(self.since(value) // self._unit)
+
+    def neighbour(self, value: Any, by: int) -> Any:
+        """Return the value of one unit before or after."""
+        return self.at(self.since(value) + by * self._unit)
 
     @property
     def _unit(self) -> timedelta:
@@ -129,6 +135,11 @@ class Time(Timed):
         _check_units(_since_midnight(low), _since_midnight(high), self.unit)
         normalise(self, low=low, high=high)
         self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
+
+    def neighbour(self, value: Any, by: int) -> time:
+        """Return the time of one unit before or after; refuse one on another day."""
+        with about(f"{safe_repr(value)} is at the end of the day"):
+            return cast(time, super().neighbour(value, by))
 
     @property
     def noun(self) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -38,8 +38,8 @@ from privsyn.table.encoding.number_bounds import (
 )
 from privsyn.table.encoding.parsing import numbers
 from privsyn.table.encoding.steps import MAX_DECIMALS, decimals_of_step, multiples_around, number_step
-from privsyn.table.schema.column_base import FOR_FAMILY, Ordinal
-from privsyn.table.schema.column_settings import (
+from privsyn.table.kinds.column import FOR_FAMILY, number_in
+from privsyn.table.kinds.column_settings import (
     both_or_neither,
     check_decimals,
     flag,
@@ -48,7 +48,10 @@ from privsyn.table.schema.column_settings import (
     number_bounds,
     whole_number,
 )
-from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.ordinal import Ordinal
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
 
 HUGE = 1e300
 """Range of numbers that are drafted: larger ones may overflow when their bounds are rounded."""
@@ -238,6 +241,25 @@ class Numerical(Ordinal):
             return cls(low, high, integer=False, decimals=decimals, step=step, nullable=nullable)
         except InputError:
             return None  # too many digits to be a quantity
+
+    @property
+    def data_type(self) -> str:
+        """Whether the numbers are whole."""
+        return "Integer" if self.fixed_decimals == 0 else "Float"
+
+    def neighbour(self, value: Any, by: int) -> Any:
+        """Return the next number of the decimals of the column, or of a double."""
+        decimals = 0 if self.integer else self.decimals
+        if decimals is None:
+            return float(np.nextafter(value, by * np.inf))
+        if round(value, decimals) != value:
+            return value  # no number of the column lies there
+        after = round(value + by * 10**-decimals, decimals)
+        return int(after) if decimals == 0 else after
+
+    def value_of(self, text: str) -> float:
+        """Return the number."""
+        return number_in(text)
 
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return whether bounds are exact, and what all numbers have in common."""

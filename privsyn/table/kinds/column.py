@@ -1,4 +1,4 @@
-"""Column: all that differs between the kinds of column, which are listed in `columns`.
+"""Column: all that differs between the kinds of column, which are listed in `schema.columns`.
 
 A kind is a frozen dataclass whose fields are its settings in a schema file. It makes the encoder for a dtype,
 reads the texts of a file, and says what it does. Constraints and encoders see its values as numbers: a listed
@@ -7,12 +7,11 @@ value is its place in the list, a time its steps.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from math import inf
-from typing import Any, Self
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -23,9 +22,10 @@ from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, dtype_text, famil
 from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.encoding.heaps import Lattice
 from privsyn.table.encoding.parsing import convert_distinct
-from privsyn.table.encoding.steps import multiples_within
-from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.plain_values import changed_settings
+from privsyn.table.kinds.plain_values import changed_settings
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
 
 HARDLY = 2.0**-20
 """The step of real numbers, in parts of the distance of their bounds: too small to notice."""
@@ -33,6 +33,33 @@ HARDLY = 2.0**-20
 
 class Column(ABC):  # noqa: B024  # a kind that is never counted needs no method
     """What the owner declares public about one column."""
+
+    lists_values: ClassVar[bool] = False
+    """Whether the values are a list without an order, in place of numbers or times between bounds."""
+
+    left_out: ClassVar[bool] = False
+    """Whether the synthetic table lacks the column."""
+
+    keep: float | None = None
+    """The probability with which respondents kept a cell; None unless they randomised the column."""
+
+    other: Hashable = None
+    """The value that replaces all values that are not listed, if there is one."""
+
+    @property
+    def listed(self) -> tuple[Any, ...]:
+        """The public list of values; empty if there is none."""
+        return ()
+
+    @property
+    def data_type(self) -> str:
+        """The type of the cells in the words of schema.org."""
+        return "Text"
+
+    @property
+    def values_in_words(self) -> str:
+        """The values in a few words, for the sheet of a release."""
+        return "left out" if self.left_out else "generated"
 
     @property
     def is_public(self) -> bool:
@@ -75,14 +102,23 @@ class Column(ABC):  # noqa: B024  # a kind that is never counted needs no method
         return cells.to_pandas().astype(TEXT)
 
 
+COMPARES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+"""The comparisons that need an order."""
+
+
 MOST_NAMED = 10
 """Values that are named one by one."""
 
 
-def listed(values: Sequence[Any]) -> str:
+def number_in(text: str) -> float:
+    """Return a text as a number, a whole one if it is written so."""
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+def in_words(values: Sequence[Any]) -> str:
     """Return values as text, and the number of those that are left out.
 
-    >>> listed(["a", "b"]), listed(range(13))
+    >>> in_words(["a", "b"]), in_words(range(13))
     ("'a', 'b'", '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 3 more')
     """
     named = ", ".join(map(repr, values[:MOST_NAMED]))
@@ -111,7 +147,7 @@ class Coded(Column):
         """What the values are, and whether cells may be missing."""
         if not self.nullable:
             return f"{self.values_sentence} No cell is missing."
-        also = f"; {listed(self.missing)} mean that in a file" if self.missing else ""
+        also = f"; {in_words(self.missing)} mean that in a file" if self.missing else ""
         return f"{self.values_sentence} A cell may be missing{also}."
 
     def review(self, cells: pd.Series | None) -> str:
@@ -139,6 +175,33 @@ class Coded(Column):
 
     @property
     @abstractmethod
+    def all_values(self) -> Any:
+        """Every value except missing, as in a condition of `Forbidden`."""
+
+    @abstractmethod
+    def compared(self, sign: str, given: Sequence[Any]) -> list[Any]:
+        """Return the values for which a comparison with some values is true, as disjoint sets.
+
+        Parameters
+        ----------
+        sign : one of ==, !=, <, <=, >, >=, in, not in
+        given : sequence of values; several only for the last two
+        """
+
+    @abstractmethod
+    def with_listed(self, values: Sequence[Any]) -> Self:
+        """Return the column with these values, or with bounds around them."""
+
+    @abstractmethod
+    def like(self, other: Self) -> Self:
+        """Return the column with the values or bounds of another one of its kind."""
+
+    def value_of(self, text: str) -> Any:
+        """Return the value that a text on the command line means; `ValueError` if it is no number."""
+        return text
+
+    @property
+    @abstractmethod
     def fate(self) -> str:
         """What becomes of cells that do not fit."""
 
@@ -159,6 +222,7 @@ class Coded(Column):
         """Return the encoder of the column; raise `InputError` if the dtype cannot hold its values.
 
         >>> from privsyn import Numerical
+        >>> import numpy as np
         >>> Numerical(0, 300).encoder(np.dtype("uint8"))
         Traceback (most recent call last):
         privsyn.errors.InputError: its dtype is uint8, which cannot hold the bounds 0 to 300
@@ -246,115 +310,3 @@ class Coded(Column):
     @abstractmethod
     def public_hint(self) -> str:
         """What to do, and how, to make the values or bounds public."""
-
-
-class Ordinal(Coded):
-    """A column whose values have an order, and lie between two bounds."""
-
-    low: Any
-    high: Any
-    bins: int
-
-    @property
-    def noun(self) -> str:
-        """What a value is called, in the plural."""
-        return f"values of kind {type(self).__name__}"
-
-    @property
-    def values_sentence(self) -> str:
-        """What the values are, their step and their bounds."""
-        if not self.is_public:
-            return f"{self.noun} between bounds that are found under privacy."
-        return f"{self.noun} from {_end(self.low)} to {_end(self.high)}; others are clipped."
-
-    @property
-    def is_public(self) -> bool:
-        """Whether the bounds are given."""
-        return self.low is not None
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The bounds as numbers; with a step, the first and the last multiple within them."""
-        low, high = self.number_of(self.low), self.number_of(self.high)
-        if self.grid_step is None:
-            return low, high
-        return multiples_within(low, high, self.grid_step, self.fixed_decimals or 0)
-
-    @property
-    def grid_step(self) -> float | None:
-        """The number of which all numbers are multiples; None if the schema says nothing about it."""
-        return None
-
-    @property
-    def resolution(self) -> float:
-        """The least distance of two numbers."""
-        return super().resolution if self.grid_step is None else self.grid_step
-
-    def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
-        """Return the range as one interval."""
-        low = self.number_of(ends["low"]) if "low" in ends else -inf
-        high = self.number_of(ends["high"]) if "high" in ends else inf
-        if low > high:
-            raise InputError("the low end of a range is above its high end")
-        return np.array([low]), np.array([high])
-
-    @property
-    def scale(self) -> float:
-        """The size of one unit in the unit in which columns of this kind are compared: for times, seconds."""
-        return 1.0
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The least and the largest number that any column of this kind can have."""
-        return -inf, inf
-
-    @property
-    def facts_wanted(self) -> str:
-        """The bounds."""
-        return "" if self.is_public else "low: , high: ?"
-
-    @property
-    def fate(self) -> str:
-        """What cells become that are out of bounds, or cannot be read."""
-        other = "missing if unreadable" if self.nullable else "the lower bound if missing or unreadable"
-        return f"are clipped to the bounds, or {other}"
-
-    def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
-        """Return zero, and cells that double in width on both sides of it."""
-        floats = np.dtype(np.float64)
-        return BoundsGrid.numbers(decimals=self.fixed_decimals, dtype=floats, limits=self.limits)
-
-    def answered(self, found: tuple[float, float] | None, dtype: Dtype, marks: Sequence[str]) -> Self:
-        """Return the column with the bounds found."""
-        return self.with_bounds(found, whole=family(dtype) == "integer")
-
-    def widest(self, dtype: Dtype) -> Self:
-        """Return the column with bounds in which the encoder reads every number. Default: any bounds."""
-        return self if self.is_public else self.answered(None, dtype, ())
-
-    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
-        """Return the column with bounds that were found under privacy.
-
-        Parameters
-        ----------
-        found : pair of float, optional
-            The bounds as numbers. Default: bounds for a column in which nothing was found.
-        whole : bool
-            Whether the dtype of the column holds whole numbers only.
-        """
-        raise InputError(self.public_hint)
-
-    @property
-    def public_hint(self) -> str:
-        """What to do to make the bounds public."""
-        return f"give its bounds: {type(self).__name__}(low, high)"
-
-
-def _end(bound: Any) -> str:
-    """Return a bound without an exponent and without midnight.
-
-    >>> _end(1e-05), _end(90.0), _end(7)
-    ('0.00001', '90.0', '7')
-    """
-    text = str(bound).removesuffix(" 00:00:00")
-    return np.format_float_positional(bound, trim="-") if isinstance(bound, float) and "e" in text else text
