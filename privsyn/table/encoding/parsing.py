@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from numbers import Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privsyn.errors import InputError
 from privsyn.marginals.types import Floats, Mask
 from privsyn.table.encoding.dtypes import family
 
@@ -179,3 +181,13 @@ def date_formats(present: pd.Series) -> list[str | None]:
             if pattern is None:
                 break
     return found
+
+
+def distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """Return the index of each cell among the distinct ones, -1 if missing, and the distinct cells."""
+    with suppress(TypeError):
+        places, found = pd.factorize(cells)
+        return places, list(found)
+    raise InputError(
+        f"column {cells.name!r}: contains cells that are neither numbers, dates nor text: drop the column"
+    )

@@ -14,10 +14,11 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGrid
 from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, tick
+from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import TIMES
 from privsyn.table.encoding.number_bounds import coarsest_step
-from privsyn.table.encoding.parsing import date_formats, moments
-from privsyn.table.encoding.steps import step_text, time_step
+from privsyn.table.encoding.parsing import date_formats, distinct, moments
+from privsyn.table.encoding.steps import DAY, step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.kinds.column_settings import (
     both_or_neither,
@@ -27,6 +28,7 @@ from privsyn.table.kinds.column_settings import (
     time_bounds,
     time_format,
 )
+from privsyn.table.kinds.ordinal import plain_grid
 from privsyn.table.kinds.times import Timed
 
 if TYPE_CHECKING:
@@ -167,6 +169,23 @@ class Datetime(Timed):
         if isinstance(value, str) and len(value.strip()) == len("2020-12-31"):
             return f"{value.strip()} 23:59:59"
         return datetime.combine(value, time(23, 59, 59)) if type(value) is date else value
+
+    compared_as = "date"
+
+    def measured(self, cells: pd.Series) -> Floats:
+        """Return the cells as days since 1970 in local time, as written."""
+        places, found = distinct(cells)
+        seconds = moments(found)
+        days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
+        return np.append(days, np.nan)[places]
+
+    def own_grid(self, dtype: Dtype) -> Grid:
+        """Return the grid of the encoder."""
+        return self._grid
+
+    def grid_around(self, low: float, high: float, *, whole: bool) -> Grid:
+        """Return the grid of the days."""
+        return plain_grid(np.floor(low), np.floor(high), whole=True, bins=self.bins)
 
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return the format, the years and the step."""

@@ -36,8 +36,9 @@ from privsyn.table.encoding.number_bounds import (
     coarsest_step,
     is_exact,
 )
-from privsyn.table.encoding.parsing import numbers
+from privsyn.table.encoding.parsing import distinct, numbers
 from privsyn.table.encoding.steps import MAX_DECIMALS, decimals_of_step, multiples_around, number_step
+from privsyn.table.encoding.words import RangeWords, grid_words
 from privsyn.table.kinds.column import FOR_FAMILY, number_in
 from privsyn.table.kinds.column_settings import (
     both_or_neither,
@@ -260,6 +261,23 @@ class Numerical(Ordinal):
     def value_of(self, text: str) -> float:
         """Return the number."""
         return number_in(text)
+
+    def measured(self, cells: pd.Series) -> Floats:
+        """Return the cells as doubles; each distinct one is parsed once."""
+        if family(cells.dtype) in ("integer", "real"):
+            return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        places, found = distinct(cells)
+        return np.append(numbers(found), np.nan)[places]
+
+    def own_grid(self, dtype: Dtype) -> Grid:
+        """Return the grid of the encoder in doubles: the dtypes of the tables may differ."""
+        is_whole = self.integer is None and self.decimals is None and family(dtype) == "integer"
+        column = replace(self, integer=True) if is_whole else self
+        return column._grid(np.dtype(np.float64), "real")
+
+    def words_on(self, grid: Grid, dtype: Dtype) -> RangeWords:
+        """Return the function that writes ranges of numbers."""
+        return grid_words(grid)
 
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return whether bounds are exact, and what all numbers have in common."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
+import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import Dtype, family
+from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import multiples_within
+from privsyn.table.encoding.words import RangeWords
 from privsyn.table.kinds.column import COMPARES, Coded
+from privsyn.table.kinds.column_settings import check_decimals, number_bounds
 
 
 class Ordinal(Coded):
@@ -118,6 +123,25 @@ class Ordinal(Coded):
         """Return the column with the bounds of another one."""
         return replace(self, low=other.low, high=other.high)  # type: ignore[type-var]
 
+    compared_as: ClassVar[Literal["number", "date"]] = "number"
+    """How tables are compared in the column."""
+
+    def measured(self, cells: pd.Series) -> Floats:
+        """Return the cells of any table as the numbers by which tables are compared; NaN for missing."""
+        return self.widest(cells.dtype).encoder(cells.dtype).read(cells)
+
+    def own_grid(self, dtype: Dtype) -> Grid:
+        """Return the grid between the bounds on which tables are compared."""
+        return plain_grid(*self.bounds, whole=self.fixed_decimals == 0, bins=self.bins)
+
+    def grid_around(self, low: float, high: float, *, whole: bool) -> Grid:
+        """Return the grid on which tables are compared whose numbers lie in a range; `whole` if all are."""
+        return plain_grid(low, high, whole=whole, bins=self.bins)
+
+    def words_on(self, grid: Grid, dtype: Dtype) -> RangeWords:
+        """Return the function that writes ranges of such a grid."""
+        return cast(OrderedEncoder, self.widest(dtype).encoder(dtype)).range_words
+
     def high_end(self, value: Any) -> Any:
         """Return the largest value that the high end of a range means."""
         return value
@@ -162,6 +186,15 @@ class Ordinal(Coded):
     def public_hint(self) -> str:
         """What to do to make the bounds public."""
         return f"give its bounds: {type(self).__name__}(low, high)"
+
+
+def plain_grid(low: float, high: float, *, whole: bool, bins: int) -> Grid:
+    """Return the grid of whole numbers, or of doubles; refuse bounds that are too far apart."""
+    low, high = number_bounds(low, high)
+    if not whole:
+        return Grid.real(low, high, bins=bins, dtype=np.dtype(np.float64))
+    check_decimals(low, high, 0)
+    return Grid.exact(low, high, decimals=0, bins=bins)
 
 
 def ends_of(low: Any, high: Any) -> dict[str, Any]:
