@@ -190,7 +190,7 @@ def count(n: int, columns: int) -> None:
 
 def against(peer: Path, table: Path, schema: Path) -> None:
     """Fit and sample of a table in codes, against MST of another package, one after the other."""
-    from privsyn.table.encoding.codec import Codec
+    from privsyn.table.codec.codec import Codec
 
     rows = pd.read_csv(table)
     records = Codec.for_table(read_schema(schema), rows, fine=False).encode(rows)

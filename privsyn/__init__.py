@@ -32,10 +32,18 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.increasing import Increasing
     from privsyn.table.enforcement.missing_when import MissingWhen
     from privsyn.table.enforcement.total import Total
-    from privsyn.table.schema.columns import Categorical, Faker, Identifier, Numerical, Text
+    from privsyn.table.schema.columns import (
+        Categorical,
+        Datetime,
+        Duration,
+        Faker,
+        Identifier,
+        Numerical,
+        Text,
+        Time,
+    )
     from privsyn.table.schema.csv_format import CsvFormat
     from privsyn.table.schema.schema import Schema
-    from privsyn.table.schema.time_columns import Datetime, Duration, Time
     from privsyn.table.schema.yaml_file import read_schema
 
 __all__ = [
@@ -104,7 +112,9 @@ _HOMES = {
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),
     "privsyn.table.schema.csv_format": ("CsvFormat",),
-    "privsyn.table.schema.columns": ("Categorical", "Faker", "Identifier", "Numerical", "Text"),
+    "privsyn.table.schema.columns": (
+        *("Categorical", "Datetime", "Duration", "Faker", "Identifier", "Numerical", "Text", "Time"),
+    ),
     "privsyn.table.enforcement.allowed": ("Allowed",),
     "privsyn.table.enforcement.determined": ("Determined",),
     "privsyn.table.enforcement.equal": ("Equal",),
@@ -114,7 +124,6 @@ _HOMES = {
     "privsyn.table.enforcement.total": ("Total",),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),
-    "privsyn.table.schema.time_columns": ("Datetime", "Duration", "Time"),
 }
 
 

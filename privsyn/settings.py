@@ -210,8 +210,8 @@ class Settings:
     @property
     def public(self) -> "Schema | None":
         """The schema, `nullable` or not; None if it declares no column."""
+        from privsyn.table.kinds.column_settings import flag
         from privsyn.table.schema.schema import declared
-        from privsyn.table.schema.validation import flag
         from privsyn.table.schema.yaml_file import as_schema
 
         known = declared(as_schema(self.schema))

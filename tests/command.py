@@ -50,7 +50,7 @@ def forkserver(*modules: str):
     """Where processes are forked that have imported modules, and nothing else has happened in them."""
     context = get_context("forkserver")
     context.set_forkserver_preload(
-        [*modules, "privsyn.cli", "privsyn.cli.synth", "privsyn.table.encoding.codec"]
+        [*modules, "privsyn.cli", "privsyn.cli.synth", "privsyn.table.codec.codec"]
     )
     return context
 

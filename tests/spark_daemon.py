@@ -2,7 +2,7 @@
 
 from pyspark.daemon import manager
 
-import privsyn.table.encoding.codec
+import privsyn.table.codec.codec
 import privsyn.table.io.spark_source  # noqa: F401
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from privsyn.marginals.domain import Domain, Records
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.table.encoding.dtypes import TEXT, holds_missing
-from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.encoding.steps import SECONDS
+from privsyn.table.schema.columns import Categorical, Datetime, Duration, Numerical, Time
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import SECONDS, Datetime, Duration, Time
 
 names = st.text(min_size=1, max_size=6)
 texts = st.text(max_size=6)

@@ -12,8 +12,6 @@ import pytest
 from privsyn import PrivSyn, Schema, load
 from privsyn.evaluation.registry import METRICS
 from privsyn.methods.methods import METHODS
-from privsyn.table.encoding.choose_encoder import ENCODERS
-from privsyn.table.encoding.read_texts import READERS
 from privsyn.table.schema.columns import COLUMNS
 from privsyn.table.schema.constraint import CONSTRAINTS
 
@@ -23,7 +21,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
 @pytest.fixture
 def module(monkeypatch):
     """A module to run the blocks in: dataclasses look up their module by its name."""
-    registries = [COLUMNS, CONSTRAINTS, ENCODERS, READERS, METRICS, METHODS]
+    registries = [COLUMNS, CONSTRAINTS, METRICS, METHODS]
     before = [dict(registry) for registry in registries]
     module = ModuleType("extending")
     monkeypatch.setitem(sys.modules, "extending", module)

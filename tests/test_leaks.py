@@ -40,9 +40,9 @@ from privsyn import (
     Text,
     Time,
     load,
-    synthesizer,
 )
 from privsyn.errors import DroppedWarning, NotFoundWarning, ObjectsWarning
+from privsyn.methods import reading
 from privsyn.private.measure import PrivateTable
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -413,7 +413,7 @@ def guarded(monkeypatch):
         )
 
     monkeypatch.setattr(PrivateTable, "_rows", property(read, keep), raising=False)
-    monkeypatch.setattr(synthesizer, "read_in_batches", guarded_table)
+    monkeypatch.setattr(reading, "read_in_batches", guarded_table)
 
 
 @both

@@ -29,8 +29,8 @@ from privsyn.cli.common import outputs as files
 from privsyn.evaluation import report as page
 from privsyn.private.ledger import Ledger
 from privsyn.studies import error_trace as tracing
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.io import write
 
 pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
@@ -322,7 +322,7 @@ def test_a_comparison_of_no_rows_is_refused_before(folder, capsys, unasked):
 
 def test_a_schema_that_does_not_come_back_is_refused_before(folder, capsys, unasked, monkeypatch):
     other = privsyn.Schema({name: privsyn.Categorical(["x"]) for name in COLUMNS})
-    monkeypatch.setattr("privsyn.table.encoding.codec.from_plain", lambda plain: other)
+    monkeypatch.setattr("privsyn.table.codec.codec.from_plain", lambda plain: other)
     assert "the schema does not come back from a model file" in line(run(capsys, *SYNTH), 2)
 
 

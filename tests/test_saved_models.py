@@ -39,9 +39,9 @@ from privsyn import (
     read_schema,
 )
 from privsyn.errors import AbsentWarning
-from privsyn.table.encoding.choose_encoder import dtypes_of
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import holds_missing
+from privsyn.table.schema.header import dtypes_of
 from privsyn.table.schema.yaml_file import to_plain, to_yaml
 
 pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover

@@ -180,7 +180,7 @@ def _show(
     )
     from privsyn.cli.common.terminal import say
     from privsyn.release.remarks import found_bounds
-    from privsyn.table.encoding.identifiers import called_identifiers
+    from privsyn.table.schema.header import called_identifiers
 
     schema = fitted.release_.codec.schema
     show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)

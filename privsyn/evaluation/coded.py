@@ -10,7 +10,7 @@ import pandas as pd
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.types import Floats, Integers, Ints, keep
-from privsyn.table.encoding.labels import MISSING
+from privsyn.table.encoding.words import MISSING
 
 OTHER = "(other values)"
 

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from privsyn.errors import InputError
@@ -22,25 +21,19 @@ from privsyn.evaluation.coded import OTHER, Coded
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.types import Codes, Floats
 from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.encoding.choose_encoder import choose_encoder
-from privsyn.table.encoding.dtypes import OBJECT, family
-from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.dtypes import OBJECT
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.identifiers import called_identifiers
-from privsyn.table.encoding.labels import MISSING, RangeWords, bin_labels, date_range, grid_words, span_range
-from privsyn.table.encoding.labels import SECONDS_IN_A_DAY as DAY
-from privsyn.table.encoding.parsing import moments, numbers
-from privsyn.table.schema import columns
-from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.encoding.parsing import distinct
+from privsyn.table.encoding.words import MISSING, RangeWords, bin_labels, date_range
+from privsyn.table.encoding.words import SECONDS_IN_A_DAY as DAY
+from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.header import called_identifiers
 from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.steps import SECONDS
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 MOST_VALUES = 500
 """Largest number of values or bins of a column; rarer values are counted together."""
 
 
-Ordinal = Numerical | Datetime
 Kind = Literal["category", "number", "date"]
 
 
@@ -106,20 +99,13 @@ def code_together(
     encoded = []
     for name, column in coded_columns.items():
         cells = [_column(table, name) for table in tables]
-        words: RangeWords | None = None
-        if isinstance(column, Time | Duration):
-            words = partial(span_range, step=SECONDS[column.unit])
-        if not isinstance(column, Categorical | Numerical | Datetime):
-            cells, column = (
-                [_steps(one, cast(columns.Ordinal, column)) for one in cells],
-                _in_steps(cast(columns.Ordinal, column)),
-            )
-        if isinstance(column, Categorical):
+        if column.lists_values:
             marks = () if schema is None else schema.markers(name)
-            values = None if schema is None else column.values
+            values = None if schema is None else column.listed or None
             encoded.append(_categories(cells, values, marks, most_values))
         else:
-            encoded.append(_bins(cells, column, words, given=schema is not None and column.is_public))
+            given = schema is not None and column.is_public
+            encoded.append(_bins(cells, cast(Ordinal, column), given=given))
     sizes, ordered = tuple(len(one.labels) for one in encoded), tuple(one.ordered for one in encoded)
     domain = Domain(tuple(coded_columns), sizes, ordered)
     coded = tuple(
@@ -163,10 +149,10 @@ def _categories(
     """Encode values; those outside the list, or beyond the `most` common ones, share one code."""
     if values is None and len({isinstance(one, str) for table in cells for one in table.dropna()[:1]}) > 1:
         cells = [one.convert_dtypes().astype("string") for one in cells]  # a file has texts, a frame numbers
-    factors = [_distinct(one.astype(OBJECT)) for one in cells]
+    factors = [distinct(one.astype(OBJECT)) for one in cells]
     counts: Counter[Any] = Counter()
-    for places, distinct in factors:
-        counts.update(dict(zip(distinct, np.bincount(places[places >= 0]).tolist(), strict=True)))
+    for places, values_in in factors:
+        counts.update(dict(zip(values_in, np.bincount(places[places >= 0]).tolist(), strict=True)))
     for mark in marks:
         counts.pop(mark, None)
     listed = [value for value, _ in counts.most_common()] if values is None else list(values)
@@ -176,98 +162,42 @@ def _categories(
     words = [*map(str, listed), *([OTHER] if counts.keys() - code.keys() else [])]
     other, missing = len(listed), len(words)
     found = []
-    for places, distinct in factors:
-        codes = [missing if value in marks else code.get(value, other) for value in distinct]
+    for places, values_in in factors:
+        codes = [missing if value in marks else code.get(value, other) for value in values_in]
         found.append(np.array([*codes, missing], np.int32)[places])
     if not words or any((one == missing).any() for one in found):
         words.append(MISSING)
     return _Column("category", tuple(words), found)
 
 
-def _bins(cells: Sequence[pd.Series], column: Ordinal, words: RangeWords | None, *, given: bool) -> _Column:
+def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Column:
     """Encode numbers or dates in bins; missing cells have a code of their own."""
-    dates = isinstance(column, Datetime)
-    read = [_days(one) if dates else _numbers(one) for one in cells]
-    floats = [np.where(np.isfinite(one), one, np.nan) for one in read]
-    column = replace(column, bins=min(column.bins, MOST_VALUES))
-    column = column if given else _bounded(column, floats, cells[0].name)
-    grid = _grid(column, cells[0])
-    seconds = isinstance(column, Datetime) and column.unit == "s"
-    points = [one * DAY if seconds else np.floor(one) if dates else one for one in floats]
+    column = replace(column, bins=min(column.bins, MOST_VALUES))  # type: ignore[type-var]
+    floats = [np.where(np.isfinite(one), one, np.nan) for one in map(column.measured, cells)]
+    grid = column.own_grid(cells[0].dtype) if given else _grid_around(column, floats, cells[0].name)
+    dates = column.compared_as == "date"
+    in_a_day = int(DAY / column.scale) if dates and given else 1
+    points = [one * DAY if in_a_day > 1 else np.floor(one) if dates else one for one in floats]
     codes = [
         np.where(np.isnan(one), grid.bins, grid.encode(at)).astype(np.int32)
         for one, at in zip(floats, points, strict=True)
     ]
-    labels = bin_labels(grid, partial(date_range, in_a_day=DAY if seconds else 1) if dates else words)
-    ranges = _days_in_words if dates else words or grid_words(grid)
+    words = partial(date_range, in_a_day=in_a_day) if dates else column.words_on(grid, cells[0].dtype)
     missing = (MISSING,) if any(np.isnan(one).any() for one in floats) else ()
-    return _Column("date" if dates else "number", (*labels, *missing), codes, grid.bins, floats, ranges)
+    labels = (*bin_labels(grid, words), *missing)
+    return _Column(column.compared_as, labels, codes, grid.bins, floats, _days_in_words if dates else words)
+
+
+def _grid_around(column: Ordinal, floats: Sequence[Floats], name: object) -> Grid:
+    """Return the grid with bounds around the rows of all tables."""
+    present = np.concatenate([one[~np.isnan(one)] for one in floats])
+    low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
+    whole = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
+    with suppress(InputError):  # its text quotes the bounds, which are cells here
+        return column.grid_around(low, high, whole=whole)
+    raise InputError(f"column {name!r}: its range is too wide to be compared: give bounds in a schema")
 
 
 def _days_in_words(low: float, high: float) -> str:
     """Format a range of times in days since 1970."""
     return date_range(low * DAY, high * DAY + DAY - 1 if high == int(high) else high * DAY, DAY)
-
-
-def _in_steps(column: columns.Ordinal) -> Numerical:
-    """Return times of day and durations as numbers, with the bounds of the schema, if any."""
-    low, high = column.bounds if column.is_public else (None, None)
-    return Numerical(low, high, integer=column.fixed_decimals == 0, bins=column.bins)
-
-
-def _steps(cells: pd.Series, column: columns.Ordinal) -> pd.Series:
-    """Return the cells of such a column as numbers of its steps."""
-    wide = column if column.is_public else column.with_bounds(None, whole=True)
-    return pd.Series(cast(OrderedEncoder, choose_encoder(wide, cells.dtype)).read(cells))
-
-
-def _numbers(cells: pd.Series) -> Floats:
-    """Return the cells as doubles; each distinct one is parsed once."""
-    if family(cells.dtype) in ("integer", "real"):
-        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
-    places, distinct = _distinct(cells)
-    return np.append(numbers(distinct), np.nan)[places]
-
-
-def _days(cells: pd.Series) -> Floats:
-    """Return the cells as days since 1970 in local time, as written."""
-    places, distinct = _distinct(cells)
-    seconds = moments(distinct)
-    days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
-    return np.append(days, np.nan)[places]
-
-
-def _distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
-    """Return the index of each cell among the distinct ones, -1 if missing, and the distinct cells."""
-    with suppress(TypeError):
-        places, distinct = pd.factorize(cells)
-        return places, list(distinct)
-    raise InputError(
-        f"column {cells.name!r}: contains cells that are neither numbers, dates nor text: drop the column"
-    )
-
-
-def _bounded(column: Ordinal, floats: Sequence[Floats], name: object) -> Ordinal:
-    """Return the column with bounds around the rows of all tables."""
-    with suppress(InputError):  # its text quotes the bounds, which are cells here
-        return _around(column, floats)
-    raise InputError(f"column {name!r}: its range is too wide to be compared: give bounds in a schema")
-
-
-def _around(column: Ordinal, floats: Sequence[Floats]) -> Ordinal:
-    present = np.concatenate([one[~np.isnan(one)] for one in floats])
-    low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
-    if isinstance(column, Datetime):
-        first, last = np.array([np.floor(low), np.floor(high)]).astype(np.int64).astype("datetime64[D]")
-        return Datetime(first, last, unit="D", bins=column.bins)
-    whole = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
-    return Numerical(low, high, integer=whole, bins=column.bins)
-
-
-def _grid(column: Ordinal, cells: pd.Series) -> Grid:
-    """Return the grid of the column's encoder in doubles: the dtypes of the tables may differ."""
-    if isinstance(column, Datetime):
-        return cast(OrderedEncoder, choose_encoder(column, OBJECT)).grid
-    if column.integer is None and column.decimals is None and family(cells.dtype) == "integer":
-        column = replace(column, integer=True)
-    return cast(OrderedEncoder, choose_encoder(column, np.dtype(np.float64))).grid

@@ -17,7 +17,7 @@ from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import View
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.types import Floats, Integers, Mask, keep
-from privsyn.table.encoding.labels import MISSING
+from privsyn.table.encoding.words import MISSING
 
 MOST_COLUMNS = 200
 """Of more ordered columns a fixed sample is compared."""

@@ -13,9 +13,9 @@ import pandas as pd
 
 from privsyn.errors import plural
 from privsyn.marginals.types import Floats
-from privsyn.table.discovery.open_schema import OTHER
 from privsyn.table.encoding.dtypes import OBJECT
-from privsyn.table.schema.columns import Categorical
+from privsyn.table.kinds.categorical import OTHER
+from privsyn.table.schema.columns import Categorical, Column
 from privsyn.table.schema.schema import Schema
 
 MOST_POOLED = 5
@@ -54,7 +54,7 @@ def pool_rare(
     tables, pooled = dict(frames), {}
     for name in frames["synthetic"].columns if schema is None else schema.coded:
         column = Categorical() if schema is None else schema.columns[name]
-        if not isinstance(column, Categorical) or any(name not in one.columns for one in frames.values()):
+        if not column.lists_values or any(name not in one.columns for one in frames.values()):
             continue
         with suppress(TypeError):  # cells that cannot be compared: encoding refuses them
             marks = () if schema is None else schema.markers(name)
@@ -64,12 +64,12 @@ def pool_rare(
 
 
 def _pooled(
-    tables: dict[str, pd.DataFrame], name: str, column: Categorical, marks: tuple[str, ...]
+    tables: dict[str, pd.DataFrame], name: str, column: Column, marks: tuple[str, ...]
 ) -> Floats | None:
     """Pool the values of one column in the real and the test table; return their real shares, if any."""
     word = OTHER if column.other is None else column.other
-    listed, real = column.values, tables["real"][name]
-    if listed is None:
+    listed, real = column.listed, tables["real"][name]
+    if not listed:
         synthetic = set(tables["synthetic"][name].dropna().unique())
         if word not in synthetic or (column.other is None and (real == word).any()):
             return None

@@ -22,7 +22,7 @@ from privsyn.marginals.types import Floats
 from privsyn.pages.picture import Axis, Bins, histogram, percent_of, strip
 from privsyn.pages.sections import Section, render
 from privsyn.pages.words import percent
-from privsyn.table.encoding.labels import number_range
+from privsyn.table.encoding.words import number_range
 
 MOST_MAPPED = 40
 """Largest number of columns in the map of pairs; of wider tables those with the largest errors."""

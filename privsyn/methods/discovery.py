@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from privsyn.private.noise import Noise
     from privsyn.settings import Settings
-    from privsyn.table.discovery.bounds import BoundsGrid
+    from privsyn.table.encoding.bounds_cells import BoundsGrid
     from privsyn.table.io.source import RawTable
 
 Counts = tuple[Votes, dict[str, Ints], dict[str, Ints]]

@@ -19,7 +19,7 @@ from privsyn.methods.columns import MANY_VALUES
 from privsyn.methods.facts import PublicFacts
 from privsyn.private.randomised_response import LocalPromise, RandomisedTable
 from privsyn.progress import Progress
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from privsyn.methods.fit_randomised import codec_of_randomised, local_promises
 from privsyn.methods.run_ledger import NOW, ledger_of_randomised
 from privsyn.private.ledger import Ledger
 from privsyn.private.randomised_response import randomised
-from privsyn.table.encoding.choose_encoder import match_names
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.header import match_names
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import as_schema
 
@@ -106,7 +106,7 @@ def keep_in(schema: Schema, keep: float | None) -> Schema:
     columns = dict(schema.columns)
     if keep is not None:
         for name, column in columns.items():
-            if not isinstance(column, Categorical) or column.values is None:
+            if not isinstance(column, Categorical) or not column.listed:
                 raise InputError(
                     f"column {name!r}: has no list of values to draw from: list them, or leave out keep and"
                     " give it in the schema to the columns to be randomised"

@@ -18,8 +18,8 @@ from privsyn.methods.fit_randomised import check_dtypes
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows
 from privsyn.private.rows import CachedWalk, Rows
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -102,13 +102,8 @@ class Opened:
         return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, target=self.target)
 
     def coded(self, codec: Codec) -> Rows:
-        """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
-        rows, memory = self.rows, check_bytes("memory", self.settings.memory)
-        walk = rows.walk(codec, memory / 2)
-        if rows.near:
-            most = np.inf if rows.once else memory / 2
-            walk = CachedWalk(walk, Packing(codec.domain.sizes), most, rows.require_unchanged)
-        return Rows(codec.domain, walk, memory / 4)
+        """Return the encoded rows."""
+        return coded(self.rows, codec, self.settings.memory)
 
     def facts(self, codec: Codec) -> PublicFacts:
         """Return what is public about the columns, as coded."""
@@ -157,3 +152,13 @@ def open_schema_of(
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
     return open_schema
+
+
+def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:
+    """Return the encoded rows. They may take half of the memory, or all that an iterator needs."""
+    memory = check_bytes("memory", limit)
+    walk = rows.walk(codec, memory / 2)
+    if rows.near:
+        most = np.inf if rows.once else memory / 2
+        walk = CachedWalk(walk, Packing(codec.domain.sizes), most, rows.require_unchanged)
+    return Rows(codec.domain, walk, memory / 4)

@@ -6,7 +6,7 @@ the second, each row votes for the values that the first did not find. A row wit
 the whole vote.
 
 Bounds. Every row lies in one cell of a public grid. The noisy counts of the cells are released. The bounds,
-and a second grid, follow from these counts only (`privsyn.table.discovery.bounds`).
+and a second grid, follow from these counts only (`privsyn.table.encoding.bounds_cells`).
 """
 
 from __future__ import annotations

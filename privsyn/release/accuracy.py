@@ -21,8 +21,8 @@ from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.conditions import Conditions, Draw, Meets, share_of_codes
 from privsyn.release.draws.draws import codec_of
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.labels import labels, labels_of
+from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.labels import labels, labels_of
 from privsyn.table.schema.columns import Identifier
 
 MOST_SHOWN = 20

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from itertools import combinations
 from math import nan
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -24,9 +24,8 @@ from privsyn.inference.ordered.number_intervals import (
 )
 from privsyn.inference.posterior.margins import noise_of
 from privsyn.marginals.marginal import Marginal
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
-from privsyn.table.schema.columns import Ordinal
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.encoders import OrderedEncoder
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 UNKNOWN = Interval(nan, nan, nan)
@@ -46,9 +45,9 @@ class OrderedColumns:
     def __init__(self, codec: Codec, fitted: Fitted, not_found: tuple[str, ...] = ()) -> None:
         self._codec, self._fitted, self._not_found = codec, fitted, not_found
         self._encoders = {
-            name: encoder
+            name: cast(OrderedEncoder, encoder)
             for name, encoder, group in zip(codec.domain, codec.encoders, fitted.merging.groups, strict=True)
-            if isinstance(encoder, OrderedEncoder) and name in codec.names and name not in not_found
+            if encoder.ordered and name in codec.names and name not in not_found
             # The published method pools rare numbers wherever they lie. A pool has no place in the order.
             if (np.diff(group[: encoder.size]) >= 0).all()
         }
@@ -63,7 +62,7 @@ class OrderedColumns:
     def names(self) -> list[str]:
         """The ordered columns in the order of the table; some have no counts of their own."""
         kinds = self._codec.schema.coded
-        return [name for name in self._codec.names if isinstance(kinds.get(name), Ordinal)]
+        return [name for name in self._codec.names if name in kinds and not kinds[name].lists_values]
 
     @property
     def counted(self) -> list[str]:
@@ -147,7 +146,6 @@ class OrderedColumns:
         """Return an interval in the units of the column; times as cells of the table."""
         encoder = self._encoders.get(name)
         values: dict[str, Any] = vars(found)
-        if encoder is not None and not isinstance(encoder, NumericalEncoder):
-            numbers = np.array([np.rint(found.estimate), np.floor(found.low), np.ceil(found.high)])
-            values = dict(zip(values, encoder.decode(numbers, np.zeros(3, np.bool_)), strict=True))
+        if encoder is not None:
+            values = dict(zip(values, encoder.interval(found.estimate, found.low, found.high), strict=True))
         return {**values, "covered": encoder is not None}

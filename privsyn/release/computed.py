@@ -9,14 +9,14 @@ from privsyn.inference.fitted import Fitted
 from privsyn.marginals.types import Floats, Integers
 from privsyn.release.pool import Pool
 from privsyn.release.ranges import records_with
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.gaps import Gap, number_of
+from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.gaps import Gap, number_of
+from privsyn.table.codec.parts import split_given
 from privsyn.table.encoding.grid import ROUNDING
-from privsyn.table.encoding.parts import split_given
+from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.rules import Numbers
-from privsyn.table.schema.steps import DAY
 
 MOST_KINDS = 200
 """Combinations of other given values for which records are made. With more, these values are ignored where a

@@ -17,12 +17,12 @@ from privsyn.release.given import patterns
 from privsyn.release.pool import Pool
 from privsyn.release.ranges import within
 from privsyn.synthesis.synthesise import ENOUGH
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.parts import split_spans, times_within
+from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.parts import split_spans, times_within
+from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.rules import Numbers, Span
 from privsyn.table.schema.columns import Categorical
-from privsyn.table.schema.steps import DAY
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,8 +26,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Array
 from privsyn.methods.methods import METHODS, Method
 from privsyn.private.ledger import Ledger
-from privsyn.table.encoding.choose_encoder import choose_encoder
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE
@@ -162,7 +161,7 @@ def _most_codes(codec: Mapping[str, Any]) -> int:
     for name, column in schema.coded.items():
         dtype = parse_dtype(codec["dtypes"][name])
         if isinstance(column, Ordinal) and name not in schema.computed and family(dtype) != "nothing":
-            points = cast(OrderedEncoder, choose_encoder(column, dtype)).grid.points
+            points = cast(OrderedEncoder, column.encoder(dtype)).grid.points
             codes += min(points, max(FINE, column.bins) if codec["fine"] else 0)
     return codes
 

@@ -34,10 +34,9 @@ from privsyn.methods.methods import DEFAULT
 from privsyn.private.ledger import Ledger
 from privsyn.private.ledger_text import elsewhere
 from privsyn.release.release import Release
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, OrderedEncoder
-from privsyn.table.encoding.read_texts import read_texts
-from privsyn.table.schema.columns import Categorical, Coded, Ordinal
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder
+from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import python_value
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import as_schema
@@ -118,9 +117,9 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
     """Return the dtypes that a CSV with this schema would have."""
     found = []
     for name, column in schema.columns.items():
-        cells = pd.Series(list(getattr(column, "values", None) or ()), dtype=None)
-        if isinstance(column, Ordinal):
-            cells = read_texts(column, pa.chunked_array([], pa.string()), schema.csv)
+        cells = pd.Series(list(column.listed), dtype=None)
+        if name in schema.coded and not column.lists_values:
+            cells = column.read_cells(pa.chunked_array([], pa.string()), schema.csv)
         elif name not in schema.coded:
             cells = cells.astype(object)
         elif cells.dtype.kind in "iub" and schema.coded[name].nullable:
@@ -276,11 +275,11 @@ def _of_array(names: object, cells: object, schema: Schema) -> pd.DataFrame:
     table = {}
     for name, length, place in zip(attributes, found.shape, places, strict=True):
         column = schema.columns.get(name)
-        if not isinstance(column, Categorical):
+        if column is None or not column.lists_values:
             raise InputError(
                 f"table {safe_repr(names)}: {safe_repr(name)} has no listed values: give a data frame"
             )
-        listed = [*(column.values or ()), None]
+        listed = [*column.listed, None]
         if length not in (len(listed) - 1, len(listed)):
             raise InputError(f"table {safe_repr(names)}: the axis of {safe_repr(name)} has {length} places")
         table[name] = pd.Series([listed[k] for k in place.tolist()], dtype=object)
@@ -375,7 +374,7 @@ def _axis(values: list[Any], column: Coded, encoder: Encoder, size: int) -> tupl
 
 def _codes(value: Any, column: Coded, encoder: Encoder) -> Integers:
     """Return the codes for which a value or an interval of a table stands."""
-    if isinstance(encoder, OrderedEncoder) and isinstance(column, Ordinal):
+    if encoder.ordered:
         lows, highs = encoder.extents
         if not isinstance(value, pd.Interval):
             number = column.number_of(python_value(value))

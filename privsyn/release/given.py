@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ import pandas as pd
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.marginals.types import Floats
 from privsyn.release.ranges import part_inside
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.gaps import Gap
+from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.rules import Span
+from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import python_value
-from privsyn.table.schema.time_columns import Datetime
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,19 +118,12 @@ def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any
         raise InputError("a range needs a low or a high end")
     if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
         raise InputError("is computed, so it takes no range: give ranges of what it is computed from")
-    if isinstance(column, Datetime) and column.unit == "s" and "high" in ends:
-        ends["high"] = _end_of_day(ends["high"])
+    if isinstance(column, Ordinal) and "high" in ends:
+        ends["high"] = column.high_end(ends["high"])
     span = Span.of(column, ends)
     if not part_inside(codec.own_cells(name), span).any():
         raise InputError("none of its values lies in the range")
     return span
-
-
-def _end_of_day(high: Any) -> Any:
-    """Return the end of a range; a day without a time becomes its last second."""
-    if isinstance(high, str) and len(high.strip()) == len("2020-12-31"):
-        return f"{high.strip()} 23:59:59"
-    return datetime.combine(high, time(23, 59, 59)) if type(high) is date else high
 
 
 class _Numbers(dict[Any, float]):

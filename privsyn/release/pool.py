@@ -18,7 +18,7 @@ from privsyn.marginals.marginal import Marginal, lift
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis.annealing import finish
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.rules import Numbers
 
 

@@ -13,7 +13,7 @@ from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.types import Array, Floats, Integers, Mask
 from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.rules import Numbers, Span
 

@@ -31,7 +31,7 @@ from privsyn.release.file_format import Parts, check_loads, pack, read_parts
 from privsyn.release.given import Given, read_given
 from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH, Keep, block_ends, in_blocks, make_block
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import check_excel_safe, ending_of
 from privsyn.table.io.write import stacked, write_blocks

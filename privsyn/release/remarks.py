@@ -6,9 +6,9 @@ import numpy as np
 
 from privsyn.inference.fitted import Fitted
 from privsyn.release.computed import released_weights
-from privsyn.table.discovery.open_schema import OTHER
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.codec.codec import Codec
+from privsyn.table.kinds.categorical import OTHER
+from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 
 EMPTY = 0.95
@@ -38,12 +38,12 @@ def codes_with_other(codec: Codec, fitted: Fitted, public: Schema | None) -> tup
     found = []
     for name, column in codec.schema.coded.items():
         given = None if public is None else public.columns.get(name)
-        if not isinstance(column, Categorical) or column.other != OTHER or column.values is None:
+        if column.other != OTHER or not column.listed:
             continue
-        if isinstance(given, Categorical) and given.other is not None:
+        if given is not None and given.other is not None:
             continue
-        values = [str(value) for value in column.values if value != OTHER]
-        is_drawn = released_weights(codec, fitted, name)[column.values.index(OTHER)] >= 1
+        values = [str(value) for value in column.listed if value != OTHER]
+        is_drawn = released_weights(codec, fitted, name)[column.listed.index(OTHER)] >= 1
         if is_drawn and values and all(value.isdecimal() for value in values):
             found.append(name)
     return tuple(found)
@@ -54,12 +54,12 @@ def mostly_other(codec: Codec, fitted: Fitted, public: Schema | None) -> list[st
     found = []
     for name, column in codec.schema.coded.items():
         given = None if public is None else public.columns.get(name)
-        if not isinstance(column, Categorical) or column.values is None or column.other not in column.values:
+        if column.other not in column.listed:
             continue
-        if len(column.values) == 1 or (isinstance(given, Categorical) and given.values is not None):
+        if len(column.listed) == 1 or (given is not None and given.listed):
             continue  # nothing was found, which is reported elsewhere; or the owner lists the values
         weights = released_weights(codec, fitted, name)
-        share = float(weights[column.values.index(column.other)] / max(weights.sum(), 1.0))
+        share = float(weights[column.listed.index(column.other)] / max(weights.sum(), 1.0))
         if share > MOSTLY:
             found.append(f"{name} ({share:.0%} of the cells are {column.other})")
     return found

@@ -32,8 +32,8 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 from privsyn.settings import Settings
 from privsyn.studies.expectation import Expectation, expect
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.persons import check_unit_column

@@ -24,9 +24,8 @@ from privsyn.pages.words import at_most, interval
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.encoding.labels import members
-from privsyn.table.schema.columns import Generated, Numerical, Text
-from privsyn.table.schema.explain import sentence_on
+from privsyn.table.codec.labels import members
+from privsyn.table.schema.columns import Numerical
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +148,7 @@ def _schema(release: Release) -> list[tuple[str, str]]:
     """Return what is public about each column and which constraints hold, in words."""
     schema, lost = release.codec.schema, release.accuracy_.not_found
     return [
-        *((name, sentence_on(schema, name) + NOT_FOUND * (name in lost)) for name in schema.columns),
+        *((name, schema.sentence_on(name) + NOT_FOUND * (name in lost)) for name in schema.columns),
         *((f"constraint {place}", each.explain()) for place, each in enumerate(schema.constraints, 1)),
     ]
 
@@ -157,8 +156,8 @@ def _schema(release: Release) -> list[tuple[str, str]]:
 def _uncovered(release: Release) -> dict[str, list[str]]:
     """Return the columns without a count, by reason."""
     codec = release.codec
-    made = [name for name in codec.names if isinstance(codec.schema.columns[name], Generated)]
-    dropped = [name for name in codec.names if isinstance(codec.schema.columns[name], Text)]
+    dropped = [name for name in codec.names if name in codec.dropped]
+    made = [name for name in codec.names if name not in (*codec.schema.coded, *dropped)]
     return {
         "computed from other columns": [
             f"{maker.column} (from {', '.join(maker.by)})" for maker in codec.computed

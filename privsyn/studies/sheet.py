@@ -19,8 +19,7 @@ from privsyn.pages.words import percent
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
-from privsyn.table.schema.time_columns import Datetime
+from privsyn.table.schema.columns import Column, Numerical
 from privsyn.table.schema.yaml_file import kind_of
 
 MOST_VALUES = 12
@@ -107,7 +106,7 @@ def render(release: Release, data: Path | None = None) -> str:
 def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
     """Return the metadata as JSON-LD: a schema.org Dataset, and Croissant if there is a file."""
     codec, ledger = release.codec, release.ledger
-    names = [name for name in codec.names if not isinstance(codec.schema.columns[name], Text)]
+    names = [name for name in codec.names if name not in codec.dropped]
     title = "Synthetic table" if data is None else data.name
     plain: dict[str, Any] = {
         "@context": CONTEXT,
@@ -170,28 +169,17 @@ def _variable(name: str, column: Column) -> dict[str, Any]:
 
 def _data_type(column: Column) -> str:
     """Return the type of a column's cells in the words of schema.org."""
-    if isinstance(column, Numerical):
-        return "sc:Integer" if column.fixed_decimals == 0 else "sc:Float"
-    if isinstance(column, Datetime):
-        return "sc:Date" if column.unit == "D" else "sc:DateTime"
-    values = column.values or () if isinstance(column, Categorical) else ()
-    kinds = {type(value) for value in values}
-    return {frozenset({bool}): "sc:Boolean", frozenset({int}): "sc:Integer"}.get(frozenset(kinds), "sc:Text")
+    return f"sc:{column.data_type}"
 
 
 def values_of(column: Column) -> str:
     """Return the values of a column in a few words, from the released schema.
 
+    >>> from privsyn import Categorical, Numerical
     >>> values_of(Categorical(["F", "M"])), values_of(Numerical(0, 99, integer=True))
     ('F, M', '0 to 99')
     """
-    if isinstance(column, Categorical):
-        values = list(map(str, column.values or ()))
-        more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES else ""
-        return ", ".join(values[:MOST_VALUES]) + more
-    if isinstance(column, Ordinal):
-        return f"{column.low} to {column.high}"
-    return "generated" if isinstance(column, Generated) else "left out"
+    return column.values_in_words
 
 
 def _without_tags(plain: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from scipy.stats import beta
 from audit.games import Game
 from privsyn import synthesizer
 from privsyn.methods import discovery as discovering
+from privsyn.methods import reading
 from privsyn.methods.discovery import discover
 from privsyn.methods.reading import bounded, coded
 from privsyn.private import discovery, measure
@@ -209,7 +210,7 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         return answer
 
     with (
-        patch.object(synthesizer, "coded", code_both),
+        patch.object(reading, "coded", code_both),
         patch.object(synthesizer, "PrivateTable", table),
         patch.object(measure, "release", spy),
         patch.object(discovery, "release", spy),

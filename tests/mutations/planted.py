@@ -652,7 +652,7 @@ DISCOVERY = (
     ),
     bug(
         "cells of a grid that overlap",
-        "privsyn/table/discovery/bounds.py",
+        "privsyn/table/encoding/bounds_cells.py",
         "minlength=len(self.lows)).astype(np.int64)",
         "minlength=len(self.lows)).astype(np.int64) * 2",
         "tests/private/test_discovery.py::test_a_row_more_moves_the_cells_of_a_grid_by_the_sensitivity",
@@ -704,7 +704,7 @@ ROWS = (
     ),
     bug(
         "an error message with a value",
-        "privsyn/table/encoding/codec.py",
+        "privsyn/table/codec/codec.py",
         '        with replace_errors("the table could not be coded',
         "        for name, encoder in zip(self.domain, self.encoders, strict=True):\n"
         "            if len(strange := table[name][~encoder.fits(table[name])].dropna()):\n"

@@ -30,9 +30,9 @@ from privsyn.private.discovery import (
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.settings import Settings
-from privsyn.table.discovery.bounds import BoundsGrid
-from privsyn.table.discovery.extent import extent
+from privsyn.table.discovery.find_bounds import extent
 from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.io.read_in_batches import read_in_batches
 
 TINY = 1e-9  # chance that a right program fails a randomised test
@@ -547,7 +547,7 @@ def test_errors_while_counting_quote_no_cell(monkeypatch):
     grids = open_schema.grids
     asks = (
         ("distinct_cells", open_schema.distinct_values),
-        ("choose_encoder", lambda table: open_schema.count(table, grids)),
+        ("BoundsGrid.count", lambda table: open_schema.count(table, grids)),
     )
     for name, ask in asks:
         with monkeypatch.context() as patch:

@@ -7,9 +7,9 @@ import pytest
 from privsyn import Categorical, Datetime, Forbidden, InputError, Numerical, PrivSyn, Schema, Time, load
 from privsyn.errors import NotFoundWarning
 from privsyn.release.accuracy_of_numbers import OrderedColumns
-from privsyn.table.encoding.choose_encoder import choose_encoder
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.labels import bin_labels, labels, members, range_words
+from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.labels import labels, members
+from privsyn.table.encoding.words import bin_labels
 
 YES_NO = np.array(["no", "yes"])
 
@@ -179,10 +179,8 @@ def test_a_missing_cell_that_joined_a_range_is_named():
 )
 def test_ranges_are_written_for_people(column, expected):
     """Without an exponent, a rounding error of a double, or commas in a year; dates with times if short."""
-    encoder = choose_encoder(
-        column, np.dtype(object) if isinstance(column, Datetime | Time) else np.dtype(float)
-    )
-    assert bin_labels(encoder.grid, range_words(encoder)) == expected
+    encoder = column.encoder(np.dtype(object if isinstance(column, Datetime | Time) else float))
+    assert bin_labels(encoder.grid, encoder.range_words) == expected
 
 
 def rising(rows, high, *, breaking):

@@ -10,7 +10,7 @@ from command import SCHEMA, run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
 from privsyn.methods.discovery import BOUNDS, LATTICES, SIZE, VALUES
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 
 LETTERS = list("abcdefgh")
 

@@ -32,7 +32,6 @@ from privsyn.release.release import Release
 from privsyn.studies.release_facts import in_plain_words, overview, relationships
 from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES, render
 from privsyn.studies.sheet import render as render_sheet
-from privsyn.table.schema.explain import sentence_on
 
 EVIL = "</style><img src=http://example.invalid onerror=alert(1)>"
 LETTERS = [f"value {place}" for place in range(40)]
@@ -390,7 +389,7 @@ def test_bars_outside_their_own_intervals_are_marked_and_explained():
 def test_the_page_says_what_the_schema_says(model, page):
     section = visible(page.read_text().split('<section id="schema">')[1].split("</section>")[0])
     for name in ("number", "p"):
-        assert f"{name} {sentence_on(SCHEMA, name)}".replace("'", "&#39;") in section
+        assert f"{name} {SCHEMA.sentence_on(name)}".replace("'", "&#39;") in section
 
 
 @pytest.mark.parametrize(("epsilon", "guess"), [(0.5, 52), (1.0, 54), (5.0, 66)])

@@ -26,7 +26,7 @@ from privsyn import (
     report,
 )
 from privsyn.marginals.domain import Records
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 RNG = np.random.default_rng

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Datetime, Numerical, PrivSyn, Schema
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 
 ROWS, DRAWN = 20_000, 200_000
 Z = 5.5
@@ -49,7 +49,7 @@ def below(numbers, edges):
 
 def edges_of(column, dtype):
     codec = Codec.for_table(Schema({"x": column}), pd.DataFrame({"x": np.array([], dtype)}), fine=True)
-    grid = codec._attributes.columns["x"].grid
+    grid = codec.grid("x")
     half = 0.5 / grid.scale  # an edge lies between two points
     return np.append(grid.low + grid.edges[:-1] / grid.scale - half, np.inf)
 

@@ -40,8 +40,7 @@ from privsyn import (
     load,
 )
 from privsyn.errors import DroppedWarning, UnorderedWarning
-from privsyn.table.encoding.codec import Codec
-from privsyn.table.encoding.identifiers import make_maker
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.write import write_table
 
@@ -610,7 +609,7 @@ def test_identifiers_of_arrow_and_polars_are_widened_too(nullable, tmp_path):
 
 
 def test_an_identifier_that_runs_out_of_numbers_says_so():
-    maker = make_maker(Identifier(), np.dtype("int32"))
+    maker = Identifier().maker(np.dtype("int32"))
     with pytest.raises(InputError, match="its dtype is int32, which cannot number 3000000000 rows"):
         maker.make(10, np.random.default_rng(0), 3_000_000_000 - 10)
 

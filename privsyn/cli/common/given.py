@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
-from privsyn.table.schema.columns import Categorical, Coded, Numerical
+from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.schema import Schema
 
 RANGE = ".."
@@ -43,7 +43,7 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
             )
         low, dots, high = said.partition(RANGE)
         column = schema.coded[name]
-        is_listed = isinstance(column, Categorical) and said in map(str, column.values or ())
+        is_listed = said in map(str, column.listed)
         if not said and not is_listed:
             given[name] = None
         elif dots and not is_listed:
@@ -55,12 +55,5 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
 
 def _value(name: str, column: Coded, said: str) -> Any:
     """Return a value of the column's type."""
-    if isinstance(column, Categorical):
-        values = column.values or ()
-        listed = next((value for value in values if str(value) == said), None)
-        if listed is not None or not any(isinstance(value, int | float) for value in values):
-            return said if listed is None else listed
-    if isinstance(column, Numerical | Categorical):
-        with replace_errors(f"--given {name}: {safe_repr(said)} is not a number", ValueError):
-            return int(said) if said.lstrip("+-").isdigit() else float(said)
-    return said
+    with replace_errors(f"--given {name}: {safe_repr(said)} is not a number", ValueError):
+        return column.value_of(said)

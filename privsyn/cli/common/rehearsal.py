@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import ending_of, read_columns

@@ -15,7 +15,7 @@ import numpy as np
 from privsyn.arguments import check_between, check_whole
 from privsyn.errors import InputError, about
 from privsyn.table.enforcement.rules import Span
-from privsyn.table.schema.columns import Numerical, Ordinal
+from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 
 GROUPS = 10
@@ -196,7 +196,7 @@ def spans(where: Mapping[str, Any], schema: Schema) -> dict[str, Span]:
             if not column.is_public:
                 raise InputError(f"a condition needs public values or bounds: {column.public_hint}")
             if isinstance(said, Mapping):
-                if not said or set(said) - {"low", "high"} or not isinstance(column, Ordinal):
+                if not said or set(said) - {"low", "high"} or column.lists_values:
                     raise InputError("a range is {low: ..., high: ...}, of a column of numbers or times")
                 said = {end: value for end, value in said.items() if value is not None}
             found[name] = Span.of(column, tuple(said) if isinstance(said, list) else said)

@@ -17,7 +17,7 @@ from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask
 from privsyn.private.laws import Law
 from privsyn.release.acceptance.criteria import Criteria
 from privsyn.release.acceptance.criterion import Criterion, Margin, Mean, spans
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.rules import Span
 

@@ -29,7 +29,7 @@ from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.types import Floats, Integers, Mask
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 
 PRIOR = 0.7

@@ -18,7 +18,7 @@ from privsyn.marginals.types import Floats, Mask
 from privsyn.progress import Progress
 from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.pooling import pool
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 
 KEPT = 4  # sets of columns whose draws are kept in memory
 POINTS = 20_000  # drawn in all cells of a column

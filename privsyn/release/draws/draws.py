@@ -21,7 +21,7 @@ from privsyn.inference.posterior.shortfall import made_up
 from privsyn.inference.posterior.tables import Posterior
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.write import stacked, write_blocks
 from privsyn.threads import ahead
 

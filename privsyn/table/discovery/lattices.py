@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, time
 from math import sqrt
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Ints
-from privsyn.table.encoding.choose_encoder import choose_encoder, exact_decimals
-from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type, tick
+from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE
-from privsyn.table.encoding.heaps import NUMBERS, TIMES, Heap, Heaps, Lattice
+from privsyn.table.encoding.heaps import Heap, Heaps, Lattice
 from privsyn.table.enforcement.repair import check_constraints
-from privsyn.table.schema.columns import Numerical, Ordinal
+from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.steps import step_text
-from privsyn.table.schema.time_columns import Datetime, Timed
 
 Released = Mapping[str, tuple[Ints, float]]
 """For each column, the noisy counts of its lattices and of no lattice, and the standard deviation."""
@@ -61,7 +57,7 @@ class LatticeQuestion:
     lattices: Mapping[str, tuple[Lattice, ...]]
 
     @classmethod
-    def of(cls, schema: Schema, dtypes: Mapping[str, Dtype], dates: Sequence[str] = ()) -> LatticeQuestion:
+    def of(cls, schema: Schema, dtypes: Mapping[str, Dtype], finest: Mapping[str, Coded]) -> LatticeQuestion:
         """Return the question about a complete schema.
 
         A column is asked about if its numbers are real, or have more points than a column has cells. With
@@ -71,21 +67,19 @@ class LatticeQuestion:
         ----------
         schema : Schema
         dtypes : mapping of each column of the table to its dtype
-        dates : sequence of str
-            Columns of dates of which the schema does not say whether they have a time of day.
+        finest : mapping of a column to the column that it may be, such as one of times in place of dates
         """
         encoders, lattices = {}, {}
         for name, column in schema.coded.items():
             dtype = dtypes.get(name, OBJECT)
-            if not isinstance(column, Ordinal) or name in schema.computed or family(dtype) == "nothing":
+            if name in schema.computed or family(dtype) == "nothing":
                 continue
-            if name in dates and (family(dtype) != "datetime" or tick(dtype) != "D"):
-                column = _with_times(cast(Datetime, column))
+            column = finest.get(name, column)
             low, high = column.bounds
-            listed = tuple(x for x in _lattices(column, dtype) if x.step <= high - low)
-            encoder = choose_encoder(column, dtype)
-            if listed and isinstance(encoder, OrderedEncoder) and encoder.grid.points > FINE:
-                encoders[name], lattices[name] = encoder, listed
+            if listed := tuple(x for x in column.lattices(dtype) if x.step <= high - low):
+                encoder = cast(OrderedEncoder, column.encoder(dtype))
+                if encoder.grid.points > FINE:
+                    encoders[name], lattices[name] = encoder, listed
         return cls(encoders, lattices)
 
     def __bool__(self) -> bool:
@@ -124,29 +118,6 @@ class LatticeQuestion:
             if base is not None and (high - low) / base.step >= FINE:  # else each point has its own cell
                 heaps[name] = heaps_of(noisy, sigma, listed, base)
         return schema, {name: found for name, found in heaps.items() if found}
-
-
-def _with_times(column: Datetime) -> Datetime:
-    """Return a column of dates with the times of its days, in seconds."""
-    low, high = cast(datetime, column.low), cast(datetime, column.high)
-    return replace(column, low=low, high=datetime.combine(high, time(23, 59, 59)), unit="s", step=None)
-
-
-def _lattices(column: Ordinal, dtype: Dtype) -> tuple[Lattice, ...]:
-    """Return the lattices that are coarser than the public grid of a column; none for an unknown kind."""
-    if isinstance(column, Timed):
-        step = column.grid_step or 1.0
-        listed = tuple(Lattice(lattice.step / column.scale) for lattice in TIMES)
-    elif isinstance(column, Numerical):
-        decimals = exact_decimals(column, dtype)
-        step = column.step or (0.0 if decimals is None else 10.0**-decimals)
-        listed = NUMBERS
-    else:
-        return ()
-    base = Lattice(step) if step else None
-    return tuple(
-        lattice for lattice in listed if base is None or (lattice.step > step and lattice.within(base))
-    )
 
 
 def grid_of(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> Lattice | None:
@@ -208,19 +179,11 @@ def _with_step(schema: Schema, name: str, found: Lattice, dtype: Dtype) -> Schem
 
     Decimals that the schema or the dtype fixes are kept. So are numbers that constraints name.
     """
-    column: Any = schema.columns[name]
     with suppress(InputError):
-        if isinstance(column, Numerical):
-            if column.decimals is not None or family(dtype) == "decimal":
-                return None
-            step = int(found.step) if found.step == round(found.step) else found.step
-            column = replace(column, step=step)
-        elif column.unit == "D":  # counted in seconds
-            text = step_text(round(found.step))
-            column = column if text == "1d" else replace(_with_times(column), step=text)
-        else:
-            column = replace(column, step=step_text(round(found.step * column.scale)))
-        choose_encoder(column, dtype)
+        column = schema.coded[name].on_lattice(found.step, dtype)
+        if column is None:
+            return None
+        column.encoder(dtype)
         filled = replace(schema, columns={**schema.columns, name: column})
         check_constraints(filled.coded, filled.constraints)
         rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]

@@ -5,35 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
-from privsyn.table.discovery.bounds import BoundsGrid, grid_for, step_of
-from privsyn.table.discovery.extent import cluster, extent
+from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.find_bounds import cluster, extent
 from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.values import by_type, distinct_cells
-from privsyn.table.encoding.choose_encoder import choose_encoder
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
-from privsyn.table.encoding.encoders import OrderedEncoder
-from privsyn.table.encoding.identifiers import with_identifiers
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
-from privsyn.table.schema.derived import add_declared
+from privsyn.table.schema.columns import (
+    Categorical,
+    Column,
+    Datetime,
+    Duration,
+    Identifier,
+    Numerical,
+    Ordinal,
+    Text,
+    Time,
+)
+from privsyn.table.schema.constraint import add_declared
+from privsyn.table.schema.header import check_column_names, with_identifiers
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
-from privsyn.table.schema.validation import check_column_names
 
 Released = Mapping[str, tuple[Ints, float]]
 """For each column, the noisy counts of cells and the standard deviation of their noise."""
-
-OTHER = "other"
-"""Default name, in dtypes that hold text, for all values that are not found."""
-
-MONTHS = 12
-"""Months of a year."""
 
 FAR = 3
 """Cells of the first grid. Numbers in at most this many cells are close together and far from zero (years,
@@ -71,8 +72,7 @@ class OpenSchema:
         dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
         schema = declared_or_by_names(schema, table)
         columns = {
-            name: _known_by_dtype(column, dtypes[name]) if name in dtypes else column
-            for name, column in schema.columns.items()
+            name: _known_by_dtype(column, dtypes.get(name, OBJECT)) for name, column in schema.columns.items()
         }
         open_schema = cls(replace(schema, columns=columns), dtypes)
         Codec.for_table(open_schema.fill({}, {}), table)  # raises if something does not fit
@@ -81,12 +81,12 @@ class OpenSchema:
     @property
     def values(self) -> tuple[str, ...]:
         """The columns whose values are not listed."""
-        return tuple(name for name in self.open if isinstance(self.schema.columns[name], Categorical))
+        return tuple(name for name in self.open if name not in self.grids)
 
     @property
     def bounds(self) -> tuple[str, ...]:
         """The columns without bounds."""
-        return tuple(name for name in self.open if not isinstance(self.schema.columns[name], Categorical))
+        return tuple(self.grids)
 
     @property
     def objects(self) -> tuple[str, ...]:
@@ -106,8 +106,8 @@ class OpenSchema:
     @property
     def open(self) -> list[str]:
         """The columns whose values or bounds are to be found."""
-        columns = self.schema.columns.items()
-        return [name for name, c in columns if not c.is_public and name not in self.schema.computed]
+        coded = self.schema.coded.items()
+        return [name for name, c in coded if not c.is_public and name not in self.schema.computed]
 
     def distinct_values(self, table: pd.DataFrame) -> dict[tuple[str, str], tuple[Sequence[Any], Integers]]:
         """Return the distinct values, by column and type, and the place of each row's value. Private.
@@ -127,17 +127,19 @@ class OpenSchema:
 
     def _marks(self, name: str) -> set[str]:
         """Return the texts that mean missing. The empty text does only if the schema says so."""
-        return {*self.schema.missing, *cast(Categorical, self.schema.columns[name]).missing}
+        return {*self.schema.missing, *self.schema.coded[name].missing}
 
-    @property
+    @cached_property
     def grids(self) -> dict[str, BoundsGrid]:
         """The first grid of each column of `bounds`."""
-        return {name: grid_for(*self._measured(name)) for name in self.bounds}
+        columns = self.schema.coded
+        grids = {name: columns[name].bounds_cells(self._dtype(name)) for name in self.open}
+        return {name: grid for name, grid in grids.items() if grid is not None}
 
     def by_year(self, counts: Mapping[str, Ints]) -> dict[str, Ints]:
         """Return the counts of the first grids, of dates by year. Private: a row is still in one cell."""
-        dates = [name for name in counts if isinstance(self.schema.columns[name], Datetime)]
-        return {**counts, **{name: counts[name].reshape(-1, MONTHS).sum(axis=1) for name in dates}}
+        cells = {name: self.grids[name].in_a_year for name in counts}
+        return {name: of.reshape(-1, cells[name]).sum(axis=1) for name, of in counts.items()}
 
     def _grids_of(self, cells: Released) -> dict[str, BoundsGrid]:
         """Return the first grids, those of dates by year if they were counted so."""
@@ -153,7 +155,9 @@ class OpenSchema:
         for name, (first, last) in self._extents(cells).items():
             low, high = grids[name].span(first, last)
             if last - first < FAR and low * high > 0:
-                closer[name] = grids[name].between(first, last, step=step_of(*self._measured(name)))
+                decimals = self.schema.coded[name].exact_decimals(self._dtype(name))
+                step = None if decimals is None else 10.0**-decimals
+                closer[name] = grids[name].between(first, last, step=step)
         return closer
 
     def bounds_of(
@@ -174,12 +178,9 @@ class OpenSchema:
 
     def lattices(self, filled: Schema) -> LatticeQuestion:
         """Return the question on lattices about the completed schema, in which dates may have times."""
-        dates = [
-            name
-            for name in self.bounds
-            if isinstance(column := self.schema.columns[name], Datetime) and column.unit is None
-        ]
-        return LatticeQuestion.of(filled, self.dtypes, dates)
+        own, coded = self.schema.coded, filled.coded
+        finest = {name: own[name].finest(coded[name], self._dtype(name)) for name in self.bounds}
+        return LatticeQuestion.of(filled, self.dtypes, finest)
 
     def count(self, table: pd.DataFrame, grids: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
         """Return the count of rows in each cell of each grid. Private.
@@ -210,34 +211,28 @@ class OpenSchema:
     def _filled(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
     ) -> dict[str, Column]:
-        columns = dict(self.schema.columns)
-        for name in self.open:
-            column, dtype = cast(Categorical | Ordinal, columns[name]), self.dtypes.get(name, OBJECT)
-            if isinstance(column, Categorical):
-                columns[name] = _listed(column, dtype, values.get(name, ()), self.schema.markers(name))
-            else:
-                columns[name] = column.with_bounds(bounds.get(name), whole=family(dtype) == "integer")
-        return columns
+        found: dict[str, Any] = {**values, **bounds}
+        coded, marks = self.schema.coded, self.schema.markers
+        answered = {
+            name: coded[name].answered(found.get(name), self._dtype(name), marks(name)) for name in self.open
+        }
+        return {**self.schema.columns, **answered}
 
     def _extents(self, cells: Released) -> dict[str, tuple[int, int]]:
         """Return the first and the last cell of each column with a significant cell."""
         grids, found = self._grids_of(cells), {}
         for name, counts in cells.items():
-            is_date = isinstance(self.schema.columns[name], Datetime)
-            found[name] = extent(*counts, zero=None if is_date else grids[name].zero)
+            found[name] = extent(*counts, zero=grids[name].zero if grids[name].around_zero else None)
         return {name: ends for name, ends in found.items() if ends is not None}
 
-    def _measured(self, name: str) -> tuple[Ordinal, Dtype]:
-        return cast(Ordinal, self.schema.columns[name]), self.dtypes[name]
+    def _dtype(self, name: str) -> Dtype:
+        return self.dtypes.get(name, OBJECT)
 
     def _count(self, name: str, grid: BoundsGrid, cells: pd.Series) -> Ints:
         """Return the count of a column's numbers, days or seconds in each cell. Private."""
-        column, dtype = self._measured(name)
+        column, dtype = cast(Ordinal, self.schema.columns[name]), self._dtype(name)
         with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
-            wide = self.fill({}, {}).coded[name]
-            if isinstance(column, Datetime):
-                wide = column.widest
-            return grid.count(cast(OrderedEncoder, choose_encoder(wide, dtype)).read(cells))
+            return grid.count(column.widest(dtype).encoder(dtype).read(cells))
 
 
 def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
@@ -273,28 +268,8 @@ def column_of(dtype: Dtype) -> Column:
 
 
 def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
-    """Return the column with what its dtype makes public: whole numbers, two values, or all missing."""
-    if family(dtype) == "nothing":
-        return Identifier()  # all cells are missing: there are no values to find
-    if isinstance(column, Numerical) and column.integer is None and family(dtype) == "integer":
-        return replace(column, integer=True) if column.decimals is column.step is None else column
-    if not isinstance(column, Categorical) or column.is_public or column.other is not None:
-        return column
-    return replace(column, values=(False, True)) if family(dtype) == "boolean" else column
-
-
-def _listed(column: Categorical, dtype: Dtype, found: tuple[Any, ...], marks: Sequence[str]) -> Categorical:
-    """Return the column with the values found, and one value for all others."""
-    kind = family(dtype)
-    other = column.other
-    if other is None and kind in ("text", "object", "category") and OTHER not in marks:
-        other = OTHER
-    values = dict.fromkeys(found)  # of equal values such as 1 and True, keep the most frequent
-    if other is not None:
-        values.setdefault(other)
-    if not values:
-        values = dict.fromkeys(["" if kind in ("text", "object", "category") else 0])
-    return replace(column, values=tuple(values), other=other)
+    """Return the column with what its dtype makes public; if all cells are missing, no values are to find."""
+    return Identifier() if family(dtype) == "nothing" else column.known_by_dtype(dtype)
 
 
 def _hull(one: Any, other: Any) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -10,18 +11,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.drafting.draft import is_csv, without
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.enforcement.repair import rows_that_keep
 from privsyn.table.io.csv_text import read_text
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.columns import Categorical, Coded, Text
+from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 
 
 class Broken(str):
@@ -55,11 +55,7 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
     """
     whole = read_in_memory(table, schema, unit=unit).frame
     frame = without(unit, whole)
-    lines = [
-        f"column {name!r}: free text, left out of the synthetic table"
-        for name, column in schema.columns.items()
-        if isinstance(column, Text)
-    ]
+    lines = [f"column {name!r}: free text, left out of the synthetic table" for name in schema.dropped]
     open_schema = OpenSchema.of(schema, frame)
     lines += _of_cells(table, open_schema, frame)
     lines += _of_constraints(open_schema, frame)
@@ -79,20 +75,11 @@ def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> li
         if count := (counts[name] if name in public else 0) + unreadable.get(name, 0):
             blank = int(missing_cells(frame[name]).sum()) - unreadable.get(name, 0) if column.nullable else 0
             kind = Unfit if count == len(frame) - blank else str
-            fate = _fate(column) if name in public else "become missing"
+            fate = column.fate if name in public else "become missing"
             lines.append(kind(f"column {name!r}: {count} of {len(frame)} cells do not fit: they {fate}"))
     if lines or public:
         return lines or ["every cell fits"]
     return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
-
-
-def _fate(column: Coded) -> str:
-    if isinstance(column, Categorical):
-        if column.other is not None:
-            return f"become {column.other!r}"
-        return "become missing" if column.nullable else "become the first value listed"
-    other = "missing if unreadable" if column.nullable else "the lower bound if missing or unreadable"
-    return f"are clipped to the bounds, or {other}"
 
 
 def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:
@@ -132,10 +119,6 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
 
 
 def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:
-    """Return bounds for dates that have none: reading clips dates to their bounds, and no other kind."""
-    columns = open_schema.schema.columns
-    return {
-        name: column.widest.bounds
-        for name in open_schema.bounds
-        if isinstance(column := columns[name], Datetime)
-    }
+    """Return bounds for columns that have none, in which every cell can be read."""
+    columns, dtypes = cast(Mapping[str, Ordinal], open_schema.schema.columns), open_schema.dtypes
+    return {name: columns[name].widest(dtypes[name]).bounds for name in open_schema.bounds}

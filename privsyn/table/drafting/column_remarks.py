@@ -11,12 +11,12 @@ import pandas as pd
 
 from privsyn.errors import plural
 from privsyn.marginals.types import Floats
-from privsyn.table.drafting.draft import COARSE, date_formats
-from privsyn.table.drafting.number_bounds import FEW_ROWS, outwards
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.heaps import NUMBERS
+from privsyn.table.encoding.number_bounds import COARSE, FEW_ROWS, outwards
+from privsyn.table.encoding.parsing import date_formats
+from privsyn.table.encoding.steps import decimals_of_step
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical
-from privsyn.table.schema.steps import decimals_of_step
 
 BULK = 0.01
 """Share of the numbers at either end that is not the bulk of a column."""

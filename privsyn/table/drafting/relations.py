@@ -21,14 +21,12 @@ from privsyn.errors import InputError
 from privsyn.marginals.types import Floats, Ints, Mask
 from privsyn.table.drafting.candidates import HEAD, Drivers, LookUps, possible_sums
 from privsyn.table.drafting.missing_cells import RARE, driver
-from privsyn.table.encoding.parsing import moments
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.total import ROUNDING
-from privsyn.table.schema.columns import Categorical, Coded, Numerical
+from privsyn.table.schema.columns import Coded, Datetime, Numerical
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 
 LEAST = 30
 """Rows in which a proposal must hold, and be put to the test: fewer show nothing."""
@@ -53,7 +51,7 @@ class Cells:
         """The place of each cell in the list of different values, -1 where it is missing; and the list."""
         codes, values = pd.factorize(self.raw)
         listed: list[Any] = pd.Index(values).tolist()
-        if isinstance(self.column, Categorical):  # missing cells have made whole numbers floats
+        if self.column.lists_values:  # missing cells have made whole numbers floats
             listed = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
         return codes.astype(np.int64), listed
 
@@ -65,28 +63,13 @@ class Cells:
     @cached_property
     def numbers(self) -> Floats | None:
         """Numbers, or seconds since 1970, NaN where missing; None for other columns."""
-        if isinstance(self.column, Numerical):
-            return np.asarray(self.raw.astype("Float64").to_numpy(np.float64, na_value=np.nan))
-        if isinstance(self.column, Datetime):
-            codes, values = self.coded
-            seconds = np.append(moments(values, self.column.format), np.datetime64("NaT")).astype(
-                "datetime64[s]"
-            )[codes]
-            return np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64).astype(np.float64))
-        return None
+        return self.column.numbers(self.raw)
 
     @property
     def quoted(self) -> str:
         """The name as an expression needs it."""
         plain = self.name.isidentifier() and not keyword.iskeyword(self.name)
         return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
-
-
-def _listed(column: Coded, cells: pd.Series) -> pd.Series:
-    """Return the cells as the schema reads them: rare values are not listed, so they are missing."""
-    if not isinstance(column, Categorical) or column.values is None:
-        return cells
-    return cells.where(cells.isin(column.values))
 
 
 def _can_be_compared(cells: Cells) -> bool:
@@ -110,7 +93,7 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     ['again == start', 'start <= end']
     """
     found = (
-        Cells(name, column, _listed(column, frame[name]))
+        Cells(name, column, column.as_read(frame[name]))
         for name, column in schema.coded.items()
         if "`" not in name
     )
@@ -162,7 +145,7 @@ def _copies(cells: list[Cells]) -> Iterator[tuple[str, str]]:
 def _orders(cells: list[Cells]) -> Iterator[str]:
     """Yield chains of columns of dates, or of numbers, that increase in every row."""
     for kind in (Datetime, Numerical):
-        ordered = [each for each in cells if isinstance(each.column, kind)]
+        ordered = [each for each in cells if type(each.column) is kind]
         ordered.sort(key=lambda each: float(np.nanmean(each.numbers)))  # type: ignore[arg-type]
         below = {(a.name, b.name): sign for a, b in _may_be_below(ordered) if (sign := _below(a, b))}
         names = {each.name: each.quoted for each in ordered}
@@ -235,7 +218,7 @@ def _is_sum(numbers: Floats) -> bool:
 
 def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each listed column that another listed column determines, and the constraint."""
-    listed = [each for each in cells if isinstance(each.column, Categorical) and each.column.values]
+    listed = [each for each in cells if each.column.listed]
     listed = [each for each in listed if 2 <= len(each.coded[1]) <= MOST_KEYS]
     order = sorted(listed, key=lambda each: len(each.coded[1]))
     sizes = np.array([len(each.coded[1]) for each in order])
@@ -276,6 +259,4 @@ def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[str]:
 
 
 def _may_decide(cells: Cells) -> bool:
-    return isinstance(cells.column, Numerical) or (
-        isinstance(cells.column, Categorical) and cells.column.values is not None
-    )
+    return isinstance(cells.column, Numerical) or bool(cells.column.listed)

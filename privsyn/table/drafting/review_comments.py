@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from textwrap import wrap
 
-import numpy as np
-import pandas as pd
-
-from privsyn.errors import InputError, plural
+from privsyn.errors import InputError
 from privsyn.table.drafting.column_remarks import remarks_on
 from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_csv
-from privsyn.table.drafting.number_bounds import FEW_NUMBERS, is_exact
 from privsyn.table.drafting.relations import propose
 from privsyn.table.io.csv_text import PLAIN
-from privsyn.table.schema.columns import Categorical, Coded, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import Text
 from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.time_columns import Datetime, Duration
 from privsyn.table.schema.yaml_file import constraint_lines, to_yaml
 
 READ = """\
@@ -41,16 +36,8 @@ NO_TYPES = """\
 # A CSV has no types: only the names in its header are known. Say which kind each column is.
 """
 
-_IDENTIFIER = (
-    "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
-)
-
 WIDTH = 110
 """Characters of a comment."""
-
-MANY_NUMBERS = 5
-"""Numbers in a list. A list this long may show the value of a single row."""
-
 
 PROPOSALS = """\
 # READ: every row keeps these. Remove the # of those that anybody may know to hold, also of rows to come.
@@ -62,7 +49,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     """Return the draft as the text of a schema file, with comments for its reviewer."""
     if not read:
         draft = draft_schema(table, unit=unit, read=False, csv=csv)
-        notes = {name: _unread(column) for name, column in draft.columns.items()}
+        notes = {name: column.review(None) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_csv(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
     draft, frame = draft_with_rows(table, unit, csv)
@@ -74,7 +61,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     notes = {
         name: "\n".join(
             line
-            for remark in (_read(column, frame[name]), *remarks_on(name, column, frame[name]))
+            for remark in (column.review(frame[name]), *remarks_on(name, column, frame[name]))
             for line in wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)
         )
         for name, column in draft.columns.items()
@@ -86,65 +73,3 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     lines = "".join(f"#{line}\n" for line in constraint_lines(proposals))
     footer = PROPOSALS + lines if lines else ""
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
-
-
-def _read(column: Column, cells: pd.Series) -> str:
-    """Return what was read from the rows, and a question to the reviewer."""
-    if isinstance(column, Identifier):
-        return _IDENTIFIER
-    if not isinstance(column, Coded) or cells.isna().all():
-        return ""
-    facts = [*_facts(column, cells), *([] if column.nullable else ["no cell missing"])]
-    return " ".join(filter(None, (f"READ: {', '.join(facts)}." if facts else "", _question(column))))
-
-
-def _facts(column: Coded, cells: pd.Series) -> list[str]:
-    match column:
-        case Categorical(values=values) if values is not None:
-            return [plural(len(values), "value")]
-        case Numerical(low=low, high=high):
-            numbers = cells.dropna().to_numpy(np.float64)
-            exact = column.integer and is_exact(low, high, numbers)
-            digits = ["all whole"] if column.integer else [plural(column.decimals or 0, "decimal")]
-            return [
-                "exact bounds" if exact else "bounds",
-                *(digits if column.integer or column.decimals else []),
-                *([] if column.step is None else [f"all multiples of {column.step:,}"]),
-            ]
-        case Datetime(step=step):
-            return [
-                *([] if column.format is None else ["format"]),
-                "first and last year",
-                *([] if step is None else [f"all multiples of {step}"]),
-            ]
-        case Duration():
-            return ["bounds"]
-    return []
-
-
-def _question(column: Coded) -> str:
-    match column:
-        case Categorical(values=None):
-            return "Common values are found. Free text? {kind: text} leaves it out."
-        case Categorical(values=values) if sum(type(v) in (int, float) for v in values or ()) >= MANY_NUMBERS:
-            return "Counts or amounts? Then bounds reveal less: {kind: numerical, low: , high: }."
-        case Numerical(low=low, high=high, integer=True) if _is_short_list(low, high):
-            return "Codes or classes? Then list them: {kind: categorical, values: [ ]}."
-    return ""
-
-
-def _is_short_list(low: float | None, high: float | None) -> bool:
-    return low is not None and high is not None and high - low < FEW_NUMBERS
-
-
-def _unread(column: Column) -> str:
-    """Return which public facts the reviewer may add."""
-    match column:
-        case Identifier():
-            return _IDENTIFIER
-        case Categorical(values=None):
-            return "values: ? Or is it {kind: numerical}, {kind: datetime}, {kind: text}?"
-        case Numerical(low=None) | Duration(low=None) | Datetime(low=None):
-            return "low: , high: ?"
-        case _:
-            return ""

@@ -1,1 +1,1 @@
-"""Cells to integer codes and back, one encoder for each kind of column."""
+"""Cells of one column to integer codes and back."""

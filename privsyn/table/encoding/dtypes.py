@@ -206,6 +206,20 @@ def decimals_of(dtype: Dtype) -> int | None:
     return max(0, dtype.pyarrow_dtype.scale) if family(dtype) == "decimal" else None
 
 
+MOST_SCALE = 4
+"""Further decimals are ignored: they are often a program's default, and say little about the numbers."""
+
+
+def largest_decimal(dtype: Dtype) -> float:
+    """Return the largest number of a decimal dtype, with at most `MOST_SCALE` decimals.
+
+    >>> largest_decimal(pd.ArrowDtype(pa.decimal128(5, 2)))
+    999.99
+    """
+    kind, decimals = dtype.pyarrow_dtype, min(cast(int, decimals_of(dtype)), MOST_SCALE)
+    return round(10.0 ** (kind.precision - kind.scale) - 10.0**-decimals, decimals)
+
+
 def tick(dtype: Dtype) -> str:
     """Return the time unit of a dtype of dates.
 
@@ -264,6 +278,11 @@ def shown_dtype(dtype: Dtype) -> str:
     if isinstance(dtype, pd.ArrowDtype):
         return f"{str(dtype.pyarrow_dtype).partition('<')[0]}[pyarrow]"
     return str(dtype)
+
+
+def its(dtype: Dtype) -> str:
+    """Return the words with which errors about the dtype of a column begin."""
+    return f"its dtype is {shown_dtype(dtype)}"
 
 
 @cache

@@ -7,8 +7,8 @@ no other row, and no cell makes the encoder fail.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -20,8 +20,10 @@ import pyarrow.compute as pc
 
 from privsyn.marginals.types import Floats, Integers, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family
-from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.grid import FINE, Grid
+from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.encoding.parsing import missing_among, numbers
+from privsyn.table.encoding.words import MISSING, bin_range, grid_words, joined
 
 STRAY = -1
 """Code of a cell that is missing, unreadable or not listed. `Codec` replaces it."""
@@ -39,6 +41,10 @@ class Encoder(ABC):
     def ordered(self) -> int:
         """Number of leading codes that have an order."""
         return 0
+
+    def fine(self, heaps: Heaps, bins: int) -> Encoder:
+        """Return the encoder of fine cells, at least `bins`; of listed values, itself."""
+        return self
 
     @abstractmethod
     def encode(self, cells: pd.Series) -> Ints:
@@ -64,6 +70,10 @@ class Encoder(ABC):
     @abstractmethod
     def fits(self, cells: pd.Series) -> Mask:
         """Return which cells are listed, or lie within the bounds."""
+
+    @abstractmethod
+    def words(self, codes: Integers) -> list[str]:
+        """Return a label for each value of a group of codes; neighbouring bins have one label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +156,10 @@ class CategoricalEncoder(Encoder):
         """Return which cells are listed."""
         return self._encode(cells) != STRAY
 
+    def words(self, codes: Integers) -> list[str]:
+        """Return the text of each value."""
+        return [MISSING if code == self.size else str(self.pool.iloc[code]) for code in codes.tolist()]
+
 
 def missing_cells(cells: pd.Series) -> Mask:
     """Return which cells are missing. `isna` fails on objects that cannot be compared with themselves."""
@@ -169,6 +183,10 @@ class OrderedEncoder(Encoder):
         """Number of bins: all of them are ordered."""
         return self.grid.bins
 
+    def fine(self, heaps: Heaps, bins: int) -> Encoder:
+        """Return the encoder of fine cells."""
+        return replace(self, grid=replace(self.grid, heaps=heaps).fine(max(FINE, bins)))
+
     @property
     def extents(self) -> tuple[Floats, Floats]:
         """The first and the last point of each bin."""
@@ -190,10 +208,38 @@ class OrderedEncoder(Encoder):
         slack = 0.0 if self.grid.decimals is None else 0.25 * 10.0 ** (-self.grid.decimals)
         return (read >= self.grid.low - slack) & (read <= self.grid.high + slack)
 
+    def words(self, codes: Integers) -> list[str]:
+        """Return a range for each run of neighbouring bins."""
+        bins = codes[codes < self.size]
+        runs = np.split(bins, np.flatnonzero(np.diff(bins) > 1) + 1) if len(bins) else []
+        ranges = [bin_range(self.grid, int(run[0]), int(run[-1]), self.range_words) for run in runs]
+        return [*ranges, *([MISSING] if len(bins) < len(codes) else [])]
+
+    def range_words(self, low: float, high: float) -> str:
+        """Return a range as text, from the first point of a bin to the last. Default: both as cells."""
+        return joined(*map(str, self.decode(np.array([low, high]), np.zeros(2, np.bool_))))
+
+    def interval(self, estimate: float, low: float, high: float) -> Sequence[Any]:
+        """Return an estimate and the ends of its interval as cells of the column."""
+        numbers = np.array([np.rint(estimate), np.floor(low), np.ceil(high)])
+        return self.decode(numbers, np.zeros(3, np.bool_)).tolist()
+
+    def distance_words(self, low: float, high: float) -> str:
+        """Return a range of distances of two values as text. Default: as numbers."""
+        return grid_words(self.grid)(low, high)
+
 
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(OrderedEncoder):
     """Encodes numbers within bounds."""
+
+    def interval(self, estimate: float, low: float, high: float) -> Sequence[Any]:
+        """Return the numbers, which may lie between those of the column."""
+        return estimate, low, high
+
+    def range_words(self, low: float, high: float) -> str:
+        """Return a range of numbers as text."""
+        return self.distance_words(low, high)
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the cells as float64."""

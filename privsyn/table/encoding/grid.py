@@ -8,7 +8,9 @@ import numpy as np
 
 from privsyn.marginals.types import Floats, Integers, Ints
 from privsyn.table.encoding.heaps import HeapedBins, Heaps
-from privsyn.table.schema.validation import GUARD, spacing
+
+GUARD = 8
+"""Points lie at least this many spacings of the floating-point type apart, so that rounding is harmless."""
 
 REAL_POINTS = 2**40
 """Number of points for reals: finer than any count can resolve, and exact in float64."""
@@ -250,3 +252,25 @@ class Grid:
         if self.decimals is not None:
             return np.round(numbers, self.decimals)
         return np.where(points == self.zero, 0.0, np.where(points == self.points - 1, self.high, numbers))
+
+
+def spacing(low: float, high: float, dtype: np.dtype) -> float:
+    """Return the spacing of `dtype` near the larger of two bounds; NaN if it cannot hold them.
+
+    >>> spacing(0, 2**53, np.dtype("float64")), spacing(-1, 1, np.dtype("float32")) == 2**-23
+    (2.0, True)
+    """
+    largest = max(abs(low), abs(high))
+    if largest > float(np.finfo(dtype).max):
+        return np.nan
+    return float(np.spacing(dtype.type(largest)))
+
+
+def holds(dtype: np.dtype, low: float, high: float, decimals: int) -> bool:
+    """Return whether `dtype` distinguishes all numbers of `decimals` decimals from `low` to `high`.
+
+    >>> holds(np.dtype("float64"), 0, 2**52, 0), holds(np.dtype("float32"), 0, 2**25, 0)
+    (True, False)
+    """
+    gap = spacing(low, high, dtype)
+    return bool(gap <= 1 if decimals == 0 else GUARD * gap <= 10.0**-decimals)

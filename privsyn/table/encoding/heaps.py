@@ -6,7 +6,7 @@ list, the later contains the earlier one, apart from `ENDS_IN_99`, which only wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.marginals.types import Floats, Ints, Mask
-from privsyn.table.schema.steps import DAY, MAX_DECIMALS
+from privsyn.table.encoding.steps import DAY, MAX_DECIMALS
 
 ROUNDS = 30
 """Rounds of fitting the weights of heaps. Ten are enough for a thousandth."""
@@ -63,6 +63,12 @@ NUMBERS = (
 
 TIMES = tuple(Lattice(float(seconds)) for seconds in (DAY, 3600, 1800, 900, 300, 60, 1))
 """In seconds."""
+
+
+def coarser(listed: Sequence[Lattice], step: float) -> tuple[Lattice, ...]:
+    """Return the lattices of multiples of a step that are coarser than it; all if the step is 0: of reals."""
+    base = Lattice(step)
+    return tuple(each for each in listed if not step or (each.step > step and each.within(base)))
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from numbers import Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from privsyn.errors import InputError
 from privsyn.marginals.types import Floats, Mask
+from privsyn.table.encoding.dtypes import family
 
 A = TypeVar("A")
 
@@ -136,4 +141,53 @@ def _length(cell: object) -> float:
         cell = _LETTERS.sub(lambda unit: _UNITS.get(unit[0], unit[0]), cell)
     return (
         pd.Timedelta(cell).total_seconds() if isinstance(cell, str | timedelta | np.timedelta64) else np.nan
+    )
+
+
+def convert_distinct(
+    cells: pa.ChunkedArray, convert: Callable[[Sequence[str | None]], pd.Series]
+) -> pd.Series:
+    """Return the converted cells; each distinct text is converted once, and the dtype is `convert`'s.
+
+    `convert` converts each text alone, and all its results have one dtype. So a cell does not depend on the
+    others; only the time does, which is no secret of privsyn (docs/privacy.md).
+    """
+    chunks = pc.dictionary_encode(cells, null_encoding="encode").chunks  # the last has all distinct texts
+    texts = chunks[-1].dictionary.to_pylist() if chunks else []
+    places = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    return convert(texts).take(places).reset_index(drop=True)
+
+
+DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d")
+"""Formats of dates that are drafted besides ISO 8601, each also with a time of day."""
+
+
+def date_formats(present: pd.Series) -> list[str | None]:
+    """Return the formats that read all cells as dates; None stands for ISO 8601, which comes alone.
+
+    >>> date_formats(pd.Series(["31.01.2020"])), date_formats(pd.Series(["01/02/2020"]))
+    (['%d.%m.%Y'], ['%d/%m/%Y', '%m/%d/%Y'])
+    """
+    times = ("", " %H:%M", " %H:%M:%S") if family(present.dtype) == "text" else ()
+    try:
+        cells = present.drop_duplicates().tolist()
+    except TypeError:
+        return []  # cells that are lists
+    found: list[str | None] = []
+    for pattern in (None, *(day + clock for day in DATES for clock in times)):
+        # Most texts are no dates, and one shows it.
+        if not any(np.isnat(moments(some, pattern)).any() for some in (cells[:1], cells)):
+            found.append(pattern)
+            if pattern is None:
+                break
+    return found
+
+
+def distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """Return the index of each cell among the distinct ones, -1 if missing, and the distinct cells."""
+    with suppress(TypeError):
+        places, found = pd.factorize(cells)
+        return places, list(found)
+    raise InputError(
+        f"column {cells.name!r}: contains cells that are neither numbers, dates nor text: drop the column"
     )

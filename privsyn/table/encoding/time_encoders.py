@@ -15,6 +15,7 @@ from privsyn.marginals.types import Floats, Mask
 from privsyn.table.encoding.dtypes import TICKS, family, tick, zone
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
+from privsyn.table.encoding.words import SECONDS_IN_A_DAY, date_range, number_range, span_range
 
 Times = npt.NDArray[np.datetime64]
 
@@ -31,6 +32,14 @@ class DatetimeEncoder(OrderedEncoder):
     unit: str
     format: str | None = None
     objects: Literal["text", "date", "datetime"] = "text"
+
+    def range_words(self, low: float, high: float) -> str:
+        """Return a range of dates as text, with the time of day if it is short."""
+        return date_range(low, high, 1 if self.unit == "D" else SECONDS_IN_A_DAY)
+
+    def distance_words(self, low: float, high: float) -> str:
+        """Return a range of numbers of days, or of lengths of time, as text."""
+        return number_range(low, high, 0) if self.unit == "D" else span_range(low, high)
 
     def read(self, cells: pd.Series) -> Floats:
         """Return days or seconds, rounded down."""
@@ -91,10 +100,23 @@ def _on_the_wall(seconds: Times, zone: Any) -> Times:
 
 
 @dataclass(frozen=True, eq=False)
-class DurationEncoder(OrderedEncoder):
-    """Encodes durations within bounds, in steps of `step` seconds."""
+class _StepEncoder(OrderedEncoder):
+    """Encodes times in steps of `step` seconds."""
 
     step: int
+
+    def range_words(self, low: float, high: float) -> str:
+        """Return a range of times as text."""
+        return self.distance_words(low, high)
+
+    def distance_words(self, low: float, high: float) -> str:
+        """Return a range of lengths of time as text."""
+        return span_range(low, high, self.step)
+
+
+@dataclass(frozen=True, eq=False)
+class DurationEncoder(_StepEncoder):
+    """Encodes durations within bounds, in steps of `step` seconds."""
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the whole steps in each duration."""
@@ -121,10 +143,9 @@ class DurationEncoder(OrderedEncoder):
 
 
 @dataclass(frozen=True, eq=False)
-class TimeEncoder(OrderedEncoder):
+class TimeEncoder(_StepEncoder):
     """Encodes times of day within bounds, in steps of `step` seconds since midnight."""
 
-    step: int
     objects: Literal["time", "text"]
 
     def read(self, cells: pd.Series) -> Floats:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.types import Array, Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Numbers, Rule, find_rows
-from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
 
 MOST_CELLS = 10_000
@@ -147,11 +146,8 @@ def derive_listed(columns: Columns, names: Sequence[str], rows: Rows) -> Columns
         column: Any = columns[name]
         if column.is_public:
             continue
-        if isinstance(column, Categorical):
-            derived[name] = replace(column, values=tuple(dict.fromkeys(values)))
-        else:
-            with suppress(TypeError):
-                derived[name] = replace(column, low=min(values), high=max(values))
+        with suppress(TypeError):  # values without an order have no bounds
+            derived[name] = column.with_listed(values)
     return derived
 
 

@@ -12,7 +12,6 @@ from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.types import Floats, keep
 from privsyn.table.enforcement.allowed import AllowedRule, check_row, check_rows, derive_listed, numbers_of
 from privsyn.table.enforcement.rules import Computation, Numbers, Rule, find_rows
-from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 
 
@@ -73,10 +72,10 @@ class Determined(Constraint):
         """Refuse a mapping from one column that leaves out one of its values."""
         first, column = self.by[0], columns[self.by[0]]
         if len(self.by) == 1:
-            if not isinstance(column, Categorical) or column.values is None:
+            if not column.listed:
                 raise InputError(f"{first!r} has no list of values: map from a categorical column")
             keys = {row[0] for row in self.rows}
-            left = [value for value in column.values if value not in keys]
+            left = [value for value in column.listed if value not in keys]
             if left:
                 raise InputError(f"the mapping has no {self.column!r} for {first!r} = {safe_repr(left[0])}")
         for name in self.by:

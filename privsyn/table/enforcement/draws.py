@@ -64,8 +64,10 @@ class Cells:
             raise ValueError("bounds, groups and shares need one entry for each code")
 
     @classmethod
-    def unmerged(cls, lows: Floats, highs: Floats, grid: Grid | None) -> Cells:
-        """Return cells in which each code is its own group."""
+    def unmerged(cls, lows: Floats, highs: Floats, grid: Grid | None, *, nullable: bool = False) -> Cells:
+        """Return cells in which each code is its own group; a last one is of missing cells if `nullable`."""
+        if nullable:
+            lows, highs = np.append(lows, np.nan), np.append(highs, np.nan)
         return cls(lows, highs, grid, np.arange(len(lows)), np.ones(len(lows)))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -12,9 +12,8 @@ from privsyn.errors import InputError
 from privsyn.marginals.types import Floats
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.rules import Computation, Numbers, Rule
-from privsyn.table.schema.columns import Categorical, Coded, Ordinal
+from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
-from privsyn.table.schema.time_columns import Datetime
 
 
 @dataclass(frozen=True, init=False)
@@ -50,21 +49,18 @@ class Equal(Constraint):
     def derive(self, columns: Columns) -> Columns:
         """Return the copy with the values or the bounds of the column that is counted."""
         of, copy = (columns[name] for name in self.columns)
-        if type(of) is not type(copy) or not isinstance(of, Categorical | Ordinal):
+        if type(of) is not type(copy):
             raise InputError("columns that are equal are of the same kind")
         if copy.is_public or not of.is_public:
             if copy.is_public and not of.is_public:
                 raise InputError(f"give the values or bounds of {self.columns[0]!r}, or none for both")
             return {}
-        if isinstance(of, Categorical):
-            return {self.computes: replace(copy, values=of.values)}  # type: ignore[type-var]
-        unit = {"unit": of.unit} if isinstance(of, Datetime) else {}
-        return {self.computes: replace(copy, low=of.low, high=of.high, **unit)}  # type: ignore[type-var]
+        return {self.computes: copy.like(of)}
 
     def check(self, columns: Columns) -> None:
         """Refuse a copy that lacks a value, or has narrower bounds."""
         of, copy = (cast(Any, columns[name]) for name in self.columns)
-        if isinstance(of, Categorical):
+        if of.listed:
             _places(of, copy)
         elif of.scale != copy.scale:
             raise InputError("columns that are equal have the same unit")
@@ -85,16 +81,15 @@ class Equal(Constraint):
         """Return the copy; of listed values, a look-up of the place in the other list."""
         name, copy = self.columns
         column = columns[name]
-        if isinstance(column, Categorical):
+        if column.listed:
             places = _places(column, columns[copy])
             return LookUp(copy, (name,), np.arange(float(len(places)))[:, np.newaxis], places)
         return CopyOf(copy, (name,), column.fixed_decimals)
 
 
-def _places(of: Categorical, copy: Coded) -> Floats:
+def _places(of: Coded, copy: Coded) -> Floats:
     """Return the place of each value in the list of the copy."""
-    values: Any = of.values
-    return np.array([copy.number_of(value) for value in values])
+    return np.array([copy.number_of(value) for value in of.listed])
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 from typing import Any
@@ -14,9 +14,7 @@ from privsyn.errors import InputError, about
 from privsyn.marginals.types import Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Numbers, Rule, Span
-from privsyn.table.schema.columns import Categorical
-from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
-from privsyn.table.schema.explain import condition
+from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition, python_value
 
 Condition = Mapping[str, Any]
 """One value, a list of values, or a range ``{"low": a, "high": b}`` for each column; None is missing."""
@@ -133,10 +131,9 @@ def add_named_values(columns: Columns, found: Collection[str], when: Condition) 
     declared = {}
     for name, values in when.items():
         column = columns[name]
-        if name in found and isinstance(column, Categorical) and not isinstance(values, Mapping):
+        if name in found and column.lists_values and not isinstance(values, Mapping):
             named = values if isinstance(values, tuple) else (values,)
-            listed = dict.fromkeys([*(column.values or ()), *(value for value in named if value is not None)])
-            declared[name] = replace(column, values=tuple(listed))
+            declared[name] = column.with_listed([*column.listed, *(v for v in named if v is not None)])
     return declared
 
 

@@ -19,13 +19,13 @@ from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.forbidden import ForbiddenRule
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Numbers, Rule
+from privsyn.table.kinds.column_settings import flag
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.validation import flag
 
 if TYPE_CHECKING:
-    from privsyn.table.encoding.gaps import Gap
+    from privsyn.table.codec.gaps import Gap
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Increasing(Constraint):
     """Requires columns of numbers, or of dates, to increase from each to the next in every row.
 
     The release counts the first column, and the gap from each column to the next. The other columns are
-    computed; see `privsyn.table.encoding.gaps`.
+    computed; see `privsyn.table.codec.gaps`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Increasing(Constraint):
     def derive(self, columns: Columns) -> Columns:
         """Refuse columns that cannot be compared."""
         ordered = [columns[name] for name in self.columns]
-        if not isinstance(ordered[0], Ordinal) or len({type(column) for column in ordered}) > 1:
+        if ordered[0].lists_values or len({type(column) for column in ordered}) > 1:
             raise InputError("columns that increase are all numerical, or all dates")
         return {}
 

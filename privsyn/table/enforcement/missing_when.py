@@ -16,9 +16,8 @@ from privsyn.table.enforcement.forbidden import (
     spans_of,
 )
 from privsyn.table.enforcement.rules import Rule, Span
-from privsyn.table.schema.constraint import Columns, Constraint, check_names
-from privsyn.table.schema.explain import condition
-from privsyn.table.schema.validation import flag
+from privsyn.table.kinds.column_settings import flag
+from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition
 
 
 @dataclass(frozen=True)

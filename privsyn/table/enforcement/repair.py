@@ -22,8 +22,7 @@ from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Computation, Numbers, Rule
 from privsyn.table.schema.columns import Coded
-from privsyn.table.schema.constraint import Columns, Constraint
-from privsyn.table.schema.derived import about_constraint, computed_by, in_order
+from privsyn.table.schema.constraint import Columns, Constraint, about_constraint, computed_by, in_order
 
 MOST_CELLS = 2**20  # largest table of possible cells; rules on larger tables are enforced by repair alone
 MOST_DONORS = 100_000  # most rows in which the most similar one is searched

@@ -11,13 +11,16 @@ a date is in days or seconds since 1970, and a missing cell is NaN.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from privsyn.errors import InputError
 from privsyn.marginals.types import Floats, Integers, Mask, keep
+from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.schema.columns import Coded
 
@@ -149,3 +152,19 @@ class Span:
     def ends(self) -> list[float]:
         """The ends of the intervals."""
         return [*self.lows.tolist(), *self.highs.tolist()]
+
+
+def check_computed(
+    computations: Sequence[Computation], encoders: Mapping[str, Encoder], nullable: Mapping[str, bool]
+) -> None:
+    """Refuse a computed column that cannot hold the decimals or the missing values of its parts."""
+    for maker in computations:
+        encoder: Any = encoders[maker.column]
+        if maker.decimals != 0 and encoder.grid.decimals == 0:
+            raise InputError(f"column {maker.column!r} is whole, and not all parts of its sum are")
+        for name in maker.by:
+            if nullable[name] and not nullable[maker.column]:
+                raise InputError(
+                    f"column {maker.column!r} is computed from {name!r}, which may be missing: "
+                    f"say nullable=False of {name!r}, or choose a dtype that holds missing cells"
+                )

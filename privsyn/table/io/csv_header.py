@@ -14,7 +14,7 @@ from typing import IO
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.table.schema.csv_format import DELIMITERS, CsvFormat
-from privsyn.table.schema.validation import check_column_names
+from privsyn.table.schema.header import check_column_names
 
 LONGEST_LINE = 2**20
 """Bytes, enough for 50,000 names. To read a file without line ends byte by byte would take long."""

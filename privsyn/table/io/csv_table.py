@@ -10,27 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.table.encoding.dtypes import TEXT
-from privsyn.table.encoding.parsing import number
-from privsyn.table.encoding.read_texts import convert_distinct, read_texts
 from privsyn.table.io.csv_header import check_header
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_text, read_text, walk_text
-from privsyn.table.schema.columns import Categorical, Column, Generated, Numerical, Ordinal, Text
+from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts that stand for a missing cell if no schema says which do."""
 
-Guess = Categorical | Numerical | Datetime
-"""The kinds that are guessed from the cells without a schema."""
+GUESSES: Mapping[Column, str] = {
+    Numerical(integer=True): "whole numbers",
+    Numerical(integer=False): "real numbers",
+    Categorical([False, True]): "true and false",
+    Datetime(unit="D"): "dates",
+    Datetime(unit="s"): "times",
+    Categorical(): "text",
+}
+"""What is guessed from the cells without a schema, and its name; text if nothing else fits."""
 
 _FLAG = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -95,7 +97,7 @@ class CsvTable:
     def frame(self, text: pa.Table) -> pd.DataFrame:
         """Return rows of text as a data frame, each cell converted alone."""
         typed = {
-            name: _typed(_blank(text[name], self.missing[name]), column, self.dialect)
+            name: column.read_cells(_blank(text[name], self.missing[name]), self.dialect)
             for name, column in self.columns.items()
         }
         return pd.DataFrame(typed, copy=False)
@@ -113,7 +115,7 @@ def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
     """Return a table without rows, in the dtypes of the schema; other columns are text."""
     known = {} if schema is None else schema.columns
     empty = pa.chunked_array([pa.array([], pa.string())])
-    return pd.DataFrame({name: _typed(empty, known.get(name, Categorical()), PLAIN) for name in names})
+    return pd.DataFrame({name: known.get(name, Categorical()).read_cells(empty, PLAIN) for name in names})
 
 
 def marks_in(path: Path, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
@@ -132,16 +134,9 @@ def _blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:
     )
 
 
-def _guess(path: Path, missing: Mapping[str, Sequence[str]], dialect: CsvFormat) -> dict[str, Guess]:
+def _guess(path: Path, missing: Mapping[str, Sequence[str]], dialect: CsvFormat) -> dict[str, Column]:
     """Return for each column the first kind that all its cells match."""
-    whole, real = _numbers(dialect)
-    kinds: dict[str, Guess] = {
-        whole: Numerical(integer=True),
-        real: Numerical(integer=False),
-        _FLAG: Categorical([False, True]),
-        _DATE: Datetime(unit="D"),
-        _TIME: Datetime(unit="s"),
-    }
+    kinds = dict(zip((*_numbers(dialect), _FLAG, _DATE, _TIME), GUESSES, strict=False))
     matching, present = {name: list(kinds) for name in missing}, set()
     for text in walk_text(path, dialect) if missing else ():
         for name, patterns in matching.items():
@@ -169,63 +164,12 @@ def _numbers(dialect: CsvFormat) -> tuple[str, str]:
     return whole, rf"^[-+]?({digits})([eE][-+]?[0-9]+)?$"
 
 
-def _facts(guessed: Mapping[str, Guess]) -> Iterator[str]:
+def _facts(guessed: Mapping[str, Column]) -> Iterator[str]:
     """Yield a sentence for each kind that was guessed, and one for the texts that stand for missing."""
     kinds: dict[str, list[str]] = {}
     for name, column in guessed.items():
-        kinds.setdefault(_kind(column), []).append(repr(name))
+        kinds.setdefault(GUESSES[column], []).append(repr(name))
     for kind, names in kinds.items():
         yield f"that these columns are of {kind} (read off the file): {', '.join(names)}"
     if guessed:
         yield f"that these texts stand for a missing cell, as the empty one does: {' '.join(MARKS[1:])}"
-
-
-def _kind(column: Guess) -> str:
-    if isinstance(column, Numerical):
-        return "whole numbers" if column.integer else "real numbers"
-    if isinstance(column, Datetime):
-        return "times" if column.unit == "s" else "dates"
-    return "text" if column.values is None else "true and false"
-
-
-def _typed(cells: pa.ChunkedArray, column: Column, dialect: CsvFormat) -> pd.Series:
-    """Return the cells in the dtype of the column."""
-    match column:
-        case Categorical(values=None) | Text():
-            return cells.to_pandas().astype(TEXT)
-        case Categorical():
-            return _listed(cells, tuple(cast(Any, column.values)), column.other, dialect)
-        case Generated():  # its cells are not read: its type follows from the schema
-            return pd.Series([None] * len(cells), dtype=TEXT if column.is_text else "Int64")
-        case Ordinal():
-            return read_texts(column, cells, dialect)
-        case _:
-            raise TypeError(f"no reader of text for a {type(column).__name__}")
-
-
-def _listed(cells: pa.ChunkedArray, values: tuple[Any, ...], other: Any, dialect: CsvFormat) -> pd.Series:
-    """Return the listed value that each text stands for, or `other`."""
-    types = {type(value) for value in values}
-    if types == {str}:
-        return cells.to_pandas().astype(TEXT)
-    written: dict[Any, Any] = {number(value): value for value in values if type(value) in (int, float)}
-    written |= {str(value).lower(): value for value in values if isinstance(value, bool)}
-    written |= {str(value): value for value in reversed(values)}
-    if types == {bool}:
-        dtype = "boolean"
-    elif types == {int} and all(-(2**63) <= value < 2**63 for value in values):
-        dtype = "Int64"
-    else:
-        dtype = "float64" if types == {float} or types == {int, float} else "object"
-    return convert_distinct(
-        cells, lambda texts: pd.Series([_meaning(t, written, other, dialect) for t in texts], dtype=dtype)
-    )
-
-
-def _meaning(text: str | None, written: dict[Any, Any], other: Any, dialect: CsvFormat) -> Any:
-    """Return the value with this text, in other letters (``TRUE``), or as another number (``1.0`` for 1)."""
-    if text is None:
-        return None
-    return written.get(
-        text, written.get(text.lower(), written.get(number(dialect.plain_number(text)), other))
-    )

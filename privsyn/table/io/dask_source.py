@@ -15,7 +15,7 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Walk
 from privsyn.marginals.types import Ints
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.arrow import readable
 from privsyn.table.io.persons import KeptRows
 from privsyn.table.io.source import (

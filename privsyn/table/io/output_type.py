@@ -14,7 +14,7 @@ import pyarrow as pa
 from privsyn.errors import replace_errors
 from privsyn.table.encoding.dtypes import INDEX, number_type
 from privsyn.table.io.arrow import public_schema
-from privsyn.table.schema.columns import Categorical, Column, Identifier
+from privsyn.table.schema.columns import Column, Identifier
 from privsyn.table.schema.schema import Schema
 
 
@@ -34,6 +34,7 @@ class OutputType:
 
     Examples
     --------
+    >>> from privsyn import Categorical
     >>> form = OutputType.of(pa.table({"a": pa.array([1], pa.uint8())}))
     >>> form.cast(pd.DataFrame({"a": [2, 3]}, dtype="UInt8"), Schema({"a": Categorical([2, 3])})).schema
     a: uint8
@@ -98,9 +99,9 @@ class OutputType:
         frame: Any = pl.from_arrow(table)
         listed = {name: schema.columns[name] for name in self.enums if name in frame.columns}
         enums = {
-            name: pl.Enum([str(value) for value in column.values])
+            name: pl.Enum([str(value) for value in column.listed])
             for name, column in listed.items()
-            if isinstance(column, Categorical) and column.values is not None
+            if column.listed
         }
         return frame.with_columns(pl.col(name).cast(enum) for name, enum in enums.items())
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.marginals.counting import Walk
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.arrow import empty_table, frame_of, public_schema
 from privsyn.table.io.csv_table import CsvTable
 from privsyn.table.io.csv_text import walk_text
@@ -32,8 +32,8 @@ from privsyn.table.io.source import (
     unchanged,
     with_head,
 )
+from privsyn.table.schema.header import check_column_names
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.validation import check_column_names
 from privsyn.threads import ahead
 
 A = TypeVar("A")

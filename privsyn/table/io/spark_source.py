@@ -24,7 +24,7 @@ from privsyn.errors import replace_errors
 from privsyn.marginals.counting import Ask, Walk, block_of
 from privsyn.marginals.packing import Packing
 from privsyn.marginals.types import Ints
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.arrow import empty_table, frame_of
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.source import (

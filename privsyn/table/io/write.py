@@ -25,9 +25,8 @@ from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, ending_of, read_in_memory
-from privsyn.table.schema.columns import Numerical
+from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime
 
 BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Beginnings of a cell that a spreadsheet may run as a formula (OWASP, "CSV Injection")."""

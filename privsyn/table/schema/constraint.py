@@ -7,17 +7,19 @@ exports it, and `schema.schema.json` names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privsyn.errors import InputError, about
-from privsyn.table.schema.columns import Coded
-from privsyn.table.schema.plain_values import check_keys, plain_value, read_typed, typed_value
+from privsyn.errors import InputError, about, replace_errors
+from privsyn.table.kinds.plain_values import check_keys, plain_value, read_typed, typed_value
+from privsyn.table.schema.columns import Coded, Column
 
 if TYPE_CHECKING:
     from privsyn.table.enforcement.rules import Computation, Rule
@@ -180,3 +182,73 @@ def _read_setting(setting: Any) -> Any:
     if isinstance(setting, Mapping):
         return {key: _each(read_typed, value) for key, value in setting.items()}
     return [_each(read_typed, row) for row in setting] if isinstance(setting, list | tuple) else setting
+
+
+def condition(when: Any) -> str:
+    """Return a condition of `Forbidden` in words.
+
+    >>> condition({"age": {"high": 14}, "job": ("a", None)})
+    "age is at most 14, and job is 'a' or missing"
+    """
+    return ", and ".join(f"{name} is {_one(values)}" for name, values in when.items())
+
+
+def _one(values: Any) -> str:
+    if isinstance(values, tuple):
+        return " or ".join("missing" if value is None else _text(value) for value in values)
+    if values is None or not hasattr(values, "items"):
+        return "missing" if values is None else _text(values)
+    words = {"low": "at least", "high": "at most"}
+    return " and ".join(f"{words[end]} {_text(value)}" for end, value in values.items())
+
+
+def _text(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def add_declared(
+    columns: Mapping[str, Column], found: Collection[str], constraints: Sequence[Constraint]
+) -> dict[str, Column]:
+    """Return the columns, with the values and bounds that constraints need in the columns `found`.
+
+    The values or bounds of these were found under privacy. Values that a constraint names are added. Columns
+    that increase get common bounds.
+    """
+    declared = dict(columns)
+    for constraint in constraints:
+        declared |= constraint.add_declared(declared, found)  # type: ignore[arg-type]  # only coded columns
+    return declared
+
+
+def computed_by(constraints: Sequence[Constraint]) -> dict[str, Constraint]:
+    """Return the columns that are computed, each with its constraint; refuse a column that two compute."""
+    computing: dict[str, Constraint] = {}
+    for constraint in constraints:
+        if (name := constraint.computes) is not None:
+            if name in computing:
+                raise InputError(f"column {name!r} is computed by two constraints: drop one")
+            computing[name] = constraint
+    return computing
+
+
+def in_order(computing: Mapping[str, Constraint]) -> list[str]:
+    """Return the computed columns, each after the columns that it is computed from."""
+    graph = {
+        name: [other for other in constraint.columns if other != name]
+        for name, constraint in computing.items()
+    }
+    with replace_errors("columns are computed from each other in a circle: drop a constraint", CycleError):
+        return [name for name in TopologicalSorter(graph).static_order() if name in computing]
+
+
+@contextmanager
+def about_constraint(place: int) -> Iterator[None]:
+    """Begin the message of an `InputError` with the place of its constraint in the list."""
+    message = ""
+    try:
+        yield
+    except InputError as error:
+        message = str(error)
+    if message:
+        about = "" if message.startswith("constraint ") else f"constraint {place}: "
+        raise InputError(f"{about}{message}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.table.schema.validation import normalise, one_of
+from privsyn.table.kinds.column_settings import normalise, one_of
 
 ENCODINGS = ("utf-8", "latin-1", "iso-8859-15", "cp1250", "cp1251", "cp1252")
 """In each of them the bytes of a quote, a separator and a line end have no other meaning."""

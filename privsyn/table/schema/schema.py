@@ -8,12 +8,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from privsyn.errors import InputError, safe_repr
-from privsyn.table.schema.columns import Categorical, Coded, Column, Text
+from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.notebook import html, html_table
+from privsyn.table.kinds.column import in_words
+from privsyn.table.kinds.column_settings import marks
+from privsyn.table.schema.columns import Coded, Column
+from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.derived import computed_by, derive_columns
-from privsyn.table.schema.explain import explain, to_html
-from privsyn.table.schema.validation import marks
+from privsyn.table.schema.expressions.parse import parse_expression
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,13 @@ class Schema:
                 raise InputError(
                     f"column {name!r}: {safe_repr(column)} is not a Categorical, Numerical, Datetime, ..."
                 )
-            if isinstance(column, Categorical):
-                known = column.values or (() if column.other is None else (column.other,))
-                both = {str(value) for value in known} & {*self.missing, *column.missing}
-                if both:
-                    raise InputError(
-                        f"column {name!r}: {safe_repr(min(both))} is both a value and a mark for missing"
-                    )
-        columns, constraints = derive_columns(self.columns, self.constraints)
+            known = column.listed or (() if column.other is None else (column.other,))
+            both = {str(value) for value in known} & {*self.missing, *getattr(column, "missing", ())}
+            if both:
+                raise InputError(
+                    f"column {name!r}: {safe_repr(min(both))} is both a value and a mark for missing"
+                )
+        columns, constraints = _derive_columns(self.columns, self.constraints)
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "constraints", constraints)
 
@@ -105,8 +106,7 @@ class Schema:
     def markers(self, name: str) -> tuple[str, ...]:
         """Return the texts that mean a missing cell of this column in a file."""
         column = self.columns[name]
-        listed = column.values if isinstance(column, Categorical) else None
-        empty = () if "" in (listed or ()) else ("",)
+        empty = () if "" in column.listed else ("",)
         return (*empty, *self.missing, *getattr(column, "missing", ()))
 
     def explain(self) -> str:
@@ -123,10 +123,26 @@ class Schema:
         high: whole numbers from 0 to 9; others are clipped. A cell may be missing.
         Constraint 1: low <= high. The first column and the gaps are counted, the others computed.
         """
-        return explain(self)
+        columns = [f"{name}: {self.sentence_on(name)}" for name in self.columns]
+        rules = [f"Constraint {place}: {each.explain()}" for place, each in enumerate(self.constraints, 1)]
+        return "\n".join([*self._about_marks, *columns, *rules])
+
+    def sentence_on(self, name: str) -> str:
+        """Return what one column does."""
+        computed = " Not counted: it is computed, at no cost." if name in self.computed else ""
+        return f"{self.columns[name].sentence}{computed}"
+
+    @property
+    def _about_marks(self) -> list[str]:
+        line = f"In every column of a file, the empty cell and {in_words(self.missing)} mean a missing cell."
+        return [line] if self.missing else []
 
     def _repr_html_(self) -> str:
-        return to_html(self)
+        columns = [(name, self.sentence_on(name)) for name in self.columns]
+        rules = [(place, each.explain()) for place, each in enumerate(self.constraints, 1)]
+        tables = [html_table(("column", "what is public about it"), columns)]
+        tables += [html_table(("constraint", "what holds in every row"), rules)] if rules else []
+        return html("Schema", self._about_marks, *tables)
 
     @property
     def coded(self) -> dict[str, Coded]:
@@ -136,16 +152,12 @@ class Schema:
     @property
     def randomised(self) -> dict[str, float]:
         """The columns that the respondents randomised, and the probability that a cell was kept."""
-        return {
-            name: column.keep
-            for name, column in self.columns.items()
-            if isinstance(column, Categorical) and column.keep is not None
-        }
+        return {name: column.keep for name, column in self.columns.items() if column.keep is not None}
 
     @property
     def dropped(self) -> tuple[str, ...]:
         """The columns that the synthetic table lacks: free text."""
-        return tuple(name for name, column in self.columns.items() if isinstance(column, Text))
+        return tuple(name for name, column in self.columns.items() if column.left_out)
 
     def require_public(self) -> None:
         """Refuse a schema that leaves values or bounds to be found under privacy."""
@@ -159,3 +171,59 @@ class Schema:
 def declared(schema: Schema | None) -> Schema | None:
     """Return the schema if it declares a column; None if it only says how files are written, or is None."""
     return schema if schema is not None and schema.columns else None
+
+
+def _derive_columns(
+    columns: Mapping[str, Column], constraints: Sequence[Constraint | str]
+) -> tuple[dict[str, Column], tuple[Constraint, ...]]:
+    """Return the columns with all values and bounds that the constraints make public.
+
+    An expression is replaced by the constraints that it means. Missing values or bounds are public if a
+    constraint lists all that may occur, or if they follow from the parts of a total.
+
+    Raises
+    ------
+    InputError
+        If a constraint contradicts a column, or two constraints compute the same column.
+    """
+    if isinstance(constraints, Mapping | str) or not isinstance(constraints, Sequence):
+        raise InputError('constraints are a list, as in [Increasing(["start", "end"])]')
+    constraints, places = _read_expressions(columns, constraints)
+    for constraint, place in zip(constraints, places, strict=True):
+        if not isinstance(constraint, Constraint):
+            raise InputError(
+                f"constraint {place}: {safe_repr(constraint)} is not a constraint such as Forbidden or Total"
+            )
+        for name in constraint.columns:
+            if name not in columns:
+                meant = did_you_mean(name, columns)
+                raise InputError(f"constraint {place}: the schema has no column {safe_repr(name)}{meant}")
+            if not isinstance(columns[name], Coded):
+                raise InputError(f"constraint {place}: {name!r} is never counted: leave it out")
+            if columns[name].keep is not None:
+                raise InputError(
+                    f"constraint {place}: {name!r} is randomised, so its cells keep no rule:"
+                    " leave out keep, or the constraint"
+                )
+    derived: dict[str, Coded] = {name: c for name, c in columns.items() if isinstance(c, Coded)}
+    computing = computed_by(constraints)
+    first = [constraint for constraint in constraints if not constraint.derives_last]
+    last = [computing[name] for name in in_order(computing) if computing[name].derives_last]
+    for constraint in [*first, *last]:
+        with about_constraint(places[constraints.index(constraint)]):
+            derived |= constraint.derive(derived)
+    return {**columns, **derived}, constraints
+
+
+def _read_expressions(
+    columns: Mapping[str, Column], constraints: Sequence[Constraint | str]
+) -> tuple[tuple[Constraint, ...], list[int]]:
+    """Return the constraints, expressions parsed, and for each its place in the given list, from 1."""
+    coded = {name: column for name, column in columns.items() if isinstance(column, Coded)}
+    read: list[Constraint] = []
+    places: list[int] = []
+    for place, constraint in enumerate(constraints, 1):
+        with about_constraint(place):
+            read += parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
+        places += [place] * (len(read) - len(places))
+    return tuple(read), places

@@ -14,12 +14,12 @@ import yaml
 
 from privsyn.arguments import check_path
 from privsyn.errors import InputError, about, did_you_mean, printable, replace_errors, safe_repr
-from privsyn.table.schema.columns import COLUMNS, Categorical, Column
+from privsyn.table.kinds.column_settings import flag
+from privsyn.table.kinds.plain_values import changed_settings, check_keys, read_typed
+from privsyn.table.schema.columns import COLUMNS, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.plain_values import changed_settings, check_keys, read_typed
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.validation import flag
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
@@ -56,7 +56,7 @@ def as_schema(schema: object) -> Schema | None:
 def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
     """Return the schema in YAML, with a comment above each column that has a note.
 
-    >>> from privsyn import Numerical
+    >>> from privsyn import Categorical, Numerical
     >>> print(to_yaml(Schema({"age": Numerical(17, 90, integer=True), "sex": Categorical(["F", "M"])})))
     columns:
       age: {kind: numerical, low: 17, high: 90, integer: true}
@@ -108,7 +108,7 @@ def to_plain(schema: Schema) -> dict[str, Any]:
         name: {"kind": kind_of(column), **column.to_plain(f"column {name!r}")}
         for name, column in schema.columns.items()
     }
-    listed = {name for name, column in schema.columns.items() if isinstance(column, Categorical)}
+    listed = {name for name, column in schema.columns.items() if column.lists_values}
     constraints = [constraint_to_plain(constraint, listed) for constraint in schema.constraints]
     top |= {"constraints": constraints} if constraints else {}
     return {key: value for key, value in top.items() if value}

@@ -26,7 +26,7 @@ from privsyn.release.acceptance.criteria import read_criteria
 from privsyn.release.acceptance.judge import SEED, judge
 from privsyn.release.acceptance.statistic import _sides, _units
 from privsyn.release.release import Release
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 
 SCHEMA = Schema(
     {

@@ -12,9 +12,9 @@ import pytest
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time, load
 from privsyn.methods.discovery import LATTICES
 from privsyn.private.ledger import Ledger
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.lattices import grid_of, heaps_of
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.heaps import NUMBERS, TIMES, Heap, Lattice
 
 ROWS = 20_000

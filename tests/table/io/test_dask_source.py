@@ -16,7 +16,7 @@ from table.io.test_read_in_batches import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, PrivSyn, Schema
 from privsyn.methods.reading import coded
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.dask_source import PARTS
 from privsyn.table.io.read_in_batches import read_in_batches
 

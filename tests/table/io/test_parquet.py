@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privsyn import Categorical, Datetime, Schema
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.source import slices

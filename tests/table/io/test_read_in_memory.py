@@ -24,22 +24,21 @@ from strategies import names, tables, texts
 from privsyn.errors import InputError
 from privsyn.files import atomic_path
 from privsyn.synthesizer import PrivSyn
+from privsyn.table.codec.codec import Codec
 from privsyn.table.drafting.check import check_schema
 from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.drafting.number_bounds import FEW_ROWS
 from privsyn.table.drafting.review_comments import draft_text
-from privsyn.table.encoding.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT, family
+from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.io.csv_table import well_formed
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_table
-from privsyn.table.schema.columns import Categorical, Identifier, Numerical
+from privsyn.table.schema.columns import Categorical, Datetime, Duration, Identifier, Numerical, Time
 from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
 from privsyn.table.schema.yaml_file import from_plain, read_schema
 
 DATA = Path(os.environ.get("PRIVSYN_DATA", Path(__file__).parents[4] / "shared" / "data"))

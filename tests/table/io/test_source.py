@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn import Categorical, Schema
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.read_in_batches import read_in_batches
 
 

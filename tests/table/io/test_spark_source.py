@@ -21,7 +21,7 @@ from table.io.test_read_in_batches import KNOWN, OPEN, complaint, rows, saved
 
 from privsyn import Categorical, InputError, PrivSyn, Schema
 from privsyn.marginals.counting import Tables
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io import spark_source
 from privsyn.table.io.persons import KeptRows
 from privsyn.table.io.read_in_batches import read_in_batches

@@ -11,7 +11,7 @@ import pytest
 
 from privsyn import Datetime, Duration, InputError, Numerical, PrivSyn, Schema, Time
 from privsyn.marginals.domain import Records
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.schema.yaml_file import from_plain, parse, to_plain, to_yaml
 
 DECIMAL = pd.ArrowDtype(pa.decimal128(8, 2))

@@ -14,14 +14,12 @@ import pandas as pd
 
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
+from privsyn.table.encoding.grid import holds
 
 LONGEST = timedelta(days=100_000)
 """The longest length of time that every dtype can hold."""
 
 MAX_BINS = 2**20
-
-GUARD = 8
-"""Points lie at least this many spacings of the floating-point type apart, so that rounding is harmless."""
 
 
 def flag(name: str, value: object) -> bool:
@@ -180,20 +178,6 @@ def check_decimals(low: float, high: float, decimals: int) -> None:
         )
 
 
-def check_column_names(names: Iterable[object], where: str = "") -> None:
-    """Refuse names of a table's columns that are not text or not distinct; `where` begins the error.
-
-    The error names them by place: without a header, the first row stands in its place.
-    """
-    places: dict[str, int] = {}
-    for place, name in enumerate(names, 1):
-        if not isinstance(name, str):
-            raise InputError(f"{where}the name of column {place} is not text: rename it")
-        if name in places:
-            raise InputError(f"{where}columns {places[name]} and {place} have the same name: rename one")
-        places[name] = place
-
-
 def _is_hashable(value: object) -> bool:
     try:
         hash(value)
@@ -229,25 +213,3 @@ def _moment(bound: object) -> datetime:
     if bound.tzinfo is not None or bound.microsecond:
         raise InputError(f"the bound {bound.isoformat()} needs whole seconds and no time zone")
     return datetime(*bound.timetuple()[:6])
-
-
-def spacing(low: float, high: float, dtype: np.dtype) -> float:
-    """Return the spacing of `dtype` near the larger of two bounds; NaN if it cannot hold them.
-
-    >>> spacing(0, 2**53, np.dtype("float64")), spacing(-1, 1, np.dtype("float32")) == 2**-23
-    (2.0, True)
-    """
-    largest = max(abs(low), abs(high))
-    if largest > float(np.finfo(dtype).max):
-        return np.nan
-    return float(np.spacing(dtype.type(largest)))
-
-
-def holds(dtype: np.dtype, low: float, high: float, decimals: int) -> bool:
-    """Return whether `dtype` distinguishes all numbers of `decimals` decimals from `low` to `high`.
-
-    >>> holds(np.dtype("float64"), 0, 2**52, 0), holds(np.dtype("float32"), 0, 2**25, 0)
-    (True, False)
-    """
-    gap = spacing(low, high, dtype)
-    return bool(gap <= 1 if decimals == 0 else GUARD * gap <= 10.0**-decimals)

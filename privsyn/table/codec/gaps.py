@@ -25,7 +25,7 @@ from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.rules import Computation, Numbers
 from privsyn.table.schema.columns import Coded, Numerical, Ordinal
-from privsyn.table.schema.derived import computed_by
+from privsyn.table.schema.constraint import computed_by
 from privsyn.table.schema.schema import Schema
 
 ALONE = 8
@@ -94,6 +94,13 @@ class GapEncoder(OrderedEncoder):
         raise NotImplementedError("a gap is computed from the cells of several columns")
 
     decode = read  # type: ignore[assignment]
+
+    def range_words(self, low: float, high: float) -> str:
+        """Return a range of distances or, where no column before is given, of the column itself, as text."""
+        if low > self.farthest:
+            start = self.of.grid.low - self.distances / self.grid.scale
+            return f"no {self.before[-1]}: {self.of.range_words(start + low, start + high)}"
+        return self.of.distance_words(low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +224,7 @@ def choose_gaps(
             continue
         for place, name in enumerate(constraint.columns[1:], 1):
             before = tuple(constraint.columns[:place])
-            ordered = all(isinstance(encoders[of], OrderedEncoder) for of in (*before, name))
+            ordered = all(encoders[of].ordered for of in (*before, name))
             wanted = {**needs, name: set(before)}
             if name in needs or name in listed or not ordered or not _is_possible(wanted):
                 continue

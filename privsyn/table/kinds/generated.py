@@ -1,15 +1,26 @@
-"""Columns that are never read: the cells of synthetic rows are generated, without the private table."""
+"""Columns that are never read: the cells of synthetic rows are generated or left out."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd, prod
+from typing import TYPE_CHECKING
+from uuid import UUID
 
-from privsyn.errors import InputError, safe_repr
-from privsyn.table.schema.column_base import Column
-from privsyn.table.schema.validation import flag, one_of
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type, shown_dtype, wide_dtype
+from privsyn.table.kinds.column import Column
+from privsyn.table.kinds.column_settings import flag, one_of
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
 
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
 """Text around one number."""
@@ -26,6 +37,18 @@ _LOCALE = re.compile(r"[a-z]{2,3}_[A-Z]{2}")
 
 class Generated(Column):
     """A column whose cells are never read: they are generated."""
+
+    @abstractmethod
+    def maker(self, dtype: Dtype) -> Maker:
+        """Return the maker of the cells of a dtype; raise `InputError` if the dtype cannot hold them."""
+
+    def kept_dtype(self, dtype: Dtype) -> str | None:
+        """Return the dtype as text; of bytes, that of the texts that are generated."""
+        return "object" if family(dtype) == "binary" else super().kept_dtype(dtype)
+
+    def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
+        """Return missing cells, which are not read, in a dtype that follows from the schema."""
+        return pd.Series([None] * len(cells), dtype=TEXT if self.is_text else "Int64")
 
     @property
     def is_text(self) -> bool:
@@ -65,10 +88,48 @@ class Identifier(Generated):
                 f"format {safe_repr(self.format)} is not text around one number, such as 'CUST-{{:06d}}'"
             )
 
+    def review(self, cells: pd.Series | None) -> str:
+        """Return why the column is not read."""
+        return (
+            "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What synthetic rows get."""
+        if self.pattern is not None:
+            made = f"texts like {self.pattern}"
+        else:
+            made = "generated ones" if self.format is None else f"{self.format!r}, numbered from 1"
+        return f"names the row. Its cells are never read; synthetic rows get {made}."
+
     @property
     def is_text(self) -> bool:
         """Whether a format or a pattern is given."""
         return self.format is not None or self.pattern is not None
+
+    def maker(self, dtype: Dtype) -> Maker:
+        """Return the maker of identifiers.
+
+        >>> Identifier().maker(np.dtype("int64")).make(3, np.random.default_rng(0)).tolist()
+        [1, 2, 3]
+        >>> Identifier("N{}").maker(np.dtype("int64"))
+        Traceback (most recent call last):
+        privsyn.errors.InputError: its dtype is int64: leave out the format, or make it text
+        """
+        kind = family(dtype)
+        if self.pattern is not None:
+            _check_text(dtype)
+            return PatternMaker(dtype, self.pattern)
+        if kind in ("integer", "real"):
+            if self.format is not None:
+                raise InputError(f"its dtype is {dtype}: leave out the format, or make it text")
+            return NumberMaker(dtype)
+        if kind in ("text", "object"):
+            return TextMaker(dtype, self.format)
+        raise InputError(
+            f"an identifier is text or a whole number, not {kind or shown_dtype(dtype)}: convert it"
+        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +160,132 @@ class Faker(Generated):
         if not isinstance(self.locale, str) or not _LOCALE.fullmatch(self.locale):
             raise InputError(f"locale {safe_repr(self.locale)} is not a language and country such as de_DE")
         object.__setattr__(self, "unique", flag("unique", self.unique))
+
+    @property
+    def sentence(self) -> str:
+        """What synthetic rows get."""
+        return f"never read; synthetic rows get stand-ins of Faker: {self.provider} ({self.locale})."
+
+    def maker(self, dtype: Dtype) -> FakerMaker:
+        """Return the maker of texts."""
+        _check_text(dtype)
+        return FakerMaker(dtype, self)
+
+
+@dataclass(frozen=True)
+class Text(Column):
+    """A column of free text, which the synthetic table leaves out. Its cells are never read.
+
+    Examples
+    --------
+    >>> Text().is_public
+    True
+    """
+
+    left_out = True
+
+    @property
+    def sentence(self) -> str:
+        """That the column is left out."""
+        return "free text. It is never read, and the synthetic table lacks it."
+
+    def kept_dtype(self, dtype: Dtype) -> str | None:
+        """Return any dtype, as no cell is read or written."""
+        return "object"
+
+
+def _check_text(dtype: Dtype) -> None:
+    if family(dtype) not in ("text", "object"):
+        raise InputError(f"its dtype is {dtype}, and generated cells are text: make it text")
+
+
+class Maker(ABC):
+    """Base of the makers of cells, which depend on no cell of the table."""
+
+    @abstractmethod
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """Return `n` cells that follow the first `start` ones."""
+
+
+@dataclass(frozen=True)
+class NumberMaker(Maker):
+    """Numbers rows from 1. A narrow dtype is replaced by a wider one, whatever the number of rows."""
+
+    dtype: Dtype
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", wide_dtype(self.dtype))
+
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """Return the numbers; raise `InputError` if the dtype is too small for them."""
+        floats = family(self.dtype) == "real"
+        kind = number_type(self.dtype)
+        most = 2 ** (np.finfo(kind).nmant + 1) if floats else np.iinfo(kind).max
+        if start + n > most:
+            rows = start + n
+            raise InputError(
+                f"its dtype is {self.dtype}, which cannot number {rows} rows: give it a wider one"
+            )
+        return pd.Series(np.arange(start + 1, start + n + 1)).astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class TextMaker(Maker):
+    """Formats numbers from 1 as text, or draws random UUIDs."""
+
+    dtype: Dtype
+    format: str | None
+
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """Return the texts."""
+        if self.format is not None:
+            numbers = range(start + 1, start + n + 1)
+            return pd.Series([self.format.format(number) for number in numbers], dtype=self.dtype)
+        bits = rng.bytes(16 * n)
+        names = [str(UUID(bytes=bits[16 * row : 16 * row + 16], version=4)) for row in range(n)]
+        return pd.Series(names, dtype=self.dtype)
+
+
+@dataclass(frozen=True)
+class PatternMaker(Maker):
+    """Texts of a pattern, all different."""
+
+    dtype: Dtype
+    pattern: str
+
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """Return the texts; raise `InputError` if the pattern has fewer."""
+        pattern = Pattern(self.pattern)
+        if start + n > pattern.size:
+            raise InputError(f"its pattern has {pattern.size:,} texts, for {start + n:,} rows: lengthen it")
+        return pd.Series([pattern.scattered(row) for row in range(start, start + n)], dtype=self.dtype)
+
+
+@dataclass(frozen=True)
+class FakerMaker(Maker):
+    """Realistic stand-ins of the package Faker, which is seeded by the sample's own generator."""
+
+    dtype: Dtype
+    column: Faker
+
+    def __post_init__(self) -> None:
+        with replace_errors('needs Faker: run pip install "privsyn[faker]"', ImportError):
+            from faker.config import AVAILABLE_LOCALES
+        if self.column.locale not in AVAILABLE_LOCALES:
+            raise InputError(f"Faker has no locale {self.column.locale}")
+
+    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+        """Return the texts, each on one line."""
+        import faker
+
+        source = faker.Faker(self.column.locale)
+        source.seed_instance(int(rng.integers(2**63)))
+        provide = getattr(source, self.column.provider)
+        texts = [str(provide()).replace("\n", ", ") for _ in range(n)]
+        if self.column.unique:  # what follows the last hyphen before the @ is the number of the row alone
+            parts = [text.partition("@") for text in texts]
+            texts = [f"{name}-{row}{at}{rest}" for row, (name, at, rest) in enumerate(parts, start + 1)]
+        return pd.Series(texts, dtype=self.dtype)
 
 
 _PART = re.compile(

@@ -16,13 +16,13 @@ import pandas as pd
 from privsyn.marginals.types import Floats, Ints, Mask
 from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder
 from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.steps import DAY
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.rules import Span
+from privsyn.table.schema.columns import Datetime
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.steps import DAY
-from privsyn.table.schema.time_columns import Datetime
 
 
 def parts(name: str, column: Datetime) -> tuple[str, ...]:
@@ -236,3 +236,9 @@ def both_or_neither_missing(cells: Mapping[str, Cells], names: tuple[str, str]) 
         held.append([np.bincount(groups[of], minlength=cells[part].merged) > 0 for of in (missing, ~missing)])
     (missing_one, one), (missing_other, other) = held
     return np.outer(missing_one, missing_other) | np.outer(one, other)
+
+
+def named_with(schema: Schema, name: str) -> set[str]:
+    """Return the columns that constraints name together with one."""
+    naming = [constraint.columns for constraint in schema.constraints if name in constraint.columns]
+    return {of for columns in naming for of in columns} - {name}

@@ -20,14 +20,13 @@ from strategies import Incomparable, OfNoType, coded_tables, junk, tables
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Records
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import Heap
 from privsyn.table.encoding.parsing import span_seconds
-from privsyn.table.schema.columns import Categorical, Numerical
+from privsyn.table.schema.columns import Categorical, Datetime, Duration, Numerical, Time
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.time_columns import Datetime, Duration, Time
 
 DECIMAL = pd.ArrowDtype(pa.decimal128(5, 2))
 

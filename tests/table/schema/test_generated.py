@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from privsyn import Categorical, Faker, Identifier, InputError, Numerical, PrivSyn, Schema, load
-from privsyn.table.encoding.identifiers import make_maker
-from privsyn.table.schema.generated import PROVIDERS, Pattern
+from privsyn.table.kinds.generated import PROVIDERS, Pattern
 from privsyn.table.schema.yaml_file import from_plain, parse, to_plain
 
 PATTERNS = [r"[A-C]\d", r"(EU|US)-[ab]{1,2}", r"x?[01]{3}", r"(a|bc|def)[xy]", r"A\.[1-3_-]", r"[ab]{0,3}"]
@@ -38,23 +37,23 @@ def test_a_pattern_that_could_be_read_in_two_ways_or_not_at_all_is_refused(patte
 
 
 def test_identifiers_of_all_blocks_are_different():
-    maker = make_maker(Identifier(pattern=r"[A-Z]{2}\d{4}"), np.dtype("object"))
+    maker = Identifier(pattern=r"[A-Z]{2}\d{4}").maker(np.dtype("object"))
     rng = np.random.default_rng(0)
     blocks = [maker.make(1000, rng, start) for start in range(0, 5000, 1000)]
     assert pd.concat(blocks).is_unique
     with pytest.raises(InputError, match=r"its pattern has 10 texts, for 11 rows"):
-        make_maker(Identifier(pattern=r"\d"), np.dtype("object")).make(1, rng, start=10)
+        Identifier(pattern=r"\d").maker(np.dtype("object")).make(1, rng, start=10)
 
 
 def test_stand_ins_come_from_faker_and_keys_are_unique():
     pytest.importorskip("faker")
     for provider in PROVIDERS:
-        maker = make_maker(Faker(provider, locale="de_DE"), np.dtype("object"))
+        maker = Faker(provider, locale="de_DE").maker(np.dtype("object"))
         cells = maker.make(3, np.random.default_rng(0))
         assert cells.equals(maker.make(3, np.random.default_rng(0)))
         assert not cells.str.contains("\n").any()
     for provider in ("first_name", "email", "country"):
-        maker = make_maker(Faker(provider, unique=True), np.dtype("object"))
+        maker = Faker(provider, unique=True).maker(np.dtype("object"))
         blocks = [maker.make(300, np.random.default_rng(seed), 300 * seed) for seed in range(3)]
         assert pd.concat(blocks).is_unique
     assert blocks[0].str.fullmatch(r".+-\d+").all()
@@ -96,8 +95,8 @@ columns:
         (lambda: Faker("name", locale="../x"), "locale '../x'"),
         (lambda: Faker("name", unique=1), "true or false"),
         (lambda: Identifier("{}", pattern="a"), "exclude each other"),
-        (lambda: make_maker(Faker("name"), np.dtype("int64")), "make it text"),
-        (lambda: make_maker(Faker("name", locale="xx_XX"), np.dtype("object")), "no locale xx_XX"),
+        (lambda: Faker("name").maker(np.dtype("int64")), "make it text"),
+        (lambda: Faker("name", locale="xx_XX").maker(np.dtype("object")), "no locale xx_XX"),
     ],
 )
 def test_what_cannot_be_generated_is_refused(column, words):

@@ -9,7 +9,7 @@ import pytest
 
 from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema, load
 from privsyn.methods.facts import PublicFacts
-from privsyn.table.encoding.codec import Codec
+from privsyn.table.codec.codec import Codec
 
 ROWS = 20_000
 AT = Datetime("2015-01-01 00:00", "2017-12-31 23:59:59")

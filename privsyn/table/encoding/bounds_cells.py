@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, inf, log2, log10
 
 import numpy as np
 
 from privsyn.marginals.types import Floats, Ints
-from privsyn.table.encoding.choose_encoder import exact_decimals, largest_decimal
-from privsyn.table.encoding.dtypes import Dtype, family, number_type
-from privsyn.table.schema.columns import Numerical, Ordinal
-from privsyn.table.schema.time_columns import FIRST_YEAR, LAST_YEAR, Datetime
-from privsyn.table.schema.validation import GUARD
+from privsyn.table.encoding.grid import GUARD
+
+FIRST_YEAR, LAST_YEAR = 1900, 2100
+"""Between these years the bounds of dates are found; dates outside belong to the first and last month."""
+
+MONTHS = 12
+"""Months of a year."""
 
 PARTS = 2
 """Cells between a power of two and the next. More cells make tighter bounds, but noisier counts. Of 1, 2, 4
@@ -33,10 +35,16 @@ class BoundsGrid:
     ----------
     lows, highs : float arrays of shape (cells,)
         The smallest and the largest number of each cell. Cells of reals share their ends.
+    in_a_year : int
+        Number of cells in a year, which may be counted as one cell; 1 if the cells are not of dates.
+    around_zero : bool
+        Whether the cells grow on both sides of zero.
     """
 
     lows: Floats
     highs: Floats
+    in_a_year: int = 1
+    around_zero: bool = True
 
     @classmethod
     def numbers(
@@ -83,7 +91,8 @@ class BoundsGrid:
         """
         months = np.arange(f"{FIRST_YEAR}-01", f"{LAST_YEAR + 1}-02", dtype="datetime64[M]")
         starts = months.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
-        return cls(starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1)
+        lows, highs = starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1
+        return cls(lows, highs, in_a_year=MONTHS, around_zero=False)
 
     def between(self, first: int, last: int, *, step: float | None) -> BoundsGrid:
         """Return up to `CLOSER` cells of equal width, from the first cell to the last.
@@ -113,7 +122,7 @@ class BoundsGrid:
 
     def joined(self, cells: int) -> BoundsGrid:
         """Return the grid of which each cell is that many neighbouring cells."""
-        return BoundsGrid(self.lows[::cells], self.highs[cells - 1 :: cells])
+        return replace(self, lows=self.lows[::cells], highs=self.highs[cells - 1 :: cells])
 
     def span(self, first: int, last: int) -> tuple[float, float]:
         """Return the smallest number of one cell and the largest of another."""
@@ -147,34 +156,6 @@ class BoundsGrid:
     def count(self, numbers: Floats) -> Ints:
         """Return the count of numbers in each cell; NaN is in none. Private."""
         return np.bincount(self.find(numbers[~np.isnan(numbers)]), minlength=len(self.lows)).astype(np.int64)
-
-
-def step_of(column: Ordinal, dtype: Dtype) -> float | None:
-    """Return the step of which a column's numbers are multiples; None for reals."""
-    decimals = exact_decimals(column, dtype) if isinstance(column, Numerical) else column.fixed_decimals
-    return None if decimals is None else 10.0**-decimals
-
-
-def grid_for(column: Ordinal, dtype: Dtype) -> BoundsGrid:
-    """Return the grid over all numbers that the dtype can hold."""
-    if isinstance(column, Datetime):
-        return BoundsGrid.dates(column.unit or "D")
-    doubles = np.dtype(np.float64)
-    if not isinstance(column, Numerical):
-        return BoundsGrid.numbers(decimals=column.fixed_decimals, dtype=doubles, limits=column.limits)
-    decimals = exact_decimals(column, dtype)
-    match family(dtype):
-        case "integer":
-            whole = np.iinfo(number_type(dtype))
-            limits = float(whole.min), float(whole.max)
-            return BoundsGrid.numbers(decimals=decimals, dtype=doubles, limits=limits)
-        case "decimal":
-            most = largest_decimal(dtype)
-            return BoundsGrid.numbers(decimals=decimals, dtype=doubles, limits=(-most, most))
-        case "real":
-            return BoundsGrid.numbers(decimals=decimals, dtype=number_type(dtype))
-        case _:
-            return BoundsGrid.numbers(decimals=decimals, dtype=doubles)
 
 
 def _tidy(numbers: Floats, decimals: int | None) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -16,18 +16,28 @@ from privsyn.inference.ordered.binning import Axis
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Floats
-from privsyn.table.encoding.attributes import Attributes
-from privsyn.table.encoding.choose_encoder import check_computed, dtypes_of, match_names
-from privsyn.table.encoding.dtypes import CATEGORY, ORDERED_CATEGORY
-from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder, missing_cells
+from privsyn.marginals.types import Floats, Integers
+from privsyn.table.codec import parts
+from privsyn.table.codec.gaps import Gap, choose_gaps
+from privsyn.table.encoding.dtypes import (
+    CATEGORY,
+    ORDERED_CATEGORY,
+    Dtype,
+    family,
+    holds_missing,
+    parse_dtype,
+)
+from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, OrderedEncoder, missing_cells
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
-from privsyn.table.encoding.parts import join_rows, split_given, splittable, whole_cells
+from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.increasing import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair, check_constraints
-from privsyn.table.enforcement.rules import Computation
+from privsyn.table.enforcement.rules import Computation, check_computed
+from privsyn.table.kinds.generated import Maker
+from privsyn.table.schema.columns import Datetime, Generated, Ordinal
+from privsyn.table.schema.header import dtypes_of, match_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
@@ -59,9 +69,9 @@ class Codec:
     heaps : mapping of a column to the heaps of its numbers, optional
         Released. Only `decode` uses them.
     split : tuple of str
-        The columns that are counted as several attributes (see `privsyn.table.encoding.parts`).
+        The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
     with_gaps : bool
-        Encode columns that increase as gaps (see `privsyn.table.encoding.gaps`). False for a
+        Encode columns that increase as gaps (see `privsyn.table.codec.gaps`). False for a
         release that was saved before gaps were known.
 
     Examples
@@ -83,46 +93,103 @@ class Codec:
     heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     split: tuple[str, ...] = ()
     with_gaps: bool = True
-    domain: Domain = field(init=False, repr=False, compare=False)
     rules: Repair = field(init=False, repr=False, compare=False)
-    _attributes: Attributes = field(init=False, repr=False, compare=False)
+    parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    gaps: Mapping[str, Gap] = field(init=False, repr=False, compare=False)
+    _columns: Mapping[str, Encoder] = field(init=False, repr=False, compare=False)
+    _nullable: Mapping[str, bool] = field(init=False, repr=False, compare=False)
+    _makers: Mapping[str, Maker] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         match_names(self.names, self.schema)
         self.schema.require_public()
         check_constraints(self.schema.coded, self.schema.constraints)
-        dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        made = Attributes.of(
-            self.schema, dtypes, self.heaps, self.split, fine=self.fine, with_gaps=self.with_gaps
-        )
-        rules = Repair.of(self.schema.coded, self.schema.constraints)
-        check_computed(rules.computations, made.columns, made.nullable)
-        object.__setattr__(self, "_attributes", made)
-        object.__setattr__(self, "rules", rules_with_gaps(rules, self.schema, made.gaps, made.nullable))
-        object.__setattr__(self, "domain", made.domain)
+        schema, coded = self.schema, self.schema.coded
+        dtypes = {name: parse_dtype(text) for name, text in self._texts.items() if name not in schema.dropped}
+        columns, makers, nullable = {}, {}, {}
+        for name, dtype in dtypes.items():
+            with about(f"column {name!r}"):
+                if name in coded or family(dtype) == "nothing":
+                    columns[name] = self._encoder(name, dtype)
+                    # Of no values, all cells are missing.
+                    may_miss = name in coded and coded[name].nullable and holds_missing(dtype)
+                    nullable[name] = not columns[name].size or may_miss
+                else:
+                    makers[name] = cast(Generated, schema.columns[name]).maker(dtype)
+        if not columns:
+            raise InputError("no column is left to be counted: all are identifiers or free text")
+        gaps = choose_gaps(schema, columns, nullable, fine=self.fine) if self.with_gaps else {}
+        several = {
+            name: parts.parts(name, cast(Datetime, schema.columns[name]))
+            for name in self.split
+            if columns[name].size and parts.named_with(schema, name) <= set(gaps)
+        }
+        rules = Repair.of(coded, schema.constraints)
+        check_computed(rules.computations, columns, nullable)
+        made = {"_columns": columns, "_makers": makers, "_nullable": nullable, "gaps": gaps, "parts": several}
+        made["rules"] = rules_with_gaps(rules, schema, gaps, nullable)
+        for key, value in made.items():
+            object.__setattr__(self, key, value)
+
+    def _encoder(self, name: str, dtype: Dtype) -> Encoder:
+        """Return the encoder of a column; of fine cells, unless it is computed."""
+        if family(dtype) == "nothing":
+            return CategoricalEncoder(pd.Series([], dtype=dtype))
+        column = self.schema.coded[name]
+        encoder = column.encoder(dtype)
+        is_fine = self.fine and name not in self.schema.computed
+        return encoder.fine(self.heaps.get(name, ()), getattr(column, "bins", 0)) if is_fine else encoder
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        """The dtype of each column, as text."""
+        return dict(zip(self.names, self.dtypes, strict=True))
+
+    @cached_property
+    def _encoders(self) -> dict[str, Encoder]:
+        """The encoder of each attribute. A column that is computed has none, unless it is a gap."""
+        found: dict[str, Encoder] = {}
+        for name, encoder in self._columns.items():
+            if name in self.gaps:
+                found[self.gaps[name].name] = self.gaps[name].encoder
+            elif name in self.parts:
+                whole = cast(DatetimeEncoder, encoder)
+                found |= zip(self.parts[name], parts.encoders_of_parts(whole), strict=False)
+            elif name not in self.schema.computed:
+                found[name] = encoder
+        return found
 
     @property
     def encoders(self) -> tuple[Encoder, ...]:
         """The encoder of each attribute, in order."""
-        return tuple(self._attributes.encoders.values())
+        return tuple(self._encoders.values())
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The attributes with their number of codes."""
+        sizes = (encoder.size + self._may_miss(name) for name, encoder in self._encoders.items())
+        ordered = (encoder.ordered for encoder in self.encoders)
+        return Domain(tuple(self._encoders), tuple(sizes), tuple(ordered))
+
+    def _may_miss(self, attribute: str) -> bool:
+        return self._nullable[self.column_of(attribute)]
 
     @property
     def nullable(self) -> tuple[str, ...]:
         """The attributes whose last code is that of missing cells."""
-        return tuple(name for name in self.domain if self._attributes.nullable[self.column_of(name)])
+        return tuple(filter(self._may_miss, self.domain))
 
-    @property
-    def parts(self) -> Mapping[str, tuple[str, ...]]:
-        """The attributes of each column that has several."""
-        return self._attributes.parts
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        return {part: name for name in self._columns for part in self.attributes_of(name)}
 
     def column_of(self, attribute: str) -> str:
         """Return the column to which an attribute belongs: for a gap, the column that it ends in."""
-        return self._attributes.column(attribute)
+        return self._owners[attribute]
 
     def attributes_of(self, column: str) -> tuple[str, ...]:
         """Return the attributes of a column: itself, its parts or its gap."""
-        return self._attributes.of_column(column)
+        return (self.gaps[column].name,) if column in self.gaps else self.parts.get(column, (column,))
 
     def target_attribute(self, column: str) -> str:
         """Return the attribute of a target, or of the first column that it is computed from."""
@@ -142,19 +209,21 @@ class Codec:
         target: str | None = None,
     ) -> Codec:
         """Return the codec of a table, from its names and dtypes alone. The `target` is one attribute."""
-        split = splittable(schema, target) if fine else ()
+        split = parts.splittable(schema, target) if fine else ()
         return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine, heaps, split)
 
     @property
     def axes(self) -> dict[str, Axis]:
         """The widths of the cells of each fine column. Public, or from released heaps."""
-        return self._attributes.axes() if self.fine else {}
+        ordered = {name: encoder for name, encoder in self._encoders.items() if self.fine and encoder.ordered}
+        bins = {name: cast(Ordinal, self.schema.columns[self.column_of(name)]).bins for name in ordered}
+        encoders = cast(Mapping[str, OrderedEncoder], ordered)
+        return {name: Axis(of.grid.widths[: of.ordered], bins[name]) for name, of in encoders.items()}
 
     @cached_property
     def listed_texts(self) -> tuple[str, ...]:
         """The columns of text with listed values: public."""
-        dtypes = dict(zip(self.names, self.dtypes, strict=True))
-        return tuple(name for name in self._attributes.columns if dtypes[name] == "str" and self.listed(name))
+        return tuple(name for name in self._columns if self._texts[name] == "str" and self.listed(name))
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -166,15 +235,34 @@ class Codec:
 
         An order among categories changes no code.
         """
-        own = dict(zip(self.names, self.dtypes, strict=True))
         given = tuple(
-            self._coded_as(name, text, own.get(name))
+            self._coded_as(name, text, self._texts.get(name))
             for name, text in zip(table.columns, dtypes_of(self.schema, table), strict=True)
         )
         if (tuple(table.columns), given) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
-            return self._attributes.encode(table)
+            return self._encode(table)
+
+    def _encode(self, table: pd.DataFrame) -> Records:
+        """Return the codes of all rows, in order. The codes of a row depend on its own cells alone."""
+        codes = np.empty((len(table), len(self.encoders)), dtype=np.int32, order="F")
+        for place, (name, encoder) in enumerate(self._encoders.items()):
+            column = self.column_of(name)
+            gap = self.gaps.get(column)
+            if gap is not None:
+                found = gap.codes({of: self._read(of, table[of]) for of in (*gap.before, column)})
+            else:
+                found = encoder.encode(table[column])
+            codes[:, place] = found
+            codes[found == STRAY, place] = encoder.size if self._nullable[column] else 0
+        return Records(self.domain, codes)
+
+    def _read(self, name: str, cells: pd.Series) -> Floats:
+        """Return the numbers of a column on a grid; a missing cell is the lower bound where none may be."""
+        encoder = cast(OrderedEncoder, self._columns[name])
+        numbers = encoder.read(cells)
+        return numbers if self._nullable[name] else np.where(np.isnan(numbers), encoder.grid.low, numbers)
 
     def _coded_as(self, name: str, text: str, own: str | None) -> str:
         """Return the dtype as which cells of dtype `text` are encoded, in a column of dtype `own`."""
@@ -203,15 +291,23 @@ class Codec:
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
-        numbers = {name: self._attributes.draw(name, drawn, rng) for name, drawn in codes.items()}
+        numbers = {name: self._draw(name, drawn, rng) for name, drawn in codes.items()}
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         whole = {name for name, of in self.parts.items() if not fixed.keys().isdisjoint(of)}
         rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *whole}))
         for name, of in self.parts.items():
-            numbers[name] = join_rows(rows, of, self.grid(name), rng)
+            numbers[name] = parts.join_rows(rows, of, self.grid(name), rng)
         if self.schema.constraints:
             self.rules.enforce(rows, rng)
-        return numbers | split_given({name: numbers[name] for name in self.parts}, self.parts)
+        return numbers | parts.split_given({name: numbers[name] for name in self.parts}, self.parts)
+
+    def _draw(self, name: str, codes: Integers, rng: np.random.Generator) -> Floats:
+        """Return a number for each code of an attribute; NaN for missing."""
+        encoder = self._encoders[name]
+        present = codes != encoder.size
+        numbers = np.full(len(codes), np.nan)
+        numbers[present] = encoder.draw(codes[present], rng)
+        return numbers
 
     @property
     def computed(self) -> tuple[Computation, ...]:
@@ -220,27 +316,26 @@ class Codec:
 
     def own_cells(self, name: str) -> Cells:
         """Return the codes that a column has alone, also if it is computed or encoded as a gap."""
-        encoder = self._attributes.columns[name]
-        return Cells.unmerged(*encoder.extents, getattr(encoder, "grid", None))
+        return Cells.unmerged(*self._columns[name].extents, self.grid(name))
 
     def grid(self, name: str) -> Grid | None:
         """Return the grid of a column of numbers or times; None for any other."""
-        return getattr(self._attributes.columns[name], "grid", None)
+        return getattr(self._columns[name], "grid", None)
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
-        encoder = self._attributes.columns[name]
-        return encoder.size if isinstance(encoder, CategoricalEncoder) else 0
+        encoder = self._columns[name]
+        return 0 if encoder.ordered else encoder.size
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""
         columns = {}
-        for name, encoder in self._attributes.columns.items():
+        for name, encoder in self._columns.items():
             missing = np.isnan(numbers[name])
             first = encoder.extents[0][0] if encoder.size else 0.0
             columns[name] = encoder.decode(np.where(missing, first, numbers[name]), missing)
         rows = len(next(iter(columns.values())))
-        for name, maker in self._attributes.makers.items():
+        for name, maker in self._makers.items():
             with about(f"column {name!r}"):
                 columns[name] = maker.make(rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
@@ -250,26 +345,39 @@ class Codec:
 
         These rows may break constraints. Identifiers start after `start` rows, as in `decode`.
         """
-        rows = 1 + max((self.listed(name) for name in self._attributes.columns), default=0)
+        rows = 1 + max((self.listed(name) for name in self._columns), default=0)
         numbers = {}
-        for name, encoder in self._attributes.columns.items():
-            codes = np.arange(rows) % (encoder.size + self._attributes.nullable[name])
+        for name, encoder in self._columns.items():
+            codes = np.arange(rows) % (encoder.size + self._nullable[name])
             drawn = encoder.draw(np.where(codes < encoder.size, codes, 0), rng)
             numbers[name] = np.where(codes < encoder.size, drawn, np.nan)
         return self.table(numbers, rng, start)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
         """Return the range of numbers of each code, and how `merging` groups the codes."""
-        return self._attributes.cells(merging)
+        if merging is None:
+            return dict(self._unmerged)
+        return {
+            name: Cells(cells.lows, cells.highs, cells.grid, merging.groups[place], merging.shares[place])
+            for place, (name, cells) in enumerate(self._unmerged.items())
+        }
+
+    @cached_property
+    def _unmerged(self) -> dict[str, Cells]:
+        return {
+            name: Cells.unmerged(*of.extents, getattr(of, "grid", None), nullable=self._may_miss(name))
+            for name, of in self._encoders.items()
+        }
 
     def possible(self, merging: Merging) -> StructuralZeros:
         """Return the structural zeros of merged tables that the constraints and missing cells imply."""
         cells = self.cells(merging)
         dates = {name: of[0] for name, of in self.parts.items()}
-        whole = {name: whole_cells(cells[date]) for name, date in dates.items()}
+        whole = {name: parts.whole_cells(cells[date]) for name, date in dates.items()}
         ruled = self.rules.possible({**cells, **whole})
         renamed = [(tuple(dates.get(name, name) for name in names), mask) for names, mask in ruled]
-        tables = [*renamed, *self._attributes.possible(cells)]
+        split = [(of[0], part) for name, of in self.parts.items() if self._nullable[name] for part in of[1:]]
+        tables = [*renamed, *((pair, parts.both_or_neither_missing(cells, pair)) for pair in split)]
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
     def misfits(self, table: pd.DataFrame) -> dict[str, int]:
@@ -278,22 +386,26 @@ class Codec:
         A missing cell counts if the column may not have missing cells.
         """
         counts = {}
-        for name, encoder in self._attributes.columns.items():
+        for name, encoder in self._columns.items():
             cells = table[name]
-            fine = encoder.fits(cells) | (missing_cells(cells) if self._attributes.nullable[name] else False)
+            fine = encoder.fits(cells) | (missing_cells(cells) if self._nullable[name] else False)
             counts[name] = int((~fine).sum())
         return counts
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
-        return {name: encoder.read(table[name]) for name, encoder in self._attributes.columns.items()}
+        return {name: encoder.read(table[name]) for name, encoder in self._columns.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
-        dtypes = dict(zip(self.names, self.dtypes, strict=True))
         more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split)}
         found = {name: plain for name, plain in more.items() if plain}
-        facts = {"schema": to_plain(self.schema), "dtypes": dtypes, "fine": self.fine, "gaps": self.with_gaps}
+        facts = {
+            "schema": to_plain(self.schema),
+            "dtypes": self._texts,
+            "fine": self.fine,
+            "gaps": self.with_gaps,
+        }
         return {**facts, **found}
 
     @classmethod

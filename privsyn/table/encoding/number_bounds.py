@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from privsyn.marginals.types import Floats, Ints
+from privsyn.table.encoding.heaps import NUMBERS, Lattice
 
 FEW_NUMBERS = 20
 """Most distinct values of a column of numbers that is drafted as a list."""
+
+FEW_TEXTS = 200
+"""Most distinct values of a column of text that is drafted as a list, unless most of them occur once."""
 
 FEW_WHOLE = 100
 """Bounds of whole numbers may be exact if they are less than this apart, as for days, weeks or ages."""
@@ -22,6 +27,12 @@ TINY = 1e-300  # smaller numbers have no digits to round to
 
 EXTREME = 0.001
 """Share of the rows. A number at either end that fewer rows have is ignored when gaps are judged."""
+
+COARSE = 5
+"""A step is drafted if it is at least this many times that of the decimals."""
+
+STEPS = tuple(sorted((*NUMBERS, Lattice(0.25)), key=lambda lattice: -lattice.step))
+"""Grids that a draft may propose, the coarsest first."""
 
 
 def are_codes(numbers: Floats, step: float) -> bool:
@@ -107,3 +118,18 @@ def outwards(low: float, high: float) -> tuple[float, float]:
     digits = max(0, 1 - magnitude)
     down, up = math.floor(low / step) * step, math.ceil(high / step) * step
     return round(down, digits), round(up if up > down else down + step, digits)
+
+
+def coarsest_step(numbers: Floats, lattices: Sequence[Lattice], least: float) -> float | None:
+    """Return the coarsest step of which all numbers are multiples; None if it is below `least`.
+
+    >>> [coarsest_step(np.array(numbers), NUMBERS, 5) for numbers in ([20_000.0, 50_000.0], [1.0, 2.0])]
+    [10000.0, None]
+    """
+    found = (
+        lattice.step
+        for lattice in lattices
+        if not lattice.offset and lattice.holds(numbers, np.dtype(np.float64)).all()
+    )
+    step = next(found, 0.0)
+    return step if step >= least and numbers.any() else None

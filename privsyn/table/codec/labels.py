@@ -1,0 +1,92 @@
+"""Label codes and groups of codes for readers, from public facts and the released merging of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from privsyn.marginals.types import Floats, Integers
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.encoders import Encoder
+from privsyn.table.encoding.words import MISSING
+
+NAMED = 3
+"""Most values that a label of a group names."""
+
+
+def labels(
+    codec: Codec, groups: Sequence[Integers], shares: Sequence[Floats] | None = None
+) -> tuple[tuple[str, ...], ...]:
+    """Return a label for each group of codes of each column.
+
+    The label of a group of several values begins with their number.
+
+    Parameters
+    ----------
+    codec : Codec
+    groups : sequence of integer arrays of shape (codes,)
+        For each column, the group of each code, from 0 up.
+    shares : sequence of float arrays of shape (codes,), optional
+        For each column, the weight of each code within its group. A rare value has weight 0: it was counted
+        with another value, and is never drawn.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privsyn import Categorical, Numerical, Schema
+    >>> schema = Schema({"age": Numerical(0, 99, bins=4), "city": Categorical(["Bern", "Rome", "Ulm"])})
+    >>> codec = Codec.for_table(schema, pd.DataFrame({"age": [1.5], "city": ["Rome"]}))
+    >>> labels(codec, [np.array([0, 0, 0, 1, 2]), np.array([1, 0, 1, 1])])
+    (('0 to 74.25', '74.25 to 99', '(missing)'), ('Rome', '3 rare values together: Bern, Ulm, (missing)'))
+    >>> labels(codec, [np.zeros(5, int), np.zeros(4, int)])
+    (('all values: 0 to 99, (missing)',), ('all values: Bern, Rome, Ulm, …',))
+    """
+    given = [None] * len(groups) if shares is None else shares
+    return tuple(map(labels_of, codec.encoders, groups, given))
+
+
+def labels_of(encoder: Encoder, group: Integers, share: Floats | None = None) -> tuple[str, ...]:
+    """Return a label for each group of codes of one column; the arguments are those of `labels`."""
+    weights = np.ones(len(group)) if share is None else share
+    return tuple(_label(encoder, *one, every=len(group)) for one in _grouped(group, weights))
+
+
+def members(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """Return the values, or ranges of neighbouring values, in each group of each column."""
+    return tuple(
+        tuple(tuple(encoder.words(codes)) for codes, _ in _grouped(group, np.ones(len(group))))
+        for encoder, group in zip(codec.encoders, groups, strict=True)
+    )
+
+
+def _grouped(group: Integers, share: Floats) -> list[tuple[Integers, Floats]]:
+    """Return the codes of each group, and their weights."""
+    every = [np.flatnonzero(group == place) for place in range(int(group.max()) + 1)]
+    return [(codes, share[codes]) for codes in every]
+
+
+def _label(encoder: Encoder, codes: Integers, share: Floats, *, every: int) -> str:
+    """Return the label of a group: its only value or range, or the number of its values."""
+    words = encoder.words(codes)
+    if len(words) == 1:
+        return words[0]
+    kept, rare = encoder.words(codes[share > 0]), encoder.words(codes[share == 0])
+    if len(kept) == 1 and rare:
+        return f"{kept[0]}, with {'few missing cells' if rare == [MISSING] else _together(rare)}"
+    return f"all values: {_few(words)}" if len(codes) == every else _together(words)
+
+
+def _together(words: list[str]) -> str:
+    """
+    >>> _together(["a", "b", "c", "d"]), _together(["a"])
+    ('4 rare values together: a, b, c, …', '1 rare value: a')
+    """
+    return (
+        f"{len(words)} rare values together: {_few(words)}" if len(words) > 1 else f"1 rare value: {words[0]}"
+    )
+
+
+def _few(words: list[str]) -> str:
+    """Return at most `NAMED` labels as text."""
+    return f"{', '.join(words[:NAMED])}{', …' if len(words) > NAMED else ''}"

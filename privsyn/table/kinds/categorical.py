@@ -1,0 +1,349 @@
+"""Categorical: a column of a few listed values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError, did_you_mean, plural, replace_errors, safe_repr
+from privsyn.marginals.types import Floats
+from privsyn.table.encoding.dtypes import (
+    TEXT,
+    Dtype,
+    Family,
+    decimals_of,
+    family,
+    its,
+    largest_decimal,
+    number_type,
+)
+from privsyn.table.encoding.encoders import CategoricalEncoder
+from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS, FEW_TEXTS
+from privsyn.table.encoding.parsing import convert_distinct, number
+from privsyn.table.kinds.column import COMPARES, FOR_FAMILY, Coded, in_words, number_in
+from privsyn.table.kinds.column_settings import distinct_values, normalise, normalise_shared, probability
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
+
+OTHER = "other"
+"""Default name, in dtypes that hold text, for all values that are not found."""
+
+MOST_SHOWN = 12
+"""Listed values that the sheet of a release names."""
+
+MANY_NUMBERS = 5
+"""Numbers in a list. A list this long may show the value of a single row."""
+
+
+@dataclass(frozen=True)
+class Categorical(Coded):
+    """A column of a few listed values.
+
+    Parameters
+    ----------
+    values : list of hashable values, optional
+        The public list. Two values that are equal in Python (``1 == 1.0 == True``) count as a duplicate.
+        Default: the list is not public, and the values that enough rows share are found under privacy.
+    other : hashable value, optional
+        Replaces a value that is not listed, or not found. Default: if the values are listed, missing, or the
+        first value with ``nullable=False``; if they are found, ``"other"`` where the dtype can hold that, and
+        else missing or the most frequent value.
+    nullable : bool
+        Whether a cell may be missing. If not, a missing cell counts as the first value.
+    missing : str or list of str
+        Texts that mean a missing cell in a file, in addition to the empty cell.
+    keep : float, optional
+        The respondents randomised this column: each cell was kept with this probability, and else replaced by
+        any of the listed values, or by a missing cell if `nullable`, all with the same probability. See
+        `privsyn.randomize`. Default: the column was not randomised.
+
+    Examples
+    --------
+    >>> Categorical(["Female", "Male"]).values
+    ('Female', 'Male')
+    >>> Categorical(["Rome", "Oslo"], other="elsewhere").values
+    ('Rome', 'Oslo', 'elsewhere')
+    """
+
+    values: Sequence[Hashable] | None = None
+    other: Hashable = field(default=None, kw_only=True)
+    nullable: bool = field(default=True, kw_only=True)
+    missing: str | Sequence[str] = field(default=(), kw_only=True)
+    keep: float | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        normalise_shared(self)
+        if self.keep is not None:
+            normalise(self, keep=probability("keep", self.keep))
+            if self.values is None:
+                raise InputError("keep needs the list of values: randomised response draws from it")
+        if self.other is not None:
+            normalise(self, other=distinct_values([self.other])[0])
+        if self.values is not None:
+            values = distinct_values(self.values)
+            extra = () if self.other is None or self.other in values else (self.other,)
+            normalise(self, values=values + extra)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the list of values is given."""
+        return self.values is not None
+
+    @property
+    def values_sentence(self) -> str:
+        """How many values are listed, and the first of them."""
+        if self.values is None:
+            rest = OTHER if self.other is None else self.other
+            return f"values that enough rows share are found under privacy; the rest becomes {rest!r}."
+        text = f"one of {len(self.values)} public values: {in_words(self.values)}."
+        return text if self.keep is None else f"{text} The respondents randomised it (keep {self.keep:g})."
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The first and the last place in the list."""
+        return 0.0, len(cast(Sequence[Hashable], self.values)) - 1.0
+
+    def number_of(self, value: Any) -> float:
+        """Return the place of a value in the list."""
+        values = cast(Sequence[Hashable], self.values)
+        try:
+            return float(values.index(value))
+        except ValueError:
+            meant = did_you_mean(value, values)
+            raise InputError(f"{safe_repr(value)} is not one of its values{meant}") from None
+
+    def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
+        """Return the place of each listed value in the range."""
+        low, high = ends.get("low", -np.inf), ends.get("high", np.inf)
+        values: Any = self.values
+        with replace_errors("a range needs numbers or dates: list the values", TypeError):
+            places = np.flatnonzero([low <= value <= high for value in values]).astype(np.float64)
+        return places, places
+
+    @property
+    def public_hint(self) -> str:
+        """What to do to make the values public."""
+        return "list its values: Categorical([...])"
+
+    def known_by_dtype(self, dtype: Dtype) -> Self:
+        """Return a column of false and true if the dtype holds nothing else."""
+        is_open = not self.is_public and self.other is None
+        return replace(self, values=(False, True)) if is_open and family(dtype) == "boolean" else self
+
+    def answered(self, found: Sequence[Any] | None, dtype: Dtype, marks: Sequence[str]) -> Self:
+        """Return the column with the values found, the most frequent first, and one value for all others."""
+        kind = family(dtype)
+        is_text = kind in ("text", "object", "category")
+        other = self.other
+        if other is None and is_text and OTHER not in marks:
+            other = OTHER
+        values = dict.fromkeys(found or ())  # of equal values such as 1 and True, keep the most frequent
+        if other is not None:
+            values.setdefault(other)
+        if not values:
+            values = dict.fromkeys(["" if is_text else 0])
+        return replace(self, values=tuple(values), other=other)
+
+    @classmethod
+    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
+        """Return a column for few distinct values, sorted or in the order of its categories; none is rare."""
+        kind = family(present.dtype)
+        if kind == "boolean":
+            return cls([False, True], nullable=nullable)
+        try:
+            rows_of = dict(present.value_counts(sort=False).items())
+        except TypeError:
+            return None  # cells that are lists
+        values = present.cat.categories.tolist() if kind == "category" else present.drop_duplicates().tolist()
+        values = [value for value in values if not isinstance(value, float) or math.isfinite(value)]
+        if not values or not {type(value) for value in values} <= {str, bool, int, float}:
+            return None
+        if len(values) > FEW_TEXTS or (len(values) > FEW_NUMBERS and 10 * len(values) > len(present)):
+            return None
+        rare = {value for value in values if rows_of[value] < FEW_ROWS}
+        # Categories without rows are listed if no other is rare; beside rare ones they would show which are.
+        if any(rows_of[value] for value in rare) and set(values) != {0, 1}:  # these two reveal nothing
+            values, nullable = [value for value in values if value not in rare], True
+            if len(values) < 2:
+                return None
+        if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
+            values = [int(value) for value in values]
+        if kind != "category":
+            values.sort(key=lambda value: (type(value).__name__, value))
+        return cls(values, nullable=nullable)
+
+    lists_values = True
+
+    @property
+    def listed(self) -> tuple[Any, ...]:
+        """The list of values; empty if it is not public."""
+        return tuple(self.values or ())
+
+    @property
+    def data_type(self) -> str:
+        """Boolean or Integer if all listed values are."""
+        kinds = {type(value) for value in self.listed}
+        return {frozenset({bool}): "Boolean", frozenset({int}): "Integer"}.get(frozenset(kinds), "Text")
+
+    @property
+    def values_in_words(self) -> str:
+        """The first of the listed values."""
+        more = f" and {len(self.listed) - MOST_SHOWN} more" if len(self.listed) > MOST_SHOWN else ""
+        return ", ".join(map(str, self.listed[:MOST_SHOWN])) + more
+
+    @property
+    def all_values(self) -> Any:
+        """The list."""
+        return self.listed
+
+    def compared(self, sign: str, given: Sequence[Any]) -> list[Any]:
+        """Return listed values; of a list that is not public, only those that are named."""
+        if self.is_public and sign not in COMPARES:
+            excluded = [self.number_of(each) for each in given]  # refuses a value that is not listed
+        if sign in ("==", "in"):
+            return [tuple(dict.fromkeys(given))]
+        if self.values is None:
+            raise InputError(f"{sign} needs the list of values: Categorical([...])")
+        if sign in ("!=", "not in"):
+            kept = tuple(value for place, value in enumerate(self.values) if place not in excluded)
+            return [kept] if kept else []
+        values: Any = self.values
+        if not all(type(each) in (int, float) for each in (*given, *values)):
+            raise InputError(f"{sign} needs numbers or dates: list the values, as in ['a', 'b']")
+        kept = tuple(each for each in values if COMPARES[sign](each, given[0]))
+        return [kept] if kept else []
+
+    def with_listed(self, values: Sequence[Any]) -> Self:
+        """Return the column with these values."""
+        return replace(self, values=tuple(dict.fromkeys(values)))
+
+    def like(self, other: Self) -> Self:
+        """Return the column with the list of another one."""
+        return replace(self, values=other.values)
+
+    def value_of(self, text: str) -> Any:
+        """Return the listed value with this text; else a number if numbers are listed, or the text."""
+        found = next((value for value in self.listed if str(value) == text), None)
+        if found is not None:
+            return found
+        return number_in(text) if any(isinstance(value, int | float) for value in self.listed) else text
+
+    def facts_read(self, cells: pd.Series) -> list[str]:
+        """Return how many values are listed."""
+        return [] if self.values is None else [plural(len(self.values), "value")]
+
+    @property
+    def doubt(self) -> str:
+        """Whether the column is free text, or has amounts."""
+        if self.values is None:
+            return "Common values are found. Free text? {kind: text} leaves it out."
+        if sum(type(value) in (int, float) for value in self.values) >= MANY_NUMBERS:
+            return "Counts or amounts? Then bounds reveal less: {kind: numerical, low: , high: }."
+        return ""
+
+    @property
+    def facts_wanted(self) -> str:
+        """The list of values, or another kind."""
+        wanted = "values: ? Or is it {kind: numerical}, {kind: datetime}, {kind: text}?"
+        return "" if self.is_public else wanted
+
+    @property
+    def fate(self) -> str:
+        """What cells become that are not listed."""
+        if self.other is not None:
+            return f"become {self.other!r}"
+        return "become missing" if self.nullable else "become the first value listed"
+
+    def as_read(self, cells: pd.Series) -> pd.Series:
+        """Return the cells, those that are not listed missing."""
+        return cells if self.values is None else cells.where(cells.isin(list(self.values)))
+
+    def make_encoder(self, dtype: Dtype, family: Family) -> CategoricalEncoder:
+        """Return the encoder; refuse a dtype in which the listed values are not distinct."""
+        values = tuple(cast(Sequence[Any], self.values))
+        other = None if self.other is None else values.index(self.other)
+        return CategoricalEncoder(_pool(values, dtype, family), other)
+
+    def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
+        """Return the listed value that each text stands for, or `other`; texts if no values are listed."""
+        values = tuple(self.values or ())
+        types = {type(value) for value in values}
+        if types <= {str}:
+            return cells.to_pandas().astype(TEXT)
+        written: dict[Any, Any] = {number(value): value for value in values if type(value) in (int, float)}
+        written |= {str(value).lower(): value for value in values if isinstance(value, bool)}
+        written |= {str(value): value for value in reversed(values)}
+        if types == {bool}:
+            dtype = "boolean"
+        elif types == {int} and all(-(2**63) <= value < 2**63 for value in cast(Sequence[int], values)):
+            dtype = "Int64"
+        else:
+            dtype = "float64" if types == {float} or types == {int, float} else "object"
+
+        def convert(texts: Sequence[str | None]) -> pd.Series:
+            return pd.Series([self._meaning(text, written, csv_format) for text in texts], dtype=dtype)
+
+        return convert_distinct(cells, convert)
+
+    def _meaning(self, text: str | None, written: Mapping[Any, Any], csv_format: CsvFormat) -> Any:
+        """Return the value with this text, in other letters (``TRUE``), or as a number (``1.0`` for 1)."""
+        if text is None:
+            return None
+        return written.get(
+            text,
+            written.get(text.lower(), written.get(number(csv_format.plain_number(text)), self.other)),
+        )
+
+
+def _pool(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
+    """Return the listed values in the dtype of the column; refuse a dtype in which they are not distinct."""
+    if kind in FOR_FAMILY:
+        raise InputError(f"{its(dtype)}: use {FOR_FAMILY[kind]}")
+    if kind == "real" and number_type(dtype) == np.float16:  # pandas cannot look up values in it
+        raise InputError(f"{its(dtype)}: convert it to float32")
+    can_hold = _can_hold(dtype, kind)
+    for value in values:
+        if not can_hold(value):
+            raise InputError(f"{its(dtype)}, which cannot hold the listed value {safe_repr(value)}")
+    if kind == "category":
+        categories = pd.Index(values, tupleize_cols=False)
+        return pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered))
+    if kind in ("integer", "real"):  # some dtypes refuse 1.0 for 1, or 2**63 for a float
+        values = tuple(map(int if kind == "integer" else float, values))
+    if kind == "decimal":
+        values = tuple(Decimal(str(value)) for value in values)
+    pool = pd.Series(values, dtype=dtype)
+    if kind != "object" and not pd.Index(pool).is_unique:
+        raise InputError(f"{its(dtype)}, in which some listed values are equal")
+    return pool
+
+
+def _can_hold(dtype: Dtype, kind: Family) -> Callable[[Any], bool]:
+    match kind:
+        case "text":
+            return lambda value: isinstance(value, str)
+        case "boolean":
+            return lambda value: isinstance(value, bool)
+        case "integer":
+            whole = np.iinfo(number_type(dtype))
+            return lambda x: _is_number(x) and x == round(x) and whole.min <= x <= whole.max
+        case "decimal":
+            decimals, most = decimals_of(dtype), largest_decimal(dtype)
+            return lambda x: _is_number(x) and x == round(x, decimals) and abs(x) <= most
+        case "real":
+            largest = float(np.finfo(number_type(dtype)).max)
+            return lambda x: _is_number(x) and abs(x) <= largest
+        case _:
+            return lambda value: True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")

@@ -1,0 +1,249 @@
+"""Datetime: a column of dates or times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.types import Floats
+from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGrid
+from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, tick
+from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.heaps import TIMES
+from privsyn.table.encoding.number_bounds import coarsest_step
+from privsyn.table.encoding.parsing import date_formats, distinct, moments
+from privsyn.table.encoding.steps import DAY, step_text, time_step
+from privsyn.table.encoding.time_encoders import DatetimeEncoder
+from privsyn.table.kinds.column_settings import (
+    both_or_neither,
+    normalise,
+    normalise_shared,
+    one_of,
+    time_bounds,
+    time_format,
+)
+from privsyn.table.kinds.ordinal import plain_grid
+from privsyn.table.kinds.times import Timed
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
+
+EPOCH = datetime(1970, 1, 1)
+
+CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
+
+
+@dataclass(frozen=True)
+class Datetime(Timed):
+    """A column of dates or times between public bounds. Values outside are clipped to them.
+
+    Parameters
+    ----------
+    low, high : str, date, datetime or numpy.datetime64, optional
+        The public bounds, both included; text in ISO form. Times are in whole seconds, on the clock of the
+        column's own time zone. Default: they are found under privacy, to the month.
+    unit : {"D", "h", "min", "s"}, optional
+        The step: days, hours, minutes or seconds. Default: days, unless a bound has a time of day.
+    step : str, optional
+        All times are multiples of it, counted from midnight, such as ``"15min"`` or ``"1h"``. A time between
+        two multiples is taken to the nearer one.
+    cycles : list, optional
+        ``["day"]`` counts the date and the time of day as two attributes, so that the time of day and what it
+        has to do with other columns survive; ``["day", "week"]`` the day of the week too; ``[]`` counts one.
+        Default: the day if the times range over more than a week, and the week over more than eight. It needs
+        a step below a day. A column that a constraint names is one attribute, unless it is the start of an
+        `Increasing` and no other constraint names its columns.
+    format : str, optional
+        How dates are written in a column of text or in a CSV, in the terms of ``datetime.strftime``, such as
+        ``"%d.%m.%Y"``. Default: ISO form.
+    objects : {"text", "date", "datetime"}
+        What a column of Python objects holds.
+    bins, nullable, missing
+        As for `Numerical`.
+
+    Examples
+    --------
+    >>> Datetime("2015-01-01", "2020-12-31").unit
+    'D'
+    >>> Datetime("2015-01-01 08:00", "2015-01-01 18:00").unit
+    's'
+    """
+
+    low: str | date | np.datetime64 | None = None
+    high: str | date | np.datetime64 | None = None
+    unit: Literal["D", "h", "min", "s"] | None = field(default=None, kw_only=True)
+    step: str | None = field(default=None, kw_only=True)
+    cycles: Sequence[str] | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
+    objects: Literal["text", "date", "datetime"] = field(default="text", kw_only=True)
+    bins: int = field(default=32, kw_only=True)
+    nullable: bool = field(default=True, kw_only=True)
+    missing: str | Sequence[str] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        normalise_shared(self)
+        one_of("objects", self.objects, ("text", "date", "datetime"))
+        if self.cycles is not None:
+            if isinstance(self.cycles, str) or [*self.cycles] not in CYCLES:
+                raise InputError(f"cycles are [day, week], [day] or [], not {safe_repr(self.cycles)}")
+            normalise(self, cycles=tuple(self.cycles))
+        if self.format is not None:
+            normalise(self, format=time_format(self.format))
+        if self.unit is not None:
+            one_of("unit", self.unit, ("D", "h", "min", "s"))
+        if self.unit in ("h", "min"):
+            normalise(self, step=f"1{self.unit}" if self.step is None else self.step, unit="s")
+        if self.step is not None:
+            step = time_step(self.step, unit=self.unit)
+            normalise(self, step=step, unit=self.unit or ("D" if step == "1d" else "s"))
+        low, high = both_or_neither(self.low, self.high)
+        if low is None:
+            return
+        low, high = time_bounds(low, high)
+        dates_only = low.time() == high.time() == time()
+        if self.unit == "D" and not dates_only:
+            raise InputError("unit 'D' needs bounds without a time of day")
+        normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
+        self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
+
+    @property
+    def noun(self) -> str:
+        """Whether the dates have a time of day."""
+        noun = "dates" if self.unit in ("D", None) else "dates with a time of day"
+        return f"{noun}{self.in_steps}"
+
+    def since(self, value: Any) -> timedelta:
+        """Return the time since 1970."""
+        return time_bounds(value, value)[0] - EPOCH
+
+    def at(self, since: timedelta) -> datetime:
+        """Return the date."""
+        return EPOCH + since
+
+    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+        """Return the column with these bounds, by default January 1970."""
+        unit = self.unit or "D"
+        if found is None:
+            return replace(self, low="1970-01-01", high="1970-01-31", unit=unit)
+        low, high = np.array(found).astype(np.int64).astype(f"datetime64[{unit}]")
+        return replace(self, low=low, high=high, unit=unit)
+
+    @classmethod
+    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
+        """Return a column for dates or times, with bounds at the ends of years."""
+        kind = family(present.dtype)
+        if present.empty or kind not in ("datetime", "text", "object"):
+            return None
+        formats = date_formats(present)
+        if len(formats) != 1:
+            return None
+        pattern = formats[0]
+        read = moments(present.drop_duplicates().tolist(), pattern)
+        first, last = read.min().item().year, read.max().item().year
+        if (read == read.astype("datetime64[D]")).all():
+            return cls(datetime(first, 1, 1), datetime(last, 12, 31), format=pattern, nullable=nullable)
+        step = coarsest_step(read.astype("datetime64[s]").astype(np.float64), TIMES, 2)
+        high = datetime(last, 12, 31, 23, 59, 59)
+        text = None if step is None else step_text(int(step))
+        return cls(datetime(first, 1, 1), high, step=text, format=pattern, nullable=nullable)
+
+    @property
+    def data_type(self) -> str:
+        """Whether the dates have times."""
+        return "Date" if self.unit == "D" else "DateTime"
+
+    def like(self, other: Self) -> Self:
+        """Return the column with the bounds and the unit of another one."""
+        return replace(self, low=other.low, high=other.high, unit=other.unit)
+
+    def high_end(self, value: Any) -> Any:
+        """Return the last second of a day that the high end of a range names without a time."""
+        if self.unit != "s":
+            return value
+        if isinstance(value, str) and len(value.strip()) == len("2020-12-31"):
+            return f"{value.strip()} 23:59:59"
+        return datetime.combine(value, time(23, 59, 59)) if type(value) is date else value
+
+    compared_as = "date"
+
+    def measured(self, cells: pd.Series) -> Floats:
+        """Return the cells as days since 1970 in local time, as written."""
+        places, found = distinct(cells)
+        seconds = moments(found)
+        days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
+        return np.append(days, np.nan)[places]
+
+    def own_grid(self, dtype: Dtype) -> Grid:
+        """Return the grid of the encoder."""
+        return self._grid
+
+    def grid_around(self, low: float, high: float, *, whole: bool) -> Grid:
+        """Return the grid of the days."""
+        return plain_grid(np.floor(low), np.floor(high), whole=True, bins=self.bins)
+
+    def facts_read(self, cells: pd.Series) -> list[str]:
+        """Return the format, the years and the step."""
+        return [
+            *([] if self.format is None else ["format"]),
+            "first and last year",
+            *([] if self.step is None else [f"all multiples of {self.step}"]),
+        ]
+
+    def numbers(self, cells: pd.Series) -> Floats:
+        """Return the seconds since 1970."""
+        codes, values = pd.factorize(cells)
+        read = moments(pd.Index(values).tolist(), self.format)
+        seconds = np.append(read, np.datetime64("NaT")).astype("datetime64[s]")[codes]
+        return np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64).astype(np.float64))
+
+    def make_encoder(self, dtype: Dtype, family: Family) -> DatetimeEncoder:
+        """Return the encoder; refuse a dtype without dates, or one that cannot hold the bounds."""
+        if family not in ("datetime", "text", "object"):
+            raise InputError(f"{its(dtype)}, not dates: convert it with pandas.to_datetime")
+        bounds = np.array([self.low, self.high], dtype="datetime64[s]")
+        ticks = TICKS.get(tick(dtype), 1) if family == "datetime" else 1
+        if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
+            raise InputError(f"{its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
+        return DatetimeEncoder(self._grid, dtype, str(self.unit), self.format, self.objects)
+
+    def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
+        """Return dates; NaT for a text that is none."""
+        return pd.Series(moments(texts, self.format))
+
+    def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
+        """Return the months in which dates are counted."""
+        return BoundsGrid.dates(self.unit or "D")
+
+    def widest(self, dtype: Dtype) -> Self:
+        """Return the column with bounds from the first to the last year in which bounds are found."""
+        return replace(self, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=self.unit or "D")
+
+    def finest(self, filled: Self, dtype: Dtype) -> Self:
+        """Return the completed column; with the times of its days if nothing says that it has none."""
+        dates_only = self.unit is not None or (family(dtype) == "datetime" and tick(dtype) == "D")
+        return filled if dates_only else filled._with_times()
+
+    def _with_times(self) -> Self:
+        """Return a column of dates with the times of its days, in seconds."""
+        low, high = cast(datetime, self.low), cast(datetime, self.high)
+        return replace(self, low=low, high=datetime.combine(high, time(23, 59, 59)), unit="s", step=None)
+
+    def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
+        """Return the column with this step; of dates, which were counted in seconds, perhaps with times."""
+        if self.unit != "D":
+            return super().on_lattice(step, dtype)
+        text = step_text(round(step))
+        return self if text == "1d" else replace(self._with_times(), step=text)
+
+    def to_plain(self, what: str) -> dict[str, Any]:
+        """Leave out a unit that follows from the bounds and the step."""
+        plain = super().to_plain(what)
+        if (self.is_public or self.step) and Datetime(self.low, self.high, step=self.step).unit == self.unit:
+            del plain["unit"]
+        return plain

@@ -1,0 +1,289 @@
+"""Kinds of column that are times: what all have, times of day and lengths of time. Dates are in `dates`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import time, timedelta
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError, about, safe_repr
+from privsyn.table.encoding.dtypes import Dtype, Family, family, its
+from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.heaps import TIMES, Lattice, coarser
+from privsyn.table.encoding.parsing import clock_seconds, span_seconds
+from privsyn.table.encoding.steps import SECONDS, multiples_around, step_seconds, step_text, time_step
+from privsyn.table.encoding.time_encoders import DurationEncoder, TimeEncoder
+from privsyn.table.kinds.column_settings import (
+    LONGEST,
+    both_or_neither,
+    clock_time,
+    length_of_time,
+    normalise,
+    normalise_shared,
+    one_of,
+)
+from privsyn.table.kinds.ordinal import Ordinal
+from privsyn.table.kinds.plain_values import plain_value
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.csv_format import CsvFormat
+
+UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "whole days"}
+
+
+class Timed(Ordinal):
+    """A column of times, which are whole units, and multiples of a step if one is given."""
+
+    unit: Any
+    step: Any
+
+    @abstractmethod
+    def since(self, value: Any) -> timedelta:
+        """Return the time from where the clock begins to a value; refuse a value of another kind."""
+
+    @abstractmethod
+    def at(self, since: timedelta) -> Any:
+        """Return the value that long after the clock begins."""
+
+    def number_of(self, value: Any) -> float:
+        """Return the whole units since the clock began."""
+        return float(self.since(value) // self._unit)
+
+    def neighbour(self, value: Any, by: int) -> Any:
+        """Return the value of one unit before or after."""
+        return self.at(self.since(value) + by * self._unit)
+
+    @property
+    def _unit(self) -> timedelta:
+        return timedelta(seconds=SECONDS[self.unit or "D"])
+
+    @property
+    def in_steps(self) -> str:
+        """The step in words, after a noun; empty if there is none."""
+        return "" if self.step is None else f" in steps of {self.step}"
+
+    @property
+    def scale(self) -> float:
+        """The seconds in a unit."""
+        return float(SECONDS[self.unit or "s"])
+
+    @property
+    def grid_step(self) -> float | None:
+        """The units in a step."""
+        return None if self.step is None else step_seconds(self.step) / self.scale
+
+    def lattices(self, dtype: Dtype) -> tuple[Lattice, ...]:
+        """Return the days, hours, minutes and parts of them that are coarser than the unit and the step."""
+        return coarser([Lattice(lattice.step / self.scale) for lattice in TIMES], self.grid_step or 1.0)
+
+    def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
+        """Return the column with this step."""
+        return replace(self, step=step_text(round(step * self.scale)))  # type: ignore[type-var]
+
+    @property
+    def _grid(self) -> Grid:
+        return Grid.exact(*self.bounds, decimals=0, bins=self.bins, step=self.grid_step)
+
+
+@dataclass(frozen=True)
+class Time(Timed):
+    """A column of times of day between public bounds. Values outside are clipped to them.
+
+    Parameters
+    ----------
+    low, high : str or datetime.time
+        The bounds, both included, in whole steps. Default: the whole day.
+    unit : {"s", "m", "h"}
+        The unit: seconds, minutes or hours.
+    step : str, optional
+        As for `Datetime`.
+    objects : {"time", "text"}
+        What a column of Python objects holds.
+    bins, nullable, missing
+        As for `Numerical`.
+
+    Examples
+    --------
+    >>> Time(high="18:00", unit="m").high
+    datetime.time(18, 0)
+    """
+
+    low: str | time | None = None
+    high: str | time | None = None
+    unit: Literal["s", "m", "h"] = field(default="s", kw_only=True)
+    step: str | None = field(default=None, kw_only=True)
+    objects: Literal["time", "text"] = field(default="time", kw_only=True)
+    bins: int = field(default=32, kw_only=True)
+    nullable: bool = field(default=True, kw_only=True)
+    missing: str | Sequence[str] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        one_of("unit", self.unit, ("s", "m", "h"))
+        one_of("objects", self.objects, ("time", "text"))
+        normalise_shared(self)
+        if self.step is not None:
+            normalise(self, step=time_step(self.step, unit=self.unit))
+        last = timedelta(days=1, seconds=-SECONDS[self.unit])
+        low = clock_time("00:00" if self.low is None else self.low)
+        high = clock_time(str(last) if self.high is None else self.high)
+        _check_units(_since_midnight(low), _since_midnight(high), self.unit)
+        normalise(self, low=low, high=high)
+        self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
+
+    def neighbour(self, value: Any, by: int) -> time:
+        """Return the time of one unit before or after; refuse one on another day."""
+        with about(f"{safe_repr(value)} is at the end of the day"):
+            return cast(time, super().neighbour(value, by))
+
+    @property
+    def noun(self) -> str:
+        """What is counted in which unit."""
+        return f"times of day in {UNITS[self.unit]}{self.in_steps}"
+
+    def since(self, value: Any) -> timedelta:
+        """Return the time since midnight."""
+        return _since_midnight(clock_time(value))
+
+    def at(self, since: timedelta) -> time:
+        """Return the time of day."""
+        return clock_time(str(since))
+
+    @classmethod
+    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
+        """Return a column for a dtype of times of day."""
+        return cls(nullable=nullable) if family(present.dtype) == "time" else None
+
+    def make_encoder(self, dtype: Dtype, family: Family) -> TimeEncoder:
+        """Return the encoder; refuse a dtype without times of day."""
+        if family not in ("time", "text", "object"):
+            raise InputError(f"{its(dtype)}, not times of day: convert it to text such as 08:30")
+        return TimeEncoder(self._grid, dtype, SECONDS[self.unit], self.objects)
+
+    def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
+        """Return times of day; missing for a text that is none."""
+        seconds = clock_seconds(texts)
+        times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
+        return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
+
+    def to_plain(self, what: str) -> dict[str, Any]:
+        """Leave out the bounds of a whole day."""
+        day = Time(unit=self.unit)
+        whole_day = {"low": plain_value("", day.low), "high": plain_value("", day.high)}
+        return {key: value for key, value in super().to_plain(what).items() if value != whole_day.get(key)}
+
+
+@dataclass(frozen=True)
+class Duration(Timed):
+    """A column of lengths of time between public bounds. Values outside are clipped to them.
+
+    Parameters
+    ----------
+    low, high : str, datetime.timedelta or numpy.timedelta64, optional
+        The public bounds, both included, in whole steps; text such as ``"2 days 03:00:00"``. Default: they
+        are found under privacy.
+    unit : {"s", "m", "h", "D"}
+        The unit: seconds, minutes, hours or days.
+    step : str, optional
+        As for `Datetime`.
+    bins, nullable, missing
+        As for `Numerical`.
+
+    Examples
+    --------
+    >>> Duration("0:00", "1 day", unit="m").bounds
+    (0.0, 1440.0)
+    """
+
+    low: str | timedelta | np.timedelta64 | None = None
+    high: str | timedelta | np.timedelta64 | None = None
+    unit: Literal["s", "m", "h", "D"] = field(default="s", kw_only=True)
+    step: str | None = field(default=None, kw_only=True)
+    bins: int = field(default=32, kw_only=True)
+    nullable: bool = field(default=True, kw_only=True)
+    missing: str | Sequence[str] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        one_of("unit", self.unit, tuple(SECONDS))
+        normalise_shared(self)
+        if self.step is not None:
+            normalise(self, step=time_step(self.step, unit=self.unit, divides_day=False))
+        low, high = both_or_neither(self.low, self.high)
+        if low is None:
+            return
+        low, high = length_of_time(low), length_of_time(high)
+        _check_units(low, high, self.unit)
+        normalise(self, low=low, high=high)
+        self.bounds  # noqa: B018  # as for `Time`
+
+    @property
+    def noun(self) -> str:
+        """What is counted in which unit."""
+        return f"lengths of time in {UNITS[self.unit]}{self.in_steps}"
+
+    def since(self, value: Any) -> timedelta:
+        """Return the length of time itself."""
+        return length_of_time(value)
+
+    def at(self, since: timedelta) -> timedelta:
+        """Return the length of time."""
+        return since
+
+    @classmethod
+    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
+        """Return a column of lengths of time; bounds are rounded outwards to days, or hours below a day."""
+        if family(present.dtype) != "duration" or present.empty:
+            return None
+        lengths = present.astype("timedelta64[s]")
+        low, high = lengths.min().to_pytimedelta(), lengths.max().to_pytimedelta()
+        step = timedelta(days=1) if max(high, -low) > timedelta(days=1) else timedelta(hours=1)
+        try:
+            return cls(low // step * step, -(-high // step) * step, nullable=nullable)
+        except InputError:
+            return None  # longer than `Duration` allows
+
+    def facts_read(self, cells: pd.Series) -> list[str]:
+        """Return the bounds."""
+        return ["bounds"]
+
+    def make_encoder(self, dtype: Dtype, family: Family) -> DurationEncoder:
+        """Return the encoder; refuse a dtype without lengths of time."""
+        if family not in ("duration", "object"):
+            raise InputError(f"{its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
+        return DurationEncoder(self._grid, dtype, SECONDS[self.unit])
+
+    def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
+        """Return lengths of time; NaT for a text that is none."""
+        seconds = span_seconds(texts)
+        return pd.Series(np.nan_to_num(seconds).astype("timedelta64[s]")).mask(np.isnan(seconds))
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The longest length of time that every dtype can hold, of either sign."""
+        most = float(LONGEST // timedelta(seconds=SECONDS[self.unit]))
+        return -most, most
+
+    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+        """Return the column with these bounds, by default none and one step."""
+        unit = timedelta(seconds=SECONDS[self.unit])
+        low, high = found or (0.0, 1.0)
+        if self.grid_step is not None:
+            low, high = multiples_around(low, high, self.grid_step, 0)
+        return replace(self, low=unit * int(low), high=unit * int(high))
+
+
+def _since_midnight(at: time) -> timedelta:
+    return timedelta(hours=at.hour, minutes=at.minute, seconds=at.second)
+
+
+def _check_units(low: timedelta, high: timedelta, unit: str) -> None:
+    if low > high:
+        raise InputError(f"low {low} is above high {high}")
+    for bound in (low, high):
+        if bound % timedelta(seconds=SECONDS[unit]):
+            raise InputError(f"the bound {bound} is not a whole number of steps of unit {unit!r}")
