@@ -17,7 +17,6 @@ from scipy.special import ndtr
 
 from privsyn.inference.consistency import EXACT
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.marginals.coarse import join
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike
@@ -173,7 +172,7 @@ def table_certainties(
             others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
             margin = counts.sum(axis=others, keepdims=True)
             share = np.divide(counts, margin, out=np.zeros(counts.shape), where=margin > 0)
-            side = np.array([_along(m, axis, noise[m.attributes[axis]]) for m in some])
+            side = np.array([m.grouping.project((axis,)).join(noise[m.attributes[axis]]) for m in some])
             variance += side.reshape(-1, *(1,) * axis, size, *(1,) * (counts.ndim - axis - 2)) * share**2
         errors[places] = _expected_variations(variance, sums_of(counts))
     return list(map(Certainty, measured, errors.tolist()))
@@ -181,17 +180,10 @@ def table_certainties(
 
 def _in_groups(measured: Measurement, left: Floats, table: Marginal) -> tuple[Floats, Floats]:
     """Return the counts of a table and their posterior variance, in the groups in which it was measured."""
-    if measured.groups is None:
-        return table.counts, left
     if left.shape != measured.variance.shape:
         # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
-        left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
-    return join(table.counts, measured.groups), left
-
-
-def _along(measured: Measurement, axis: int, variance: Floats) -> Floats:
-    """Return the variances of one attribute in the groups of a measured table."""
-    return variance if measured.groups is None else join(variance, measured.groups[axis : axis + 1])
+        left = np.minimum(measured.grouping.join(np.sqrt(left)) ** 2, measured.variance)
+    return measured.grouping.join(table.counts), left
 
 
 def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:

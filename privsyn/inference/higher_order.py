@@ -22,13 +22,13 @@ from privsyn.inference.prior.dispersion import (
     pooled_dispersions,
     residual_likelihood,
 )
-from privsyn.marginals.coarse import coarsen, join
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.grouping import NO_GROUPS, Grouping
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
-from privsyn.marginals.types import Codes, Floats, Mask, keep
+from privsyn.marginals.types import Floats, Mask, keep
 
 LARGEST = 5  # attributes of a table; three if one of them is ordered
 GROUPS = 4  # groups of the ordered codes of an attribute
@@ -51,14 +51,14 @@ class Unexplained:
         Variance of a cell about its expected count, over that count.
     likelihood : array of shape ``DISPERSIONS.shape``
         Log-likelihood of the dispersions, by the departure.
-    groups : tuple of integer arrays, optional
-        For each attribute the group of each code, if the counts are over joined codes.
+    grouping : Grouping, optional
+        The groups of codes that are counted.
     """
 
     expected: Marginal
     dispersion: float
     likelihood: Floats
-    groups: tuple[Codes, ...] | None = None
+    grouping: Grouping = NO_GROUPS
 
     def __post_init__(self) -> None:
         keep(self, "likelihood", dtype=np.float64)
@@ -208,7 +208,7 @@ def denoise_bigger(
     fine = [margins_inside(m.attributes, pairs, one_ways) for m in answers]
     sides = [_in_groups(side, m) for m, side in zip(answers, fine, strict=True)]
     expected = [
-        fit_margins(possible.fit(p.expected, side) if m.groups is None else p.expected, side).counts
+        fit_margins(p.expected if m.grouping else possible.fit(p.expected, side), side).counts
         for (p, m), side in zip(measured, sides, strict=True)
     ]
     dispersions = pooled_dispersions(
@@ -219,31 +219,27 @@ def denoise_bigger(
     )
     found = map(denoise, answers, expected, dispersions.tolist(), sides)
     return tuple(
-        table if m.groups is None else _fit_codes(table, m.groups, side, possible)
+        _fit_codes(table, m.grouping, side, possible) if m.grouping else table
         for table, m, side in zip(found, answers, fine, strict=True)
     )
 
 
 def _in_groups(sides: tuple[Marginal, ...], measured: Measurement) -> tuple[Marginal, ...]:
-    if measured.groups is None:
-        return sides
-    group = dict(zip(measured.attributes, measured.groups, strict=True))
-    return tuple(coarsen(side, tuple(group[name] for name in side.attributes)) for side in sides)
+    axes = measured.marginal.domain.axes
+    return tuple(side.join(measured.grouping.project(axes(side.attributes))) for side in sides)
 
 
 def _fit_codes(
-    sums: Marginal, groups: tuple[Codes, ...], sides: tuple[Marginal, ...], possible: StructuralZeros
+    sums: Marginal, grouping: Grouping, sides: tuple[Marginal, ...], possible: StructuralZeros
 ) -> Marginal:
     """Return a table over single codes with the given sums of groups. Inside groups it follows its sides."""
     one_way = {name: side.project((name,)) for side in sides for name in side.attributes}
     alone = tuple(one_way[name] for name in sums.attributes)
     ordered = tuple(side.domain.ordered[0] for side in alone)
-    domain = Domain(sums.attributes, tuple(map(len, groups)), ordered)
+    domain = Domain(sums.attributes, tuple(map(len, grouping.groups)), ordered)
     table = fit_margins(possible.fit(product(domain, alone), sides), sides)
     for _ in range(ROUNDS):
-        now = join(table.counts, groups)
-        ratio = np.divide(sums.counts, now, out=np.ones_like(now), where=now > 0)
-        scaled = Marginal(domain, table.counts * ratio[np.ix_(*groups)])
+        scaled = Marginal(domain, grouping.scale(table.counts, sums.counts))
         table = fit_margins(scaled, sides, rounds=ROUNDS)
     return table
 

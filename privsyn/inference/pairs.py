@@ -78,7 +78,7 @@ def variances_in(blocks: Merging, measured: Sequence[Measurement], pairs: Pairs)
         Marginal(
             blocks.merged.project(measured[i].attributes),
             pairs.smoother.left(
-                measured[i], float(pairs.dispersions[i]), blocks.groups_of(measured[i].attributes)
+                measured[i], float(pairs.dispersions[i]), blocks.grouping(measured[i].attributes)
             ),
         )
         for i in smooth
@@ -243,7 +243,7 @@ def estimate_pairs(
 
 def _noise(measured: Measurement) -> Floats:
     """Return the noise variance of each cell; for groups of codes, their mean."""
-    return measured.variance if measured.groups is None else measured.variance.mean()
+    return measured.variance.mean() if measured.grouping else measured.variance
 
 
 def _uncertainty(alike: Sequence[Marginal], counts: Floats, one_way: dict[str, Measurement]) -> Floats:

@@ -24,10 +24,11 @@ from privsyn.inference.prior.smoothing import Smoother, is_smooth
 from privsyn.inference.selection import STEPS, allocate, near_pairs, slopes_along, slopes_of
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.grouping import NO_GROUPS
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Codes, Floats, Mask
+from privsyn.marginals.types import Floats, Mask
 from privsyn.methods.columns import measure_columns
 from privsyn.methods.concordance import measure_concordances
 from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs, settled_one_ways
@@ -178,13 +179,13 @@ def _measure_pairs(
     weights = _weights(private.domain, attributes, target)
     rhos = _most(gains, rho, weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos)
-    groups: list[tuple[Codes, ...] | None] = [None] * len(expected)
+    groupings = [NO_GROUPS] * len(expected)
     for row, i in enumerate(places):
         step = int(np.argmin(np.abs(rho * STEPS - rhos[i])))
         level = int(np.argmin(errors[:, row, step]))
-        groups[i] = resolutions.groups(attributes[i], level)
+        groupings[i] = resolutions.groups(attributes[i], level)
     measured = private.marginals(
-        tuple(attributes[i] for i in chosen), rhos[chosen], tuple(groups[i] for i in chosen)
+        tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
     return measured, [scores[i] for i in chosen]
 
@@ -219,7 +220,7 @@ def _unexplained(
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
     of_pairs = variances_in(blocks, measured, pairs)
     scored = score_bigger(departures, sigma, found, one_ways, scatter, of_pairs)
-    return tuple(replace(s, groups=_joining(blocks, s.expected.attributes)) for s in scored)
+    return tuple(replace(s, grouping=blocks.grouping(s.expected.attributes)) for s in scored)
 
 
 def _measure_again(
@@ -245,10 +246,10 @@ def _measure_again(
     if not rho:
         return measured, ()
     attributes = (*(m.attributes for m in measured), *(s.expected.attributes for s in sets))
-    kind = [*(1.0 for _ in measured), *(BIGGER if s.groups is None else IN_GROUPS for s in sets)]
+    kind = [*(1.0 for _ in measured), *(IN_GROUPS if s.grouping else BIGGER for s in sets)]
     weights = np.array(kind) * _weights(private.domain, attributes, target)
-    smooth = [i for i, m in enumerate(measured) if m.groups is not None]
-    others = [i for i, m in enumerate(measured) if m.groups is None]
+    smooth = [i for i, m in enumerate(measured) if m.grouping]
+    others = [i for i, m in enumerate(measured) if not m.grouping]
     gains = np.empty((len(attributes), len(STEPS)))
     gains[[*others, *range(len(measured), len(attributes))]] = slopes_of(
         [*(pairs.left[i] for i in others), *(s.variance for s in sets)], rho, private.rho_of
@@ -259,20 +260,14 @@ def _measure_again(
         gains[smooth] = slopes_along(errors, rho)
     rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
-    groups = [*(m.groups for m in measured), *(s.groups for s in sets)]
+    groupings = [*(m.grouping for m in measured), *(s.grouping for s in sets)]
     answers = private.marginals(
-        tuple(attributes[i] for i in chosen), rhos[chosen], tuple(groups[i] for i in chosen)
+        tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
     second = dict(zip(chosen, answers, strict=True))
     again = tuple(combine_measurements(m, second[i]) if i in second else m for i, m in enumerate(measured))
     bigger = ((s, second[i]) for i, s in enumerate(sets, start=len(measured)) if i in second)
     return again, tuple(bigger)
-
-
-def _joining(blocks: Merging, attributes: Attributes) -> tuple[Codes, ...] | None:
-    """Return the groups of the codes of some attributes; None if no codes are joined."""
-    joins = blocks.original.project(attributes) != blocks.merged.project(attributes)
-    return tuple(blocks.groups_of(attributes)) if joins else None
 
 
 def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:

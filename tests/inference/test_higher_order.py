@@ -10,8 +10,8 @@ import reference
 
 from privsyn.inference import higher_order as bigger
 from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, score_bigger
-from privsyn.marginals.coarse import coarsen
 from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 
 CUBE = reference.binary("xyz")
@@ -149,11 +149,11 @@ def test_a_table_measured_in_groups_is_shared_out_as_the_pairs_predict():
     pairs = tuple(reference.count(records, pair) for pair in combinations("xyz", 2))
     exact = reference.count(records, ("x", "y", "z"))
     halves = np.repeat([0, 1], 4).astype(np.int32)
-    groups = (halves, halves, np.arange(2, dtype=np.int32))
-    sums = coarsen(exact, groups)
+    groups = Grouping((halves, halves, np.arange(2, dtype=np.int32)))
+    sums = exact.join(groups)
     flat = Marginal(sums.domain, np.full((2, 2, 2), 2500.0))
     one_ways = one_ways_of(records)
-    in_groups = tuple(coarsen(t, (g,)) for t, g in zip(one_ways, groups, strict=True))
+    in_groups = tuple(t.join(Grouping((g,))) for t, g in zip(one_ways, groups.groups, strict=True))
     (scored,) = score_bigger(np.array([20_000.0]), 20.0, (flat,), in_groups, 1.0)
     (table,) = denoise_bigger(((scored, Measurement(sums, np.array(25.0), groups)),), pairs, one_ways)
     assert table.domain == domain

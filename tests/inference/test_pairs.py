@@ -162,7 +162,7 @@ def test_pairs_scored_together_have_the_scores_of_each_alone(ordered, monkeypatc
     found = score_pairs(departures, 5.0, pairs, measured, smoother, blocks, channels)
     for departure, pair, scores in zip(departures, pairs, found, strict=True):
         names, signal = pair.attributes, channels.signal(pair.attributes)
-        spectra = [smoother.along(name, blocks.groups_of((name,))[0]) for name in names]
+        spectra = [smoother.along(name, blocks.project((name,)).groups[0]) for name in names]
         a, b = (np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors) for s in spectra)
         prior = pair.total * np.outer(a, b) if max(pair.domain.ordered) else pair.counts
         noise_a, noise_b = (measured[axis].variance for axis in domain.axes(names))

@@ -14,8 +14,8 @@ from strategies import StubNoise, coded_tables
 from privsyn import Increasing, Numerical, PrivSyn, Schema
 from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channel, Channels
-from privsyn.marginals.coarse import groups_at
 from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.grouping import groups_at
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.methods.concordance import measure_concordances

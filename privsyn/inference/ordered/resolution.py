@@ -15,8 +15,8 @@ import numpy as np
 from privsyn.inference import _kernels
 from privsyn.inference.prior.smoothing import Smoother, groups_of
 from privsyn.inference.selection import STEPS, RhoOf
-from privsyn.marginals.coarse import LEVELS, groups_at, join
 from privsyn.marginals.domain import Attributes
+from privsyn.marginals.grouping import LEVELS, Grouping, groups_at
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Codes, Floats, Ints
 
@@ -56,9 +56,10 @@ class Resolutions:
         self._places: dict[tuple[str, bytes], int] = {}
         self._parts: list[_Components] = []
 
-    def groups(self, attributes: Attributes, level: int) -> tuple[Codes, ...]:
+    def groups(self, attributes: Attributes, level: int) -> Grouping:
         """Return the groups of some attributes' codes at a level, or at the finest that they have."""
-        return tuple(self._groups[name][min(level, len(self._groups[name]) - 1)] for name in attributes)
+        of = (self._groups[name] for name in attributes)
+        return Grouping(tuple(levels[min(level, len(levels) - 1)] for levels in of))
 
     def levels(self, attributes: Attributes) -> int:
         """Return the number of levels of a table over some attributes."""
@@ -66,7 +67,9 @@ class Resolutions:
 
     def errors_at(self, level: int, pairs: Sequence[Attributes], dispersions: Floats, rho: float) -> Floats:
         """Return the expected L1 error, in records, of pairs measured at a level, at each budget step."""
-        place = {name: self._find(name, self.groups((name,), level)[0]) for pair in pairs for name in pair}
+        place = {
+            name: self._find(name, self.groups((name,), level).groups[0]) for pair in pairs for name in pair
+        }
         axes = [[place[name] for name in pair] for pair in pairs]
         return self._errors(axes, dispersions, np.zeros(len(pairs)), rho)
 
@@ -124,11 +127,11 @@ def _components(one_way: Marginal, group: Codes, smoother: Smoother) -> _Compone
     scales = [scale[:ordered] for scale in _levels(one_way)]
     covariance = smoother.covariance(one_way.attributes[0])[:ordered, :ordered]
     for scale in scales:  # errors count at each scale, most at coarse ones
-        held = join(shares[:ordered], [scale])
-        lift = join(spectrum.lift[:ordered], [scale, np.arange(len(gains), dtype=np.int32)])
+        along, across = Grouping((scale,)), Grouping((scale, scale))
+        held, lift = along.join(shares[:ordered]), along.join(spectrum.lift[:ordered])
         weight = 1 / len(held) / mass
         gains += weight * (lift**2 / held[:, np.newaxis]).sum(axis=0)
-        prior += weight * float((np.diag(join(covariance, [scale, scale])) / held).sum())
+        prior += weight * float((np.diag(across.join(covariance)) / held).sum())
     return _Components(
         np.concatenate([np.zeros(len(gains), np.int64), 1 + nominal]),
         np.concatenate([spectrum.variances, others]),

@@ -17,6 +17,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.inference.ordered.tilt import Trend, ranks_of
 from privsyn.marginals.counting import count
 from privsyn.marginals.domain import Records
+from privsyn.marginals.grouping import NO_GROUPS
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Floats
 
@@ -44,9 +45,8 @@ def made_up(drawn: Fitted, records: Records, numbers: Mapping[str, Floats]) -> F
             found = count(records, table.attributes) * (table.total / len(records))
             wanted = a.T @ (2 * table.counts - found) @ b
             enough = np.full(wanted.shape, ENOUGH * np.sqrt(table.total))
-            each = tuple(np.arange(size, dtype=np.int32) for size in table.domain.shape)
             sides = tuple(one_ways[name] for name in table.attributes)
-            table = Trend((a, b), (a, b), each, wanted, enough).impose(table, sides)
+            table = Trend((a, b), (a, b), NO_GROUPS, wanted, enough).impose(table, sides)
         marginals.append(table)
     return replace(drawn, marginals=tuple(marginals))
 

@@ -76,7 +76,7 @@ class Posterior:
         answers = Measurement(
             Marginal(measured.marginal.domain, measured.marginal.counts + noise),
             measured.variance,
-            measured.groups,
+            measured.grouping,
         )
         drawn = draw_cells(released, answers, sides, rng)
         return fit_margins(self.possible.fit(drawn, sides), sides) if self.possible.masks else drawn

@@ -15,8 +15,8 @@ from privsyn.inference.denoising import FLOOR, denoise, settle
 from privsyn.inference.prior.copula import best_correlation, best_gumbel, copula, gumbel, hermite
 from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihood
 from privsyn.inference.prior.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
-from privsyn.marginals.coarse import coarsen, join
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Codes, Floats
@@ -85,19 +85,18 @@ class Smoother:
 
     def likelihood_by_cells(self, measured: Measurement, expected: Floats) -> Floats:
         """Return the same if cells depart independently, with variance in proportion to expected counts."""
-        mean = join(expected, groups_of(measured))
+        mean = measured.grouping.join(expected)
         return residual_likelihood(measured.marginal.counts - mean, mean, measured.variance)
 
     def denoise_by_cells(
         self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
     ) -> Marginal:
         """Return the posterior mean if cells depart independently; groups are shared out as expected."""
-        groups = groups_of(measured)
-        mean = join(expected, groups)
-        sides = tuple(coarsen(side, (group,)) for side, group in zip(margins, groups, strict=True))
+        grouping = Grouping(groups_of(measured))
+        mean = grouping.join(expected)
+        sides = tuple(side.join(grouping.project((axis,))) for axis, side in enumerate(margins))
         counts = denoise(measured, mean, dispersion, sides).counts
-        ratio = np.divide(counts, mean, out=np.ones_like(mean), where=mean > 0)
-        return fit_margins(Marginal(_over(margins), expected * ratio[np.ix_(*groups)]), margins)
+        return fit_margins(Marginal(_over(margins), grouping.scale(expected, counts)), margins)
 
     def denoise(
         self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
@@ -123,14 +122,14 @@ class Smoother:
         variance = np.where(expected > 0, left, 0.0).clip(0.0)
         return settle([domain], counts[np.newaxis], variance[np.newaxis], floor[np.newaxis], [margins])[0]
 
-    def left(self, measured: Measurement, dispersion: float, blocks: Sequence[Codes]) -> Floats:
+    def left(self, measured: Measurement, dispersion: float, blocks: Grouping) -> Floats:
         """Return the posterior variance of a measured pair's counts in blocks of codes."""
         scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
         spectra, lifts, priors = self.spectra(measured), [], []
-        for name, spectrum, block in zip(measured.attributes, spectra, blocks, strict=True):
-            each = np.arange(len(spectrum.variances), dtype=np.int32)
-            lifts.append(join(spectrum.lift, [block, each]) ** 2)
-            priors.append(np.diag(join(self.covariance(name), [block, block])))
+        for axis, (name, spectrum) in enumerate(zip(measured.attributes, spectra, strict=True)):
+            along = blocks.project((axis,))
+            lifts.append(along.join(spectrum.lift) ** 2)
+            priors.append(np.diag(along.project((0, 0)).join(self.covariance(name))))
         scatter = scale * np.outer(*(spectrum.variances for spectrum in spectra)) + noise
         left = scale * np.outer(*priors) - scale**2 * lifts[0] @ (1 / scatter) @ lifts[1].T
         return np.asarray(left.clip(0.0))
@@ -196,9 +195,7 @@ def fitted_smoother(
 
 def groups_of(measured: Measurement) -> tuple[Codes, ...]:
     """Return the group of each code of a measured table's attributes."""
-    if measured.groups is not None:
-        return measured.groups
-    return tuple(np.arange(size, dtype=np.int32) for size in measured.marginal.domain.shape)
+    return measured.grouping.of_codes(measured.marginal.domain.shape)
 
 
 def _over(sides: tuple[Marginal, ...]) -> Domain:
@@ -210,4 +207,4 @@ def _over(sides: tuple[Marginal, ...]) -> Domain:
 
 
 def _residual(measured: Measurement, expected: Floats) -> Floats:
-    return np.asarray(measured.marginal.counts - join(expected, groups_of(measured)))
+    return np.asarray(measured.marginal.counts - measured.grouping.join(expected))

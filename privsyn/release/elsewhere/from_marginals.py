@@ -21,8 +21,8 @@ from privsyn.inference.higher_order import unscored
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import estimate_pairs
 from privsyn.inference.prior.dispersion import DISPERSIONS
-from privsyn.marginals.coarse import joined_domain
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats
@@ -167,17 +167,18 @@ def _merging(codec: Codec, tables: Sequence[CountTable]) -> Merging:
             width[:ordered] = codec.axes[name].widths
         groups.append(group.astype(np.int32))
         shares.append(width / np.bincount(group, width)[group])
-    return Merging(domain, joined_domain(domain, groups), tuple(groups), tuple(shares))
+    return Merging(domain, Grouping(tuple(groups)).domain(domain), tuple(groups), tuple(shares))
 
 
 def _measurement(merging: Merging, table: CountTable) -> Measurement:
     """Return a table in merged codes, or in groups of these."""
     domain = merging.merged.project(table.attributes)
-    firsts = [np.unique(group, return_index=True)[1] for group in merging.groups_of(table.attributes)]
-    groups = tuple(group[first] for group, first in zip(table.groups, firsts, strict=True))
     if table.counts.shape == domain.shape:
         return Measurement(Marginal(domain, table.counts), table.variance)
-    return Measurement(Marginal(joined_domain(domain, groups), table.counts), table.variance, groups)
+    merged = merging.project(table.attributes).groups
+    firsts = [np.unique(group, return_index=True)[1] for group in merged]
+    grouping = Grouping(tuple(group[first] for group, first in zip(table.groups, firsts, strict=True)))
+    return Measurement(Marginal(grouping.domain(domain), table.counts), table.variance, grouping)
 
 
 def _one_ways(
@@ -208,12 +209,7 @@ def _pairs(pairs: Sequence[Measurement], bigger: Sequence[Measurement]) -> tuple
             found[key] = pair
             continue
         other = pair.project(found[key].attributes)
-        if _same_groups(found[key], other):
+        one, two = found[key].grouping.groups, other.grouping.groups
+        if len(one) == len(two) and all(map(np.array_equal, one, two)):
             found[key] = combine_measurements(found[key], other)
     return tuple(found.values())
-
-
-def _same_groups(one: Measurement, other: Measurement) -> bool:
-    if one.groups is None or other.groups is None:
-        return one.groups is other.groups
-    return all(map(np.array_equal, one.groups, other.groups))

@@ -18,8 +18,8 @@ from privsyn.inference.ordered.concordance import (
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother
-from privsyn.marginals.coarse import groups_at
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import groups_at
 from privsyn.marginals.marginal import Marginal, Measurement
 
 CODES = 8

@@ -10,6 +10,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.inference.posterior.margins import noise_factor
 from privsyn.inference.posterior.tables import Posterior
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
@@ -113,7 +114,7 @@ def test_the_noise_of_a_combined_one_way_has_the_stated_variances_and_smaller_su
     group = np.repeat([0, 1], 4).astype(np.int32)
     grouped = Domain(("a", "b"), (2, 2), (2, 0))
     halves = np.arange(2, dtype=np.int32)
-    pair = Measurement(Marginal(grouped, np.full((2, 2), 50.0)), 10.0, (group, halves))
+    pair = Measurement(Marginal(grouped, np.full((2, 2), 50.0)), 10.0, Grouping((group, halves)))
     information = (group[:, np.newaxis] == group) / 20.0
     exact = np.linalg.inv(np.eye(8) / 100.0 + information)
     combined = Measurement(Marginal(domain, np.full(8, 25.0)), np.diag(exact))

@@ -20,8 +20,8 @@ from privsyn.inference.prior.copula import (
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
 from privsyn.inference.prior.spectrum import covariance, spectrum_of
-from privsyn.marginals.coarse import coarsen, groups_at, join
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import product
@@ -53,10 +53,10 @@ def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
         one_ways = tuple(
             Measurement(Marginal(s.domain, s.counts + rng.normal(0, 5, SIZE)), 25.0) for s in sides
         )
-        groups = tuple(groups_at(side, level) for side in sides)
-        table = coarsen(Marginal(square(ordered), true), groups)
+        groups = Grouping(tuple(groups_at(side, level) for side in sides))
+        table = Marginal(square(ordered), true).join(groups)
         noisy = Marginal(table.domain, table.counts + rng.normal(0, sigma, table.domain.shape))
-        measured = Measurement(noisy, sigma**2, groups if ordered else None)
+        measured = Measurement(noisy, sigma**2, groups if ordered else NO_GROUPS)
         estimate = estimate_pairs(square(ordered), one_ways, (measured,), NOTHING, rng).tables[0]
         found.append(np.abs(estimate.counts - true).sum() / TOTAL)
     return np.array(found)
@@ -88,12 +88,12 @@ def test_the_posterior_is_that_of_all_cells_at_once(level):
     expected = np.outer(rng.uniform(1, 3, 6), rng.uniform(1, 3, 5)) * 1000
     table = Marginal(domain, expected)
     sides = (table.project(("a",)), table.project(("b",)))
-    groups = tuple(groups_at(side, level) for side in sides)
-    noisy = coarsen(Marginal(domain, expected + rng.normal(0, 20, (6, 5))), groups)
+    groups = Grouping(tuple(groups_at(side, level) for side in sides))
+    noisy = Marginal(domain, expected + rng.normal(0, 20, (6, 5))).join(groups)
     measured = Measurement(noisy, 400.0, groups)
     smoother = Smoother(sides, 1.0)
 
-    joins = [np.eye(group.max() + 1)[group].T for group in groups]
+    joins = [np.eye(group.max() + 1)[group].T for group in groups.groups]
     prior = 30.0 * table.total * np.kron(smoother.covariance("a"), smoother.covariance("b"))
     join = np.kron(*joins)
     residual = (noisy.counts - joins[0] @ expected @ joins[1].T).ravel()
@@ -178,7 +178,7 @@ def test_a_gumbel_copula_has_its_margins_and_is_found_in_groups(corner):
     u, v = (np.flip(side)[:3] if low else side[:3] for side, low in zip(shares, corner, strict=True))
     assert below == pytest.approx(np.exp(-np.hypot(np.log(u.sum()), np.log(v.sum()))))
     group = np.arange(8, dtype=np.int32) // 2
-    residual = join(found - np.outer(*shares), (group, group))
+    residual = Grouping((group, group)).join(found - np.outer(*shares))
     assert best_gumbel(residual, (group, group), shares) == (pytest.approx(0.5, abs=0.011), corner)
 
 
@@ -229,7 +229,7 @@ def test_groups_are_few_neighbours_of_about_equal_records(seed, ordered, others,
 
 @given(st.integers(0, 2**32 - 1))
 def test_joined_cells_are_those_of_joined_records(seed):
-    """`join` of a table in any order of its attributes, against sums over cells one by one."""
+    """`Grouping.join` of a table in any order of its attributes, against sums over cells one by one."""
     rng = np.random.default_rng(seed)
     domain = Domain(("a", "b", "c"), (5, 3, 4))
     groups = tuple(
@@ -244,7 +244,7 @@ def test_joined_cells_are_those_of_joined_records(seed):
     for cell in np.ndindex(*table.shape):
         place = tuple(groups["abc".index(name)][value] for name, value in zip(names, cell, strict=True))
         slow[place] += cells[cell]
-    joined = merging.join(names, cells)
+    joined = merging.grouping(names).join(cells)
     assert joined.dtype == cells.dtype
     assert np.array_equal(joined, slow)
 
@@ -255,11 +255,11 @@ def test_the_variance_left_in_blocks_is_that_of_the_posterior():
     counts = np.random.default_rng(0).uniform(1, 9, (8, 6))
     sides = tuple(Marginal(domain.project((n,)), counts.sum(axis=1 - k)) for k, n in enumerate("ab"))
     smoother = Smoother(sides)
-    groups = (groups_at(sides[0], 4), np.arange(6, dtype=np.int32))
-    blocks = (groups_at(sides[0], 2), np.arange(6, dtype=np.int32))
-    measured = Measurement(coarsen(Marginal(domain, counts), groups), np.array(7.0), groups)
+    groups = Grouping((groups_at(sides[0], 4), np.arange(6, dtype=np.int32)))
+    blocks = Grouping((groups_at(sides[0], 2), np.arange(6, dtype=np.int32)))
+    measured = Measurement(Marginal(domain, counts).join(groups), np.array(7.0), groups)
     prior = 3.0 * sides[0].total * np.kron(smoother.covariance("a"), smoother.covariance("b"))
-    seen, asked = (np.kron(*(np.eye(g.max() + 1)[:, g] for g in of)) for of in (groups, blocks))
+    seen, asked = (np.kron(*(np.eye(g.max() + 1)[:, g] for g in of.groups)) for of in (groups, blocks))
     gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + 7.0 * np.eye(len(seen)))
     left = asked @ (prior - gain @ seen @ prior) @ asked.T
     np.testing.assert_allclose(
