@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.inference import _kernels
-from privsyn.inference.prior.smoothing import Smoother, groups_of
+from privsyn.inference.prior.smoothing import Waves, groups_of
+from privsyn.inference.problem import Estimate
 from privsyn.inference.selection import STEPS, RhoOf
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.grouping import LEVELS, Grouping, groups_at
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats, Ints
 
 
@@ -43,15 +44,15 @@ class Resolutions:
     ----------
     one_ways : tuple of Marginal, one per attribute
         Non-negative counts.
-    smoother : Smoother
+    waves : Waves
     rho_of : callable, optional
         From costs to rho, if budgets are not in zCDP.
     """
 
-    def __init__(self, one_ways: Sequence[Marginal], smoother: Smoother, rho_of: RhoOf | None = None) -> None:
+    def __init__(self, one_ways: Sequence[Marginal], waves: Waves, rho_of: RhoOf | None = None) -> None:
         self._rho_of = rho_of
         self._one_ways = {table.attributes[0]: table for table in one_ways}
-        self._smoother = smoother
+        self._waves = waves
         self._groups = {name: _levels(table) for name, table in self._one_ways.items()}
         self._places: dict[tuple[str, bytes], int] = {}
         self._parts: list[_Components] = []
@@ -73,20 +74,17 @@ class Resolutions:
         axes = [[place[name] for name in pair] for pair in pairs]
         return self._errors(axes, dispersions, np.zeros(len(pairs)), rho)
 
-    def errors_left(self, measured: Sequence[Measurement], dispersions: Floats, rho: float) -> Floats:
+    def errors_left(self, pairs: Sequence[Estimate], rho: float) -> Floats:
         """Return the expected L1 error of pairs measured a second time, at each budget step; in records."""
-        axes = [
-            [self._find(name, group) for name, group in zip(m.attributes, groups_of(m), strict=True)]
-            for m in measured
-        ]
-        precisions = np.array([1 / float(m.variance.mean()) for m in measured])
-        return self._errors(axes, dispersions, precisions, rho)
+        axes = [list(map(self._find, p.attributes, groups_of(p.measured))) for p in pairs]
+        precisions = np.array([1 / float(p.measured.variance.mean()) for p in pairs])
+        return self._errors(axes, np.array([p.dispersion for p in pairs]), precisions, rho)
 
     def _find(self, name: str, group: Codes) -> int:
         key = (name, group.tobytes())
         if key not in self._places:
             self._places[key] = len(self._parts)
-            self._parts.append(_components(self._one_ways[name], group, self._smoother))
+            self._parts.append(_components(self._one_ways[name], group, self._waves))
         return self._places[key]
 
     def _errors(self, axes: list[list[int]], dispersions: Floats, precisions: Floats, rho: float) -> Floats:
@@ -114,18 +112,18 @@ def _levels(one_way: Marginal) -> list[Codes]:
     return [*found, np.arange(one_way.domain.sizes[0], dtype=np.int32)]
 
 
-def _components(one_way: Marginal, group: Codes, smoother: Smoother) -> _Components:
+def _components(one_way: Marginal, group: Codes, waves: Waves) -> _Components:
     shares = np.maximum(one_way.counts / one_way.total, 1e-9)
     ordered = one_way.domain.ordered[0] if one_way.domain.ordered[0] > 2 else 0
     others = shares[ordered:]
     nominal = np.arange(len(others))
     if not ordered:
         return _Components(nominal, others, np.ones(len(others)), others, 1 / others)
-    spectrum = smoother.along(one_way.attributes[0], group)
+    spectrum = waves.along(one_way.attributes[0], group)
     mass = shares[:ordered].sum()
     gains, prior = np.zeros(len(spectrum.variances)), 0.0
     scales = [scale[:ordered] for scale in _levels(one_way)]
-    covariance = smoother.covariance(one_way.attributes[0])[:ordered, :ordered]
+    covariance = waves.covariance(one_way.attributes[0])[:ordered, :ordered]
     for scale in scales:  # errors count at each scale, most at coarse ones
         along, across = Grouping((scale,)), Grouping((scale, scale))
         held, lift = along.join(shares[:ordered]), along.join(spectrum.lift[:ordered])

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
-from privsyn.inference.denoising import FLOOR, denoise, settle
+from privsyn.inference.denoising import FLOOR, denoise_all, settle
 from privsyn.inference.prior.copula import best_correlation, best_gumbel, copula, gumbel, hermite
-from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihood
+from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihoods
 from privsyn.inference.prior.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.ipf import fit_margins
@@ -31,9 +33,46 @@ def is_smooth(pair: Domain) -> bool:
     return max(pair.ordered) > 2
 
 
+class Prior(Protocol):
+    """How counts depart from expected ones."""
+
+    def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
+        """Return the log-likelihood of each of the `DISPERSIONS` of each table, by its measurement."""
+
+    def mean(self, tables: Sequence[Estimate]) -> list[Marginal]:
+        """Return the posterior mean of each table: not negative, and with its margins."""
+
+
+class Cells:
+    """Cells depart independently, with variance in proportion to their expected counts."""
+
+    def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
+        """See `Prior`."""
+        means = [t.measured.grouping.join(t.table.counts) for t in tables]
+        return residual_likelihoods([t.measured for t in tables], means)
+
+    def mean(self, tables: Sequence[Estimate]) -> list[Marginal]:
+        """See `Prior`. Groups are shared out among their codes as expected."""
+        joined = [t.measured.grouping.join(t.table.counts) for t in tables]
+        sides = [
+            tuple(side.join(t.measured.grouping.project((axis,))) for axis, side in enumerate(t.margins))
+            for t in tables
+        ]
+        dispersions = np.array([t.dispersion for t in tables])
+        means = denoise_all([t.measured for t in tables], joined, dispersions, sides)
+        for i, t in enumerate(tables):
+            if grouping := t.measured.grouping:
+                scaled = Marginal(t.table.domain, grouping.scale(t.table.counts, means[i].counts))
+                means[i] = fit_margins(scaled, t.margins)
+        return means
+
+
+CELLS = Cells()
+
+
 @dataclass(eq=False)
-class Smoother:
-    """The prior along each attribute; computed once and used for all pairs.
+class Waves:
+    """Departures vary smoothly along ordered codes; computed once and used for all pairs.
 
     Parameters
     ----------
@@ -71,60 +110,40 @@ class Smoother:
             self._spectra[key] = spectrum_of(self.covariance(name), group)
         return self._spectra[key]
 
-    def likelihood(self, measured: Measurement, expected: Floats) -> Floats:
-        """Return the log-likelihood of each of the `DISPERSIONS`, from residuals to the expected counts."""
-        return self.likelihoods(measured, [_residual(measured, expected)])[0]
+    def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
+        """See `Prior`."""
+        return [self.likelihoods(t.measured, [_residual(t.measured, t.table.counts)])[0] for t in tables]
 
     def likelihoods(self, measured: Measurement, residuals: Sequence[Floats]) -> list[Floats]:
-        """Return the same for several expected counts, from the residuals to each."""
+        """Return the log-likelihood of each of the `DISPERSIONS`, for each of several residuals."""
         a, b = self.spectra(measured)
         prior = np.outer(a.variances, b.variances).ravel() * self._total(measured)
         scatter = np.multiply.outer(DISPERSIONS, prior) + float(measured.variance.mean())
         logs, energies = np.log(scatter), [(a.vectors.T @ r @ b.vectors).ravel() ** 2 for r in residuals]
         return [np.asarray(-0.5 * (logs + energy / scatter).sum(axis=1)) for energy in energies]
 
-    def likelihood_by_cells(self, measured: Measurement, expected: Floats) -> Floats:
-        """Return the same if cells depart independently, with variance in proportion to expected counts."""
-        mean = measured.grouping.join(expected)
-        return residual_likelihood(measured.marginal.counts - mean, mean, measured.variance)
+    def mean(self, tables: Sequence[Estimate]) -> list[Marginal]:
+        """See `Prior`."""
+        return [self._mean(table) for table in tables]
 
-    def denoise_by_cells(
-        self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
-    ) -> Marginal:
-        """Return the posterior mean if cells depart independently; groups are shared out as expected."""
-        grouping = Grouping(groups_of(measured))
-        mean = grouping.join(expected)
-        sides = tuple(side.join(grouping.project((axis,))) for axis, side in enumerate(margins))
-        counts = denoise(measured, mean, dispersion, sides).counts
-        return fit_margins(Marginal(_over(margins), grouping.scale(expected, counts)), margins)
-
-    def denoise(
-        self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
-    ) -> Marginal:
-        """Return the posterior mean of a pair, non-negative and with the given margins.
-
-        Parameters
-        ----------
-        measured : Measurement, optionally in groups
-        expected : array of shape (codes, codes), with the given margins
-        dispersion : float
-        margins : tuple of Marginal
-        """
+    def _mean(self, table: Estimate) -> Marginal:
+        measured, expected = table.measured, table.table.counts
         a, b = self.spectra(measured)
-        scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
+        scale, noise = table.dispersion * self._total(measured), float(measured.variance.mean())
         scatter = scale * np.outer(a.variances, b.variances) + noise
         found = a.vectors.T @ _residual(measured, expected) @ b.vectors
         departure = scale * a.lift @ (found / scatter) @ b.lift.T
         left = scale * np.outer(a.prior, b.prior) - scale**2 * a.lift**2 @ (1 / scatter) @ b.lift.T**2
         floor = FLOOR * (1 + expected) * (expected > 0)
-        domain = _over(margins)
         counts = np.where(expected > 0, expected + departure, 0.0)
         variance = np.where(expected > 0, left, 0.0).clip(0.0)
-        return settle([domain], counts[np.newaxis], variance[np.newaxis], floor[np.newaxis], [margins])[0]
+        counts, variance, floor = (of[np.newaxis] for of in (counts, variance, floor))
+        return settle([table.table.domain], counts, variance, floor, [table.margins])[0]
 
-    def left(self, measured: Measurement, dispersion: float, blocks: Grouping) -> Floats:
+    def left(self, table: Estimate, blocks: Grouping) -> Floats:
         """Return the posterior variance of a measured pair's counts in blocks of codes."""
-        scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
+        measured = table.measured
+        scale, noise = table.dispersion * self._total(measured), float(measured.variance.mean())
         spectra, lifts, priors = self.spectra(measured), [], []
         for axis, (name, spectrum) in enumerate(zip(measured.attributes, spectra, strict=True)):
             along = blocks.project((axis,))
@@ -134,32 +153,32 @@ class Smoother:
         left = scale * np.outer(*priors) - scale**2 * lifts[0] @ (1 / scatter) @ lifts[1].T
         return np.asarray(left.clip(0.0))
 
-    def expect(
-        self, measured: Measurement, independent: Floats, sides: tuple[Marginal, ...]
-    ) -> tuple[Floats, Floats]:
-        """Return the expected counts, and their `likelihood`.
+    def expect(self, table: Estimate) -> tuple[Marginal, Floats]:
+        """Return the expected counts of a pair, and their `evidence`.
 
-        The counts are those of independence, or of the copula that explains the measured counts best.
+        The counts are the table's, or those of the copula that explains the measured counts best.
         """
+        measured, sides, independent = table.measured, table.margins, table.table.counts
         away = _residual(measured, independent)
         counts = [side.domain.ordered[0] for side in sides]
         both = np.ix_(*map(np.arange, counts))
         if min(counts) <= 2 or not (total := independent[both].sum()) > 0:
-            return independent, self.likelihoods(measured, [away])[0]
+            return table.table, self.likelihoods(measured, [away])[0]
         groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
         block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
         residual, joined = away[block] / total, (groups[0], groups[1])
         a, b = (self._integrals(name) for name in measured.attributes)
         shares = independent[both].sum(axis=1) / total, independent[both].sum(axis=0) / total
-        candidates = [independent]
+        candidates = [table.table]
         for cells in (
             copula(best_correlation(residual, joined, (a, b)), (a, b)),
             gumbel(*best_gumbel(residual, joined, shares), shares),
         ):
             found = independent.copy()
             found[both] = total * cells
-            candidates.append(np.asarray(fit_margins(Marginal(_over(sides), found), sides).counts))
-        fits = self.likelihoods(measured, [away, *(_residual(measured, found) for found in candidates[1:])])
+            candidates.append(fit_margins(Marginal(table.table.domain, found), sides))
+        residuals = [away, *(_residual(measured, found.counts) for found in candidates[1:])]
+        fits = self.likelihoods(measured, residuals)
         gains = np.nan_to_num([fits[0].max() + GAINED, *(fit.max() for fit in fits[1:])], nan=-np.inf)
         best = int(gains.argmax())
         return candidates[best], fits[best]
@@ -177,33 +196,21 @@ class Smoother:
         return self._one_way[measured.attributes[0]].total
 
 
-def fitted_smoother(
-    one_ways: Sequence[Marginal], measured: Sequence[Measurement], expected: Sequence[Floats]
-) -> Smoother:
-    """Return the smoother whose smoothness explains the measured pairs best."""
-    step = -(-len(measured) // MOST_SEEN) if measured else 1
-    pairs = list(zip(measured, expected, strict=True))[::step]
-    seen = [(m, [_residual(m, e)]) for m, e in pairs]
-    best, most = Smoother(one_ways), -np.inf
-    for smoothness in SMOOTHNESSES if seen else ():
-        smoother = replace(best, smoothness=smoothness)  # with the results that do not depend on it
-        likelihood = sum(float(smoother.likelihoods(m, away)[0].max()) for m, away in seen)
+def fitted_waves(one_ways: Sequence[Marginal], tables: Sequence[Estimate]) -> Waves:
+    """Return the waves whose smoothness explains the measured pairs best."""
+    some = tables[:: -(-len(tables) // MOST_SEEN) or 1]
+    best, most = Waves(one_ways), -np.inf
+    for smoothness in SMOOTHNESSES if some else ():
+        waves = replace(best, smoothness=smoothness)  # with the results that do not depend on it
+        likelihood = sum(float(evidence.max()) for evidence in waves.evidence(some))
         if likelihood > most:
-            best, most = smoother, likelihood
+            best, most = waves, likelihood
     return best
 
 
 def groups_of(measured: Measurement) -> tuple[Codes, ...]:
     """Return the group of each code of a measured table's attributes."""
     return measured.grouping.of_codes(measured.marginal.domain.shape)
-
-
-def _over(sides: tuple[Marginal, ...]) -> Domain:
-    """Return the domain of the table of two attributes."""
-    names, sizes, ordered = zip(
-        *((side.attributes[0], side.domain.sizes[0], side.domain.ordered[0]) for side in sides), strict=True
-    )
-    return Domain(names, sizes, ordered)
 
 
 def _residual(measured: Measurement, expected: Floats) -> Floats:

@@ -17,10 +17,10 @@ from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
 from privsyn.inference.consistency import combine_measurements, combine_one_ways, estimate_total
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.higher_order import unscored
+from privsyn.inference.higher_order import measured_as, unscored
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.prior.dispersion import DISPERSIONS
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -128,23 +128,20 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
 def _fit(codec: Codec, tables: Sequence[CountTable], rng: np.random.Generator) -> Fitted:
     """Return the model of the given tables."""
     merging = _merging(codec, tables)
-    possible, tails = codec.possible(merging), Tails(merging, {})
-    measured = [possible.clean(_measurement(merging, table)) for table in tables]
+    problem = Problem(merging, codec.possible(merging), Tails(merging, {}))
+    measured = [problem.zeros.clean(_measurement(merging, table)) for table in tables]
     by_size = [[m for m in measured if len(m.attributes) == size] for size in (1, 2)]
     bigger = [m for m in measured if len(m.attributes) > 2]
     one_ways = _one_ways(merging.merged, by_size[0], measured)
-    pairs = _pairs(by_size[1], bigger)
+    pairs = tuple(Estimate(m.marginal, measured=m) for m in _pairs(by_size[1], bigger))
     if not pairs:
-        return fit_one_ways(merging, one_ways, possible, tails)
-    scores: list[Floats] = [np.zeros(DISPERSIONS.shape)] * len(pairs)
+        return fit_one_ways(problem, one_ways)
     if not bigger:
-        return fit_tables(merging, one_ways, pairs, (), scores, rng, possible, tails)
-    first = estimate_pairs(merging.merged, one_ways, pairs, scores, rng, possible, tails)
-    sets = tuple(m.attributes for m in bigger)
-    found, _ = predicted_by_pairs(merging, sets, first, rng, possible)
-    expected = unscored(found, first.one_ways)
-    sets_measured = tuple(zip(expected, bigger, strict=True))
-    return fit_tables(merging, one_ways, pairs, sets_measured, scores, rng, possible, tails)
+        return fit_tables(problem, one_ways, pairs, (), rng)
+    first = estimate_pairs(problem, one_ways, pairs, rng)
+    found, _ = predicted_by_pairs(problem, tuple(m.attributes for m in bigger), first, rng)
+    sets = tuple(map(measured_as, unscored(found, first.one_ways), bigger))
+    return fit_tables(problem, one_ways, pairs, sets, rng)
 
 
 def _merging(codec: Codec, tables: Sequence[CountTable]) -> Merging:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import reference
 
 from privsyn.inference.ordered.concordance import within_intervals
 from privsyn.inference.ordered.number_intervals import (
@@ -13,11 +14,11 @@ from privsyn.inference.ordered.number_intervals import (
     quantile_interval,
     within_cells,
 )
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import Grouping, groups_at
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS
 
 RUNS = 2000
@@ -226,9 +227,8 @@ def test_an_estimate_of_a_correlation_lies_in_its_own_interval(seed):
     wrong = np.outer(*(side.counts for side in sides)) / rows
     wrong = fit_margins(Marginal(domain, wrong * np.exp(rng.normal(0, 1, sizes))), sides)
 
-    each = tuple(np.arange(size, dtype=np.int32) for size in sizes)
-    merging = Merging(domain, domain, each, tuple(map(np.ones, sizes)))
-    (moved,) = within_intervals([wrong], [answer], sides, merging, NO_ZEROS)
+    merging, pair = reference.unmerged(domain), Estimate(wrong, measured=answer, margins=sides)
+    moved = within_intervals([pair], sides, merging, NO_ZEROS)[0].table
     ranks = tuple(Ranks.after(merging, side) for side in sides)
     before, after = (correlation_interval(answer, table, ranks) for table in (wrong, moved))
     assert (before.low, before.high) == (after.low, after.high)

@@ -7,7 +7,8 @@ import pytest
 
 from privsyn.inference.consistency import combine_one_ways
 from privsyn.inference.ordered.resolution import Resolutions
-from privsyn.inference.prior.smoothing import Smoother
+from privsyn.inference.prior.smoothing import Waves
+from privsyn.inference.problem import Estimate
 from privsyn.inference.selection import STEPS, allocate, slopes_along
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import Grouping
@@ -21,7 +22,7 @@ SIDES = tuple(
 
 
 def best_level(rho):
-    resolutions = Resolutions(SIDES, Smoother(SIDES))
+    resolutions = Resolutions(SIDES, Waves(SIDES))
     errors = [
         resolutions.errors_at(level, [("a", "b")], np.array([100.0]), rho)[0, -1]
         for level in range(resolutions.levels(("a", "b")))
@@ -37,19 +38,19 @@ def test_the_more_budget_the_finer():
 
 
 def test_expected_errors_fall_with_the_budget_to_nothing():
-    resolutions = Resolutions(SIDES, Smoother(SIDES))
+    resolutions = Resolutions(SIDES, Waves(SIDES))
     errors = resolutions.errors_at(4, [("a", "b"), ("a", "c")], np.array([100.0, 100.0]), 1e9)
     assert (np.diff(errors, axis=1) <= 1e-9).all()
     assert (errors[:, -1] < 0.01 * errors[:, 0]).all()
 
 
 def test_a_second_look_goes_on_from_the_first():
-    resolutions, rho = Resolutions(SIDES, Smoother(SIDES)), 0.1
+    resolutions, rho = Resolutions(SIDES, Waves(SIDES)), 0.1
     groups = resolutions.groups(("a", "b"), 1)
     table = Marginal(DOMAIN.project(("a", "b")), np.ones((32, 32))).join(groups)
     once = Measurement(table, 1 / (2 * rho), groups)
     first = resolutions.errors_at(1, [("a", "b")], np.array([100.0]), rho)
-    second = resolutions.errors_left([once], np.array([100.0]), rho)
+    second = resolutions.errors_left([Estimate(table, dispersion=100.0, measured=once)], rho)
     assert second[0, 0] == pytest.approx(first[0, -1])
 
 

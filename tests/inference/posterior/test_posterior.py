@@ -9,6 +9,7 @@ from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.posterior.margins import noise_factor
 from privsyn.inference.posterior.tables import Posterior
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -31,9 +32,10 @@ def fitted(counts=COUNTS, sigma=SIGMA, ordered=(0, 0), shift=0.0):
     off = np.zeros(counts.shape)
     off[:2, :2] = [[shift, -shift], [-shift, shift]]
     pair = Measurement(Marginal(domain, counts + off), sigma**2)
+    estimate = Estimate(table, measured=pair, left=pair.variance)
     certainties = (
         *map(one_way_certainty, combined, margins),
-        *table_certainties((pair,), (pair.variance,), (table,), combined),
+        *table_certainties([estimate], combined),
     )
     return Fitted(merging, margins, (table,), table.total, certainties)
 
@@ -88,7 +90,8 @@ def test_a_correlation_of_ranks_is_drawn_about_the_measurement():
     release = fitted(flat, sigma=40.0, ordered=(8, 8))
     measured = Measurement(Marginal(release.marginals[0].domain, true), 40.0**2)
     one_ways = tuple(c.measured for c in release.certainties[:2])
-    (pair,) = table_certainties((measured,), (measured.variance,), release.marginals, one_ways)
+    estimate = Estimate(release.marginals[0], measured=measured, left=measured.variance)
+    (pair,) = table_certainties([estimate], one_ways)
     release = Fitted(
         release.merging, release.one_ways, release.marginals, release.total, (*release.certainties[:2], pair)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
@@ -18,8 +19,9 @@ from privsyn.inference.prior.copula import (
     hermite,
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS
-from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
+from privsyn.inference.prior.smoothing import Waves, fitted_waves, is_smooth
 from privsyn.inference.prior.spectrum import covariance, spectrum_of
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -27,7 +29,6 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import product
 
 SIZE, TOTAL, SIGMA = 20, 20_000.0, 15.0
-NOTHING = [np.zeros_like(DISPERSIONS)]
 PLACES = (np.arange(SIZE) + 0.5) / SIZE - 0.5
 
 
@@ -57,7 +58,8 @@ def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
         table = Marginal(square(ordered), true).join(groups)
         noisy = Marginal(table.domain, table.counts + rng.normal(0, sigma, table.domain.shape))
         measured = Measurement(noisy, sigma**2, groups if ordered else NO_GROUPS)
-        estimate = estimate_pairs(square(ordered), one_ways, (measured,), NOTHING, rng).tables[0]
+        problem, pair = Problem(reference.unmerged(square(ordered))), Estimate(noisy, measured=measured)
+        (estimate,) = estimate_pairs(problem, one_ways, (pair,), rng).tables
         found.append(np.abs(estimate.counts - true).sum() / TOTAL)
     return np.array(found)
 
@@ -91,19 +93,20 @@ def test_the_posterior_is_that_of_all_cells_at_once(level):
     groups = Grouping(tuple(groups_at(side, level) for side in sides))
     noisy = Marginal(domain, expected + rng.normal(0, 20, (6, 5))).join(groups)
     measured = Measurement(noisy, 400.0, groups)
-    smoother = Smoother(sides, 1.0)
+    waves = Waves(sides, 1.0)
 
     joins = [np.eye(group.max() + 1)[group].T for group in groups.groups]
-    prior = 30.0 * table.total * np.kron(smoother.covariance("a"), smoother.covariance("b"))
+    prior = 30.0 * table.total * np.kron(waves.covariance("a"), waves.covariance("b"))
     join = np.kron(*joins)
     residual = (noisy.counts - joins[0] @ expected @ joins[1].T).ravel()
     scatter = join @ prior @ join.T + 400.0 * np.eye(len(join))
     slow = expected + (prior @ join.T @ np.linalg.solve(scatter, residual)).reshape(6, 5)
-    found = smoother.denoise(measured, expected, 30.0, sides)
+    pair = Estimate(table, dispersion=30.0, measured=measured, margins=sides)
+    (found,) = waves.mean([pair])
     np.testing.assert_allclose(found.counts, slow, rtol=1e-5)
 
     at = int(np.argmin(np.abs(DISPERSIONS - 30)))
-    told = smoother.likelihood(measured, expected)
+    (told,) = waves.evidence([pair])
     slow_told = []
     for dispersion in (DISPERSIONS[at], DISPERSIONS[at + 3]):
         spread = dispersion / 30.0 * (scatter - 400.0 * np.eye(len(join)))
@@ -142,13 +145,10 @@ def test_how_smooth_pairs_are_is_found():
     sides, found = even_sides(True), []
     for smoothness in (0.25, 1.5):
         root = np.linalg.cholesky(covariance(sides[0], smoothness) + 1e-12 * np.eye(SIZE))
-        pairs = tuple(
-            Measurement(
-                Marginal(square(True), FLAT + 900 * root @ rng.normal(size=(SIZE, SIZE)) @ root.T), 1e-4
-            )
-            for _ in range(10)
-        )
-        found.append(fitted_smoother(sides, pairs, [FLAT] * 10).smoothness)
+        tables = (FLAT + 900 * root @ rng.normal(size=(SIZE, SIZE)) @ root.T for _ in range(10))
+        measured = [Measurement(Marginal(square(True), table), 1e-4) for table in tables]
+        flat = Marginal(square(True), FLAT)
+        found.append(fitted_waves(sides, [Estimate(flat, measured=m) for m in measured]).smoothness)
     assert found == [0.25, 1.5]
 
 
@@ -204,7 +204,8 @@ def test_margins_and_public_zeros_stay(seed):
     table = Marginal(domain, expected)
     sides = (table.project(("a",)), table.project(("b",)))
     noisy = Marginal(domain, expected + rng.normal(0, 20, domain.shape) * (expected > 0))
-    found = Smoother(sides).denoise(Measurement(noisy, 400.0), expected, 1.0, sides).counts
+    (found,) = Waves(sides).mean([Estimate(table, measured=Measurement(noisy, 400.0), margins=sides)])
+    found = found.counts
     assert (found[expected == 0] == 0).all()
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum(axis=1), sides[0].counts, atol=1e-3 * expected.sum())
@@ -254,14 +255,13 @@ def test_the_variance_left_in_blocks_is_that_of_the_posterior():
     domain = Domain(("a", "b"), (8, 6), ordered=(8, 0))
     counts = np.random.default_rng(0).uniform(1, 9, (8, 6))
     sides = tuple(Marginal(domain.project((n,)), counts.sum(axis=1 - k)) for k, n in enumerate("ab"))
-    smoother = Smoother(sides)
+    waves = Waves(sides)
     groups = Grouping((groups_at(sides[0], 4), np.arange(6, dtype=np.int32)))
     blocks = Grouping((groups_at(sides[0], 2), np.arange(6, dtype=np.int32)))
     measured = Measurement(Marginal(domain, counts).join(groups), np.array(7.0), groups)
-    prior = 3.0 * sides[0].total * np.kron(smoother.covariance("a"), smoother.covariance("b"))
+    pair = Estimate(Marginal(domain, counts), dispersion=3.0, measured=measured)
+    prior = 3.0 * sides[0].total * np.kron(waves.covariance("a"), waves.covariance("b"))
     seen, asked = (np.kron(*(np.eye(g.max() + 1)[:, g] for g in of.groups)) for of in (groups, blocks))
     gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + 7.0 * np.eye(len(seen)))
     left = asked @ (prior - gain @ seen @ prior) @ asked.T
-    np.testing.assert_allclose(
-        smoother.left(measured, 3.0, blocks).ravel(), np.diag(left), rtol=1e-6, atol=1e-9
-    )
+    np.testing.assert_allclose(waves.left(pair, blocks).ravel(), np.diag(left), rtol=1e-6, atol=1e-9)
