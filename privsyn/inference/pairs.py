@@ -7,7 +7,7 @@ residuals. If these carry little information, it is taken from the other pairs (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -159,23 +159,20 @@ def estimate_pairs(
     one_way = {margin.attributes[0]: margin for margin in margins}
     tables = []
     for pair in measured:
-        sides, domain = (
-            tuple(one_way[name] for name in pair.attributes),
-            problem.domain.project(pair.attributes),
-        )
+        sides = tuple(one_way[name] for name in pair.attributes)
+        table = problem.zeros.fit(product(problem.domain.project(pair.attributes), sides), sides)
         seen = problem.channels.beside_margins(pair.measured)
-        table = problem.zeros.fit(product(domain, sides), sides)
         tables.append(replace(pair, table=table, margins=sides, measured=seen))
-    smooth = [pair for pair in tables if is_smooth(pair.table.domain)]
-    waves = fitted_waves(margins, smooth)
-    of = {pair.attributes: pair for pair in _along_waves(problem, smooth, waves, total)}
-    tables = _by_classes(problem, [of.get(pair.attributes, pair) for pair in tables], margins, rng)
-    moved = with_concordances(tables, concordances)
-    found = tuple(
+    waves = fitted_waves(margins, [pair for pair in tables if is_smooth(pair.table.domain)])
+    of = {pair.attributes: pair for pair in tables}
+    of |= {pair.attributes: pair for pair in _along_waves(problem, tables, waves, total)}
+    of |= {pair.attributes: pair for pair in _by_classes(problem, of, margins, rng)}
+    moved = with_concordances(list(of.values()), concordances)
+    found = (
         replace(new, measured=old.measured, evidence=old.evidence)
         for new, old in zip(moved, measured, strict=True)
     )
-    return Pairs(total, margins, found, waves)
+    return Pairs(total, margins, tuple(found), waves)
 
 
 def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: float) -> Iterator[Estimate]:
@@ -185,6 +182,8 @@ def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: 
     """
     kinds: dict[tuple[bool, Prior], list[Estimate]] = {}
     for pair in tables:
+        if not is_smooth(pair.table.domain):
+            continue
         table, by_waves = waves.expect(pair)
         expected = replace(pair, table=table)
         (by_cells,) = CELLS.evidence([expected])
@@ -203,42 +202,38 @@ def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: 
 
 
 def _by_classes(
-    problem: Problem, tables: list[Estimate], margins: tuple[Marginal, ...], rng: np.random.Generator
+    problem: Problem,
+    tables: Mapping[Attributes, Estimate],
+    margins: tuple[Marginal, ...],
+    rng: np.random.Generator,
 ) -> list[Estimate]:
-    """Return the pairs, the nominal ones shrunk towards independence, then towards latent classes of all.
+    """Return the nominal pairs, shrunk towards independence, then towards latent classes fitted to all pairs.
 
     The second residuals understate the dispersion, because the classes have fitted part of the noise. That
     part is the number of their parameters over the pairs' degrees of freedom.
     """
-    nominal = [i for i, pair in enumerate(tables) if not is_smooth(pair.table.domain)]
+    nominal = [pair for pair in tables.values() if not is_smooth(pair.table.domain)]
     if not nominal:
-        return tables
-    some, first = [tables[i] for i in nominal], [pair.table for pair in tables]
-    evidence = [pair.evidence + by for pair, by in zip(some, CELLS.evidence(some), strict=True)]
-    for i, mean in zip(nominal, CELLS.mean(_dispersed(some, pooled_dispersions(evidence))), strict=True):
-        first[i] = mean
-    classes = latent_class_pairs(problem.domain, margins, tuple(first), rng)
-    freedom = sum(prod(size - 1 for size in pair.table.domain.shape) for pair in tables)
+        return []
+    evidence = list(map(np.add, (pair.evidence for pair in nominal), CELLS.evidence(nominal)))
+    first = {pair.attributes: pair for pair in _shrunk(CELLS, nominal, pooled_dispersions(evidence))}
+    seen = tuple(first.get(name, pair).table for name, pair in tables.items())
+    classes = dict(zip(tables, latent_class_pairs(problem.domain, margins, seen, rng), strict=True))
+    freedom = sum(prod(size - 1 for size in table.domain.shape) for table in seen)
     followed = min(parameters(problem.domain) / max(freedom, 1), MOST_FOLLOWED)
-    sides = [pair.margins for pair in some]
     expected = [
-        problem.zeros.fit(replace(tables[i].table, counts=classes[i]), tables[i].margins) for i in nominal
+        problem.zeros.fit(replace(pair.table, counts=classes[pair.attributes]), pair.margins)
+        for pair in nominal
     ]
-    some = [replace(pair, table=table) for pair, table in zip(some, fit_all(expected, sides), strict=True)]
-    dispersions = pooled_dispersions(CELLS.evidence(some)) * (1 - followed) ** -2
-    found = dict(zip(nominal, _shrunk(CELLS, some, dispersions), strict=True))
-    return [found.get(i, pair) for i, pair in enumerate(tables)]
+    fitted = fit_all(expected, [pair.margins for pair in nominal])
+    nominal = [replace(pair, table=table) for pair, table in zip(nominal, fitted, strict=True)]
+    return _shrunk(CELLS, nominal, pooled_dispersions(CELLS.evidence(nominal)) * (1 - followed) ** -2)
 
 
 def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[Estimate]:
     """Return tables with their posterior mean and variance."""
-    tables = _dispersed(tables, dispersions)
-    means = prior.mean(tables)
-    return [replace(t, table=mean, left=_left(t)) for t, mean in zip(tables, means, strict=True)]
-
-
-def _dispersed(tables: list[Estimate], dispersions: Floats) -> list[Estimate]:
-    return [replace(t, dispersion=d) for t, d in zip(tables, dispersions.tolist(), strict=True)]
+    tables = [replace(t, dispersion=d) for t, d in zip(tables, dispersions.tolist(), strict=True)]
+    return [replace(t, table=m, left=_left(t)) for t, m in zip(tables, prior.mean(tables), strict=True)]
 
 
 def _left(table: Estimate) -> Floats:

@@ -8,7 +8,6 @@ of these.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,20 +20,7 @@ from privsyn.marginals.grouping import LEVELS, Grouping, groups_at
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats, Ints
 
-
-@dataclass(frozen=True, eq=False)
-class _Components:
-    """One attribute at one resolution, as arguments of `_kernels.smooth_errors`.
-
-    A unit is a run of ordered codes, or one nominal code. Within a run, variances add up. Across nominal
-    codes, standard deviations add up.
-    """
-
-    units: Ints
-    variances: Floats
-    gains: Floats
-    masses: Floats
-    priors: Floats
+_Parts = tuple[Ints, Floats, Floats, Floats, Floats]
 
 
 class Resolutions:
@@ -55,7 +41,7 @@ class Resolutions:
         self._waves = waves
         self._groups = {name: _levels(table) for name, table in self._one_ways.items()}
         self._places: dict[tuple[str, bytes], int] = {}
-        self._parts: list[_Components] = []
+        self._parts: list[_Parts] = []
 
     def groups(self, attributes: Attributes, level: int) -> Grouping:
         """Return the groups of some attributes' codes at a level, or at the finest that they have."""
@@ -88,20 +74,13 @@ class Resolutions:
         return self._places[key]
 
     def _errors(self, axes: list[list[int]], dispersions: Floats, precisions: Floats, rho: float) -> Floats:
-        parts = self._parts
         rhos = rho * STEPS if self._rho_of is None else self._rho_of(rho * STEPS)
+        units, variances, gains, masses, priors = map(np.concatenate, zip(*self._parts, strict=True))
+        starts, firsts = (np.cumsum([0, *(len(part[of]) for part in self._parts)]) for of in (0, 3))
+        spectra = _kernels.Spectra(starts, units, variances, gains, firsts, masses, priors)
+        scales = dispersions * next(iter(self._one_ways.values())).total
         return _kernels.smooth_errors(
-            np.array(axes, np.int64).reshape(-1, 2),
-            dispersions * next(iter(self._one_ways.values())).total,
-            precisions,
-            np.cumsum([0, *(len(part.variances) for part in parts)]),
-            np.concatenate([part.units for part in parts]),
-            np.concatenate([part.variances for part in parts]),
-            np.concatenate([part.gains for part in parts]),
-            np.cumsum([0, *(len(part.masses) for part in parts)]),
-            np.concatenate([part.masses for part in parts]),
-            np.concatenate([part.priors for part in parts]),
-            rhos,
+            np.array(axes, np.int64).reshape(-1, 2), scales, precisions, spectra, rhos
         )
 
 
@@ -112,13 +91,14 @@ def _levels(one_way: Marginal) -> list[Codes]:
     return [*found, np.arange(one_way.domain.sizes[0], dtype=np.int32)]
 
 
-def _components(one_way: Marginal, group: Codes, waves: Waves) -> _Components:
+def _components(one_way: Marginal, group: Codes, waves: Waves) -> _Parts:
+    """Return the units, variances and gains of the components, and the masses and priors of the units."""
     shares = np.maximum(one_way.counts / one_way.total, 1e-9)
     ordered = one_way.domain.ordered[0] if one_way.domain.ordered[0] > 2 else 0
     others = shares[ordered:]
     nominal = np.arange(len(others))
     if not ordered:
-        return _Components(nominal, others, np.ones(len(others)), others, 1 / others)
+        return nominal, others, np.ones(len(others)), others, 1 / others
     spectrum = waves.along(one_way.attributes[0], group)
     mass = shares[:ordered].sum()
     gains, prior = np.zeros(len(spectrum.variances)), 0.0
@@ -130,7 +110,7 @@ def _components(one_way: Marginal, group: Codes, waves: Waves) -> _Components:
         weight = 1 / len(held) / mass
         gains += weight * (lift**2 / held[:, np.newaxis]).sum(axis=0)
         prior += weight * float((np.diag(across.join(covariance)) / held).sum())
-    return _Components(
+    return (
         np.concatenate([np.zeros(len(gains), np.int64), 1 + nominal]),
         np.concatenate([spectrum.variances, others]),
         np.concatenate([gains, np.ones(len(others))]),

@@ -1,7 +1,17 @@
-"""Pairs with an ordered attribute: measured in groups of codes, and shrunk towards smooth tables.
+r"""Priors of tables, above all of pairs with an order: measured in groups, and shrunk to smooth tables.
 
-See `spectrum` for the prior. The prior mean is independence. A copula, Gaussian or with tail dependence,
-replaces it if that explains the measured counts better.
+In the prior `Waves`, departures vary smoothly along ordered codes and freely among nominal ones. Those of a
+pair are a Gaussian process :math:`D_{ab} = p_a p_b f(a, b)`, where p are the shares of the codes. Along ordered codes, f is a sum of cosines in the cumulated share. The
+prior variance of the k-th is :math:`k^{-2s}`. Each nominal code has its own value, of variance 1/p. So the
+covariance of a pair is the product of one matrix per attribute, times the pair's dispersion. Margins are
+known from other tables: D sums to 0 along every axis.
+
+Noise is white in the cells of a table, so the eigenvectors of the two matrices are independent components.
+The posterior mean, its variance and the likelihood are sums over them. For a table measured in groups of
+codes, the same matrices give the prior inside its groups.
+
+The prior mean is independence. A copula, Gaussian or with tail dependence, replaces it if that explains the
+measured counts better. In the prior `Cells`, each cell departs alone.
 """
 
 from __future__ import annotations
@@ -15,14 +25,19 @@ import numpy as np
 from privsyn.inference.denoising import FLOOR, denoise_all, settle
 from privsyn.inference.prior.copula import best_correlation, best_gumbel, copula, gumbel, hermite
 from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihoods
-from privsyn.inference.prior.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Codes, Floats, keep
 
+SMOOTHNESS = 0.75
+"""Default s: departures between columns of real tables have s between 0.5 and 1.5."""
+
+HARMONICS = 4  # cosines per code: faster ones average out inside the codes
+TINY = 1e-12  # least share of a code
+NEGLIGIBLE = 1e-9  # of the largest eigenvalue: smaller ones are dropped
 SMOOTHNESSES = (0.25, 0.5, 0.75, 1.0, 1.5)
 MOST_SEEN = 200  # pairs used to choose the smoothness of all
 GAINED = 2.0  # log-likelihood that a copula has to gain; noise alone gains it in 1 pair of 20
@@ -31,6 +46,31 @@ GAINED = 2.0  # log-likelihood that a copula has to gain; noise alone gains it i
 def is_smooth(pair: Domain) -> bool:
     """Return whether a pair has an attribute with an order."""
     return max(pair.ordered) > 2
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Independent components of the departures along one attribute, for a measurement in groups of codes.
+
+    Parameters
+    ----------
+    vectors : array of shape (groups, components)
+        Orthonormal.
+    variances : array of shape (components,)
+        Prior variance of each component, for a dispersion of 1 and one record.
+    lift : array of shape (codes, components)
+        Covariance of each code's departure with each component.
+    prior : array of shape (codes,)
+        Prior variance of each code's departure.
+    """
+
+    vectors: Floats
+    variances: Floats
+    lift: Floats
+    prior: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "vectors", "variances", "lift", "prior")
 
 
 class Prior(Protocol):
@@ -79,7 +119,7 @@ class Waves:
     one_ways : tuple of Marginal, one per attribute
         Non-negative counts.
     smoothness : float
-        Exponent s of the prior; see `spectrum`.
+        Exponent s of the prior.
     """
 
     one_ways: Sequence[Marginal]
@@ -194,6 +234,43 @@ class Waves:
 
     def _total(self, measured: Measurement) -> float:
         return self._one_way[measured.attributes[0]].total
+
+
+def covariance(one_way: Marginal, smoothness: float) -> Floats:
+    """Return the prior covariance of the departures of an attribute's codes, which sum to 0.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> coin = Marginal(Domain(("coin",), (2,)), np.array([5.0, 5.0]))
+    >>> covariance(coin, 1.0).tolist()
+    [[0.25, -0.25], [-0.25, 0.25]]
+    """
+    shares = np.maximum(one_way.counts, TINY * max(one_way.total, 1.0))
+    shares = shares / shares.sum()
+    found = np.diag(shares)
+    ordered = one_way.domain.ordered[0]
+    if ordered > 1:
+        mass = shares[:ordered].sum()
+        ends = np.concatenate([[0.0], np.cumsum(shares[:ordered])]) / mass
+        orders = np.arange(1, HARMONICS * ordered + 1)
+        waves = np.sqrt(2) * mass * np.diff(np.sin(np.pi * np.outer(ends, orders)), axis=0) / (np.pi * orders)
+        smooth = (waves * orders ** (-2 * smoothness)) @ waves.T
+        found[:ordered, :ordered] = (smooth + np.outer(shares[:ordered], shares[:ordered])) / mass
+    sums = found.sum(axis=1)
+    return np.asarray(found - np.outer(sums, sums) / sums.sum())
+
+
+def spectrum_of(prior: Floats, group: Codes) -> Spectrum:
+    """Return the components of a covariance when its codes are measured in groups."""
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    half = np.add.reduceat(prior[:, order], starts, axis=1)
+    both = np.add.reduceat(half[order], starts, axis=0)
+    variances, vectors = np.linalg.eigh((both + both.T) / 2)
+    kept = variances > NEGLIGIBLE * max(float(variances.max(initial=0.0)), TINY)
+    vectors = vectors[:, kept]
+    return Spectrum(vectors, variances[kept], half @ vectors, np.diag(prior))
 
 
 def fitted_waves(one_ways: Sequence[Marginal], tables: Sequence[Estimate]) -> Waves:

@@ -19,8 +19,7 @@ from privsyn.inference.prior.copula import (
     hermite,
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS
-from privsyn.inference.prior.smoothing import Waves, fitted_waves, is_smooth
-from privsyn.inference.prior.spectrum import covariance, spectrum_of
+from privsyn.inference.prior.smoothing import Waves, covariance, fitted_waves, is_smooth, spectrum_of
 from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
