@@ -14,7 +14,7 @@ from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.ordered.hierarchy import LEVELS, expected_cells, in_runs
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.problem import Problem
-from privsyn.inference.rare_values import THRESHOLD, merge_rare
+from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.types import Floats
@@ -46,12 +46,13 @@ def measure_columns(
     channels = Channels.for_domain(facts.kept, private.domain)
     unbiased = tuple(map(channels.unbiased, first))
     # From the first look alone:
-    kept = merge_rare(unbiased, total, spared=MANY_VALUES, axes=facts.axes, cells=cells).merged
+    fewest = merge_cells(unbiased, total, facts.axes, cells)
+    kept = merge_rare(tuple(map(fewest.merge_counts, unbiased)), total, spared=MANY_VALUES).merged
     split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
     shares = column_shares(unbiased, total)
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law)
-    joined = merge_rare(unbiased, total, spared=ANY, axes=axes, cells=cells)
+    joined = merge_cells(unbiased, total, axes, cells)
     private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:

@@ -1,10 +1,11 @@
 r"""Priors of tables, above all of pairs with an order: measured in groups, and shrunk to smooth tables.
 
 In the prior `Waves`, departures vary smoothly along ordered codes and freely among nominal ones. Those of a
-pair are a Gaussian process :math:`D_{ab} = p_a p_b f(a, b)`, where p are the shares of the codes. Along ordered codes, f is a sum of cosines in the cumulated share. The
-prior variance of the k-th is :math:`k^{-2s}`. Each nominal code has its own value, of variance 1/p. So the
-covariance of a pair is the product of one matrix per attribute, times the pair's dispersion. Margins are
-known from other tables: D sums to 0 along every axis.
+pair are a Gaussian process :math:`D_{ab} = p_a p_b f(a, b)`, where p are the shares of the codes. Along
+ordered codes, f is a sum of cosines in the cumulated share. The prior variance of the k-th is
+:math:`k^{-2s}`. Each nominal code has its own value, of variance 1/p. So the covariance of a pair is the
+product of one matrix per attribute, times the pair's dispersion. Margins are known from other tables: D sums
+to 0 along every axis.
 
 Noise is white in the cells of a table, so the eigenvectors of the two matrices are independent components.
 The posterior mean, its variance and the likelihood are sums over them. For a table measured in groups of
