@@ -77,7 +77,7 @@ def independent_pairs(
     one_ways: tuple[Marginal, ...],
     possible: StructuralZeros = NO_ZEROS,
     pairs: Sequence[Attributes] | None = None,
-) -> tuple[Estimate, ...]:
+) -> tuple[Marginal, ...]:
     """Return for `pairs`, or all, the counts of independent attributes, fitted to the structural zeros."""
     margins = dict(zip(domain.names, one_ways, strict=True))
     shares = {name: one_way.counts / one_way.total for name, one_way in margins.items()}
@@ -89,7 +89,7 @@ def independent_pairs(
         second = np.array([shares[pair.names[1]] for pair in some])
         found.update(zip(places, unstacked(some, _outer(first, second)), strict=True))
     tables = (found[i] for i in range(len(domains)))
-    return tuple(Estimate(possible.fit(t, tuple(margins[n] for n in t.attributes))) for t in tables)
+    return tuple(possible.fit(t, tuple(margins[name] for name in t.attributes)) for t in tables)
 
 
 def score_pairs(
@@ -130,6 +130,7 @@ def score_pairs(
 
     domains = [pair.domain for pair in expected]
     for_alike(score, [d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE)
+    found.setflags(write=False)  # so that no estimate copies its row
     return list(found)
 
 
@@ -169,7 +170,7 @@ def estimate_pairs(
     of |= {pair.attributes: pair for pair in _by_classes(problem, of, margins, rng)}
     moved = with_concordances(list(of.values()), concordances)
     found = (
-        replace(new, measured=old.measured, evidence=old.evidence)
+        new if new.measured is old.measured else replace(new, measured=old.measured)
         for new, old in zip(moved, measured, strict=True)
     )
     return Pairs(total, margins, tuple(found), waves)
@@ -180,7 +181,7 @@ def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: 
 
     Dispersions are pooled over the pairs of one prior, and apart over those that a copula explains.
     """
-    kinds: dict[tuple[bool, Prior], list[Estimate]] = {}
+    kinds: dict[tuple[bool, Prior], list[tuple[Estimate, Floats]]] = {}
     for pair in tables:
         if not is_smooth(pair.table.domain):
             continue
@@ -191,14 +192,15 @@ def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: 
         prior, evidence = (CELLS, by_cells) if by_cells.max() > by_waves.max() else (waves, by_waves)
         independent = table is pair.table  # what was known before is about departures from independence
         evidence = evidence + pair.evidence if independent else evidence
-        kinds.setdefault((independent, prior), []).append(replace(expected, evidence=evidence))
+        kinds.setdefault((independent, prior), []).append((expected, evidence))
     for (_, prior), kind in kinds.items():
-        for pair in _shrunk(prior, kind, pooled_dispersions([pair.evidence for pair in kind], total)):
+        dispersions = pooled_dispersions([evidence for _, evidence in kind], total)
+        for place, (pair, _) in enumerate(kind):  # one by one: in threads, so few would wait for each other
+            (new,) = _shrunk(prior, [pair], dispersions[place : place + 1])
             if problem.zeros.masks:
-                table = problem.zeros.fit(pair.table, pair.margins)
-                yield replace(pair, table=fit_margins(table, pair.margins))
-            else:
-                yield pair
+                table = problem.zeros.fit(new.table, new.margins)
+                new = replace(new, table=fit_margins(table, new.margins))
+            yield new
 
 
 def _by_classes(
@@ -216,8 +218,8 @@ def _by_classes(
     if not nominal:
         return []
     evidence = list(map(np.add, (pair.evidence for pair in nominal), CELLS.evidence(nominal)))
-    first = {pair.attributes: pair for pair in _shrunk(CELLS, nominal, pooled_dispersions(evidence))}
-    seen = tuple(first.get(name, pair).table for name, pair in tables.items())
+    means = {mean.attributes: mean for mean in CELLS.mean(nominal, pooled_dispersions(evidence))}
+    seen = tuple(means.get(names, pair.table) for names, pair in tables.items())
     classes = dict(zip(tables, latent_class_pairs(problem.domain, margins, seen, rng), strict=True))
     freedom = sum(prod(size - 1 for size in table.domain.shape) for table in seen)
     followed = min(parameters(problem.domain) / max(freedom, 1), MOST_FOLLOWED)
@@ -231,16 +233,13 @@ def _by_classes(
 
 
 def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[Estimate]:
-    """Return tables with their posterior mean and variance."""
-    tables = [replace(t, dispersion=d) for t, d in zip(tables, dispersions.tolist(), strict=True)]
-    return [replace(t, table=m, left=_left(t)) for t, m in zip(tables, prior.mean(tables), strict=True)]
-
-
-def _left(table: Estimate) -> Floats:
-    """Return the posterior variance of each code, if codes depart independently."""
-    noise = table.measured.variance
-    noise = noise.mean() if table.measured.grouping else noise
-    return np.asarray(1 / (1 / np.maximum(table.variance, TINY) + 1 / np.maximum(noise, TINY)))
+    """Return tables with their posterior mean and, as if codes departed independently, its variance."""
+    found = []
+    for t, d, mean in zip(tables, dispersions.tolist(), prior.mean(tables, dispersions), strict=True):
+        noise = t.measured.variance.mean() if t.measured.grouping else t.measured.variance
+        left = 1 / (1 / np.maximum(d * t.table.counts, TINY) + 1 / np.maximum(noise, TINY))
+        found.append(replace(t, table=mean, dispersion=d, left=left))
+    return found
 
 
 def _uncertainty(alike: Sequence[Marginal], counts: Floats, one_way: dict[str, Measurement]) -> Floats:

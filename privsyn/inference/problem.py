@@ -17,6 +17,9 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.marginals.types import Floats, keep
 
+UNKNOWN, NOTHING = np.zeros(DISPERSIONS.shape), np.zeros(())
+UNKNOWN.setflags(write=False)
+NOTHING.setflags(write=False)
 NOT_MEASURED = Measurement(Marginal(Domain((), ()), np.zeros(())), np.zeros(()))
 
 
@@ -60,7 +63,7 @@ class Problem:
         return self.merging if self.tails is None else self.tails.share(measured)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Estimate:
     """What is known of the counts of a table of several attributes.
 
@@ -83,15 +86,16 @@ class Estimate:
     """
 
     table: Marginal
-    evidence: Floats = field(default_factory=lambda: np.zeros(DISPERSIONS.shape))
+    evidence: Floats = field(default_factory=lambda: UNKNOWN)
     dispersion: float = 1.0
     grouping: Grouping = NO_GROUPS
     measured: Measurement = NOT_MEASURED
     margins: tuple[Marginal, ...] = ()
-    left: Floats = field(default_factory=lambda: np.zeros(()))
+    left: Floats = field(default_factory=lambda: NOTHING)
 
     def __post_init__(self) -> None:
-        keep(self, "evidence", "left", dtype=np.float64)
+        if self.evidence.flags.writeable or self.left.flags.writeable:  # a wide table has very many estimates
+            keep(self, "evidence", "left", dtype=np.float64)
         if self.evidence.shape != DISPERSIONS.shape or not self.dispersion >= 0:
             raise ValueError(f"dispersion {self.dispersion}, evidence of shape {self.evidence.shape}")
 

@@ -77,9 +77,9 @@ def learn(
 
     _, margins = problem.margins(one_ways)
     candidate_pairs = near_pairs(private.domain.names, MOST_CANDIDATES, facts.target)
-    pairs = independent_pairs(private.domain, margins, problem.zeros, candidate_pairs)
+    expected = independent_pairs(private.domain, margins, problem.zeros, candidate_pairs)
     blocks, waves = joined(private.domain, margins, GROUPS), Waves(margins)
-    pairs = _score(private, problem, one_ways, pairs, blocks, waves, split.departures)
+    pairs = _score(private, problem, one_ways, expected, blocks, waves, split.departures)
     concordances = _concordances(private, problem, margins, candidate_pairs, split.concordances)
     split = split if concordances else split.without("concordances")
     pairs = with_evidence(pairs, concordances, waves)
@@ -100,7 +100,7 @@ def _score(
     private: PrivateTable,
     problem: Problem,
     one_ways: tuple[Measurement, ...],
-    pairs: tuple[Estimate, ...],
+    expected: tuple[Marginal, ...],
     blocks: Merging,
     waves: Waves,
     rho: float,
@@ -110,10 +110,10 @@ def _score(
     The pairs with the target are a question of their own, with less noise: their choice matters more.
     """
     if not rho:
-        return pairs
-    scored = list(pairs)
+        return tuple(map(Estimate, expected))
+    scored: dict[int, Estimate] = {}
     in_blocks = tuple(map(blocks.merge_counts, one_ways))
-    with_target = np.array([problem.target in pair.attributes for pair in pairs])
+    with_target = np.array([problem.target in pair.attributes for pair in expected])
     # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
     # the sum of weight times noise over all pairs is least at these costs.
     exponent = 1 / 2 if private.law.name == "laplace" else 2 / 3
@@ -127,12 +127,11 @@ def _score(
         if not part.any():
             continue
         places = np.flatnonzero(part).tolist()
-        merged = tuple(blocks.merge_table(problem.channels.observed(pairs[i].table)) for i in places)
+        merged = tuple(blocks.merge_table(problem.channels.observed(expected[i])) for i in places)
         departures, sigma = private.departures(merged, cost, blocks, what)
         found = score_pairs(departures, sigma, merged, in_blocks, waves, blocks, problem.channels)
-        for place, evidence in zip(places, found, strict=True):
-            scored[place] = replace(pairs[place], evidence=evidence)
-    return tuple(scored)
+        scored |= zip(places, map(Estimate, (expected[i] for i in places), found), strict=True)
+    return tuple(scored[i] for i in range(len(expected)))
 
 
 def _concordances(

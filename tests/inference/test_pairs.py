@@ -51,7 +51,7 @@ def test_expected_pairs_have_the_one_ways_as_their_margins():
     one_way = {name: reference.count(records, (name,)) for name in DOMAIN}
     expected = independent_pairs(DOMAIN, tuple(one_way.values()))
     assert [pair.attributes for pair in expected] == list(combinations("abcd", 2))
-    for pair in (estimate.table for estimate in expected):
+    for pair in expected:
         a, b = (one_way[name].counts for name in pair.attributes)
         assert pair.counts == pytest.approx(np.outer(a, b) / len(records))
 
@@ -83,7 +83,7 @@ def test_what_the_one_ways_do_not_know_is_not_taken_for_dependence():
             score_pairs(
                 departures,
                 10.0,
-                tuple(pair.table for pair in expected),
+                expected,
                 tuple(Measurement(m, np.array(variance)) for m in exact),
                 Waves(exact),
                 joined(DOMAIN, exact, 4),
@@ -99,7 +99,7 @@ def test_estimates_are_better_than_what_was_measured_and_than_independence():
     one_ways = measured(records, DOMAIN.names, 10.0, rng)
     noisy = measured(records, list(combinations("abcd", 2)), 40.0, rng)
     found = estimated(one_ways, noisy, rng)
-    independent = [pair.table for pair in independent_pairs(DOMAIN, found.one_ways)]
+    independent = independent_pairs(DOMAIN, found.one_ways)
     assert error(found.tables, records) < 0.85 * error([m.marginal for m in noisy], records)
     assert error(found.tables, records) < 0.2 * error(independent, records)
 
@@ -157,7 +157,7 @@ def test_pairs_scored_together_have_the_scores_of_each_alone(ordered, monkeypatc
     counts = [rng.dirichlet(np.ones(size)) * 900 for size in domain.sizes]
     margins = tuple(Marginal(domain.project((n,)), c) for n, c in zip(domain.names, counts, strict=True))
     measured = tuple(Measurement(m, rng.uniform(1, 9, m.domain.shape)) for m in margins)
-    pairs, waves = tuple(pair.table for pair in independent_pairs(domain, margins)), Waves(margins)
+    pairs, waves = independent_pairs(domain, margins), Waves(margins)
     blocks, channels = joined(domain, margins, 9), Channels.for_domain({"c": 0.7}, domain)
     departures = rng.uniform(0, 300, len(pairs))
     monkeypatch.setattr(stage, "CELLS_AT_ONCE", 30)  # two or three of a shape

@@ -80,7 +80,7 @@ class Prior(Protocol):
     def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
         """Return the log-likelihood of each of the `DISPERSIONS` of each table, by its measurement."""
 
-    def mean(self, tables: Sequence[Estimate]) -> list[Marginal]:
+    def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
         """Return the posterior mean of each table: not negative, and with its margins."""
 
 
@@ -92,14 +92,13 @@ class Cells:
         means = [t.measured.grouping.join(t.table.counts) for t in tables]
         return residual_likelihoods([t.measured for t in tables], means)
 
-    def mean(self, tables: Sequence[Estimate]) -> list[Marginal]:
+    def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
         """See `Prior`. Groups are shared out among their codes as expected."""
         joined = [t.measured.grouping.join(t.table.counts) for t in tables]
         sides = [
             tuple(side.join(t.measured.grouping.project((axis,))) for axis, side in enumerate(t.margins))
             for t in tables
         ]
-        dispersions = np.array([t.dispersion for t in tables])
         means = denoise_all([t.measured for t in tables], joined, dispersions, sides)
         for i, t in enumerate(tables):
             if grouping := t.measured.grouping:
@@ -163,14 +162,14 @@ class Waves:
         logs, energies = np.log(scatter), [(a.vectors.T @ r @ b.vectors).ravel() ** 2 for r in residuals]
         return [np.asarray(-0.5 * (logs + energy / scatter).sum(axis=1)) for energy in energies]
 
-    def mean(self, tables: Sequence[Estimate]) -> list[Marginal]:
+    def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
         """See `Prior`."""
-        return [self._mean(table) for table in tables]
+        return list(map(self._mean, tables, dispersions.tolist()))
 
-    def _mean(self, table: Estimate) -> Marginal:
+    def _mean(self, table: Estimate, dispersion: float) -> Marginal:
         measured, expected = table.measured, table.table.counts
         a, b = self.spectra(measured)
-        scale, noise = table.dispersion * self._total(measured), float(measured.variance.mean())
+        scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
         scatter = scale * np.outer(a.variances, b.variances) + noise
         found = a.vectors.T @ _residual(measured, expected) @ b.vectors
         departure = scale * a.lift @ (found / scatter) @ b.lift.T

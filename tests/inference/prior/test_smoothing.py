@@ -100,8 +100,8 @@ def test_the_posterior_is_that_of_all_cells_at_once(level):
     residual = (noisy.counts - joins[0] @ expected @ joins[1].T).ravel()
     scatter = join @ prior @ join.T + 400.0 * np.eye(len(join))
     slow = expected + (prior @ join.T @ np.linalg.solve(scatter, residual)).reshape(6, 5)
-    pair = Estimate(table, dispersion=30.0, measured=measured, margins=sides)
-    (found,) = waves.mean([pair])
+    pair = Estimate(table, measured=measured, margins=sides)
+    (found,) = waves.mean([pair], np.array([30.0]))
     np.testing.assert_allclose(found.counts, slow, rtol=1e-5)
 
     at = int(np.argmin(np.abs(DISPERSIONS - 30)))
@@ -203,7 +203,8 @@ def test_margins_and_public_zeros_stay(seed):
     table = Marginal(domain, expected)
     sides = (table.project(("a",)), table.project(("b",)))
     noisy = Marginal(domain, expected + rng.normal(0, 20, domain.shape) * (expected > 0))
-    (found,) = Waves(sides).mean([Estimate(table, measured=Measurement(noisy, 400.0), margins=sides)])
+    pair = Estimate(table, measured=Measurement(noisy, 400.0), margins=sides)
+    (found,) = Waves(sides).mean([pair], np.ones(1))
     found = found.counts
     assert (found[expected == 0] == 0).all()
     assert found.min() >= 0
