@@ -20,7 +20,7 @@ from privsyn.inference.ordered.resolution import Resolutions
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
-from privsyn.inference.problem import Estimate, Problem
+from privsyn.inference.problem import UNKNOWN, Estimate, Problem
 from privsyn.inference.selection import STEPS, allocate, near_pairs, slopes_along, slopes_of
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.grouping import NO_GROUPS
@@ -79,13 +79,14 @@ def learn(
     candidate_pairs = near_pairs(private.domain.names, MOST_CANDIDATES, facts.target)
     expected = independent_pairs(private.domain, margins, problem.zeros, candidate_pairs)
     blocks, waves = joined(private.domain, margins, GROUPS), Waves(margins)
-    pairs = _score(private, problem, one_ways, expected, blocks, waves, split.departures)
+    evidence = _score(private, problem, one_ways, expected, blocks, waves, split.departures)
     concordances = _concordances(private, problem, margins, candidate_pairs, split.concordances)
     split = split if concordances else split.without("concordances")
-    pairs = with_evidence(pairs, concordances, waves)
+    evidence = with_evidence(evidence, expected, concordances, waves)
     report("counting", 2, 4)
 
-    pairs = _measure_pairs(private, problem, pairs, split.pairs, Resolutions(margins, waves, private.rho_of))
+    resolutions = Resolutions(margins, waves, private.rho_of)
+    pairs = _measure_pairs(private, problem, expected, evidence, split.pairs, resolutions)
     found = estimate_pairs(problem, one_ways, pairs, rng, concordances)
     report("counting", 3, 4)
 
@@ -104,14 +105,14 @@ def _score(
     blocks: Merging,
     waves: Waves,
     rho: float,
-) -> tuple[Estimate, ...]:
-    """Return the pairs with the evidence of their departures, before any is measured; as is without a budget.
+) -> list[Floats]:
+    """Return the evidence of each pair before any is measured: its departure. Flat without a budget.
 
     The pairs with the target are a question of their own, with less noise: their choice matters more.
     """
+    evidence = [UNKNOWN for _ in expected]
     if not rho:
-        return tuple(map(Estimate, expected))
-    scored: dict[int, Estimate] = {}
+        return evidence
     in_blocks = tuple(map(blocks.merge_counts, one_ways))
     with_target = np.array([problem.target in pair.attributes for pair in expected])
     # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
@@ -130,8 +131,9 @@ def _score(
         merged = tuple(blocks.merge_table(problem.channels.observed(expected[i])) for i in places)
         departures, sigma = private.departures(merged, cost, blocks, what)
         found = score_pairs(departures, sigma, merged, in_blocks, waves, blocks, problem.channels)
-        scored |= zip(places, map(Estimate, (expected[i] for i in places), found), strict=True)
-    return tuple(scored[i] for i in range(len(expected)))
+        for place, score in zip(places, found, strict=True):
+            evidence[place] = score
+    return evidence
 
 
 def _concordances(
@@ -171,18 +173,20 @@ def _concordances(
 def _measure_pairs(
     private: PrivateTable,
     problem: Problem,
-    candidate_pairs: tuple[Estimate, ...],
+    expected: tuple[Marginal, ...],
+    evidence: list[Floats],
     rho: float,
     resolutions: Resolutions,
 ) -> tuple[Estimate, ...]:
     """Return the pairs worth measuring, measured at their best resolution."""
-    scores, total = [pair.evidence for pair in candidate_pairs], candidate_pairs[0].table.total
-    dispersions = np.maximum(pooled_dispersions(scores, total, hopeful=True), SAMPLING_DISPERSION)
-    attributes = tuple(pair.attributes for pair in candidate_pairs)
-    smooth = np.array([is_smooth(pair.table.domain) for pair in candidate_pairs])
+    dispersions = np.maximum(
+        pooled_dispersions(evidence, expected[0].total, hopeful=True), SAMPLING_DISPERSION
+    )
+    attributes = tuple(pair.attributes for pair in expected)
+    smooth = np.array([is_smooth(pair.domain) for pair in expected])
     gains = np.empty((len(attributes), len(STEPS)))
     nominal = np.flatnonzero(~smooth).tolist()
-    variances = [dispersions[i] * candidate_pairs[i].table.counts for i in nominal]
+    variances = [dispersions[i] * expected[i].counts for i in nominal]
     gains[nominal] = slopes_of(variances, rho, private.rho_of)
     places = np.flatnonzero(smooth).tolist()
     pairs = [attributes[i] for i in places]
@@ -204,7 +208,7 @@ def _measure_pairs(
         tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
     return tuple(
-        replace(candidate_pairs[i], measured=problem.zeros.clean(m))
+        Estimate(expected[i], evidence[i], measured=problem.zeros.clean(m))
         for i, m in zip(chosen, measured, strict=True)
     )
 

@@ -104,16 +104,17 @@ def signs_of(side: Marginal) -> Ints:
 
 
 def with_evidence(
-    pairs: Sequence[Estimate], concordances: Sequence[Concordance], waves: Waves
-) -> tuple[Estimate, ...]:
-    """Return the pairs with the evidence of their concordances added."""
+    evidence: Sequence[Floats],
+    expected: Sequence[Marginal],
+    concordances: Sequence[Concordance],
+    waves: Waves,
+) -> list[Floats]:
+    """Return the evidence of each pair, with that of its concordance added."""
     of = {concordance.attributes: concordance for concordance in concordances}
-    return tuple(
-        replace(pair, evidence=pair.evidence + of[pair.attributes].likelihoods(pair.table.counts, waves))
-        if pair.attributes in of
-        else pair
-        for pair in pairs
-    )
+    return [
+        known + of[pair.attributes].likelihoods(pair.counts, waves) if pair.attributes in of else known
+        for known, pair in zip(evidence, expected, strict=True)
+    ]
 
 
 def with_concordances(pairs: Sequence[Estimate], concordances: Sequence[Concordance]) -> tuple[Estimate, ...]:
