@@ -238,6 +238,7 @@ def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[E
     for t, d, mean in zip(tables, dispersions.tolist(), prior.mean(tables, dispersions), strict=True):
         noise = t.measured.variance.mean() if t.measured.grouping else t.measured.variance
         left = 1 / (1 / np.maximum(d * t.table.counts, TINY) + 1 / np.maximum(noise, TINY))
+        left.setflags(write=False)  # so that the estimate needs no copy
         found.append(replace(t, table=mean, dispersion=d, left=left))
     return found
 

@@ -96,7 +96,9 @@ class Cells:
         """See `Prior`. Groups are shared out among their codes as expected."""
         joined = [t.measured.grouping.join(t.table.counts) for t in tables]
         sides = [
-            tuple(side.join(t.measured.grouping.project((axis,))) for axis, side in enumerate(t.margins))
+            tuple(side.join(grouping.project((axis,))) for axis, side in enumerate(t.margins))
+            if (grouping := t.measured.grouping)
+            else t.margins
             for t in tables
         ]
         means = denoise_all([t.measured for t in tables], joined, dispersions, sides)
