@@ -21,7 +21,7 @@ from tables import Table, read
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.tails import Tails
-from privsyn.marginals.coarse import groups_at
+from privsyn.marginals.grouping import groups_at
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "numbers-measured.md"

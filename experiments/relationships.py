@@ -20,7 +20,6 @@ from runs import DELTA, Row, markdown, parser, resumed
 from tables import Table, read
 
 from privsyn import PrivSyn
-from privsyn.marginals.coarse import join
 from privsyn.studies.release_facts import KEPT, relationships, strength
 
 HERE = Path(__file__).parent
@@ -45,7 +44,7 @@ def dependence(counts: np.ndarray) -> np.ndarray:
 def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     """A row for each word: pairs, and how many of them are wrong in each way."""
     release = PrivSyn(epsilon, DELTA, table.schema, seed=seed).fit(table.frame).release_
-    groups = {c.attributes: c.measured.groups for c in release.fitted.certainties}
+    grouping = {c.attributes: c.measured.grouping for c in release.fitted.certainties}
     wrong = {word: np.zeros(len(HEADS) - 1, int) for word in KEPT}
     for row in relationships(release):
         pair = row["columns"]
@@ -53,7 +52,7 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
             continue
         real = true_counts(release, table.frame, pair)
         real = real.reshape(release.fitted.merging.merged.project(pair).shape)
-        real = real if groups[pair] is None else join(real, groups[pair])
+        real = grouping[pair].join(real)
         released = release.accuracy_.counts(*pair)["estimate"].to_numpy().reshape(real.shape)
         here, there = dependence(released), dependence(real)
         power = row["strength"]

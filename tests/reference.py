@@ -12,6 +12,7 @@ import numpy as np
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.recoding import Merging
 from privsyn.synthesis.annealing import VARIATES
 
 
@@ -359,3 +360,9 @@ def best_tilt(counts, variance, near, likelihood, grid, law, total, most, halvin
         means[near] = likelihood @ (prior * grid) / np.maximum(likelihood @ prior, np.finfo(float).tiny)
         low, high = (low, tilt) if means.sum() > total else (tilt, high)
     return (low + high) / 2
+
+
+def unmerged(domain):
+    """Return the merging that keeps all codes."""
+    each = tuple(np.arange(size, dtype=np.int32) for size in domain.sizes)
+    return Merging(domain, domain, each, tuple(map(np.ones, domain.sizes)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -107,18 +109,35 @@ def errors(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
     return np.sqrt(2 / np.pi) * left
 
 
+class Spectra(NamedTuple):
+    """Attributes at some resolutions, one after the other.
+
+    A unit is a run of ordered codes, or one nominal code. Within a run, variances add up. Across nominal
+    codes, standard deviations add up.
+
+    Parameters
+    ----------
+    starts : of shape (spectra + 1,), first component of each spectrum
+    units, variances, gains : of shape (components,), units increasing within each spectrum
+    firsts : of shape (spectra + 1,), first unit of each spectrum
+    masses, priors : of shape (units,)
+    """
+
+    starts: Ints
+    units: Ints
+    variances: Floats
+    gains: Floats
+    firsts: Ints
+    masses: Floats
+    priors: Floats
+
+
 @njit(cache=True, error_model="numpy")
 def smooth_errors(
     axes: Ints,
     scales: Floats,
     precisions: Floats,
-    starts: Ints,
-    units: Ints,
-    variances: Floats,
-    gains: Floats,
-    firsts: Ints,
-    masses: Floats,
-    priors: Floats,
+    spectra: Spectra,
     rhos: Floats,
 ) -> Floats:
     """Return each table's expected error at each budget: float64 of shape (tables, budgets).
@@ -128,12 +147,10 @@ def smooth_errors(
     axes : of shape (tables, 2), the spectra of both attributes
     scales : of shape (tables,), dispersion times number of records
     precisions : of shape (tables,), inverse noise variance of earlier measurements
-    starts : of shape (spectra + 1,), first component of each spectrum
-    units, variances, gains : of shape (components,), units increasing within each spectrum
-    firsts : of shape (spectra + 1,), first unit of each spectrum
-    masses, priors : of shape (units,)
+    spectra : Spectra
     rhos : of shape (budgets,), in zCDP
     """
+    starts, units, variances, gains, firsts, masses, priors = spectra
     errors = np.zeros((len(axes), len(rhos)))
     for t in range(len(axes)):
         a, b, scale = axes[t, 0], axes[t, 1], scales[t]

@@ -13,6 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.types import Codes, Counts, Floats
@@ -53,7 +54,7 @@ def combine_measurements(one: Measurement, two: Measurement) -> Measurement:
     first_variance, second_variance = (np.maximum(m.variance, EXACT) for m in (one, two))
     share = second_variance / (first_variance + second_variance)
     counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
-    return Measurement(Marginal(one.marginal.domain, counts), share * one.variance, one.groups)
+    return Measurement(Marginal(one.marginal.domain, counts), share * one.variance, one.grouping)
 
 
 def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
@@ -76,8 +77,7 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
             others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
             sums = zip(places, some, counts.sum(axis=others), variances.sum(axis=others), strict=True)
             for place, m, count, variance in sums:
-                group = None if m.groups is None else m.groups[axis]
-                about[m.attributes[axis]][place] = count, variance, group
+                about[m.attributes[axis]][place] = count, variance, m.grouping.project((axis,))
     return tuple(
         _together(domain.project((name,)), [of for _, of in sorted(tables.items(), key=itemgetter(0))])
         for name, tables in about.items()
@@ -92,8 +92,8 @@ def _stacks(measurements: Sequence[Measurement]) -> Iterator[tuple[list[int], Co
         yield places, np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
 
 
-OneWaySums = tuple[Counts, Floats, Codes | None]
-"""Counts and variances of one attribute, of its codes or of their groups, and the group of each code."""
+OneWaySums = tuple[Counts, Floats, Grouping]
+"""Counts and variances of one attribute, of its codes or of their groups, and these groups."""
 
 
 def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
@@ -102,19 +102,18 @@ def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     Weights differ by cell: a pool of many values is far less certain than single values. Tables measured in
     groups of codes only inform the sums of groups.
     """
-    alone = [(counts, variance) for counts, variance, group in tables if group is None]
+    alone = [(counts, variance) for counts, variance, grouping in tables if not grouping]
     precisions = 1 / np.maximum(np.array([variance for _, variance in alone]), EXACT)
     mean = np.average(np.array([counts for counts, _ in alone]), axis=0, weights=precisions)
     variance = 1 / precisions.sum(axis=0)
     if len(alone) == len(tables):
         return Measurement(Marginal(domain, mean), variance)
-    joined = [(group, of_groups) for _, of_groups, group in tables if group is not None]
+    joined = [(grouping.groups[0], counts, of_groups) for counts, of_groups, grouping in tables if grouping]
     weighted = np.zeros(len(mean))
-    for counts, of_groups, group in tables:
-        if group is not None:
-            sums = np.bincount(group, mean, len(counts))
-            weighted += ((counts - sums) / np.maximum(of_groups, EXACT))[group]
-    covariance = covariance_of(variance, information_of(joined))
+    for group, counts, of_groups in joined:
+        sums = np.bincount(group, mean, len(counts))
+        weighted += ((counts - sums) / np.maximum(of_groups, EXACT))[group]
+    covariance = covariance_of(variance, information_of((group, of) for group, _, of in joined))
     return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
 
 

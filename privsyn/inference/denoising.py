@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from privsyn.inference import _kernels
-from privsyn.marginals.coarse import LEVELS, firsts, groups_at, join
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import LEVELS, Grouping, firsts, groups_at
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_alike, kind_of, lift_all, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, for_alike, unstacked
 from privsyn.marginals.types import Codes, Floats, Ints
@@ -120,12 +120,13 @@ def settle(
     coarser = tuple(np.zeros(size, np.int32) for size in counts.shape[1:])
     kept = totals.reshape(-1, *(1,) * len(coarser))
     for groups in _levels(domains[0], margins[0]):
-        sums = join(counts, (each, *groups))
+        joint = Grouping((each, *groups))
+        sums = joint.join(counts)
         limits = [(tuple(map(_coarser_group, groups, coarser)), kept)]
         for side in lifted:
             whole = [group[:size] for group, size in zip(groups, side.shape[1:], strict=True)]
-            limits.append(_as_sums(join(side, (each, *whole)), sums.shape[1:]))
-        kept, coarser = _without_negatives(sums, join(freedom, (each, *groups)), limits), groups
+            limits.append(_as_sums(Grouping((each, *whole)).join(side), sums.shape[1:]))
+        kept, coarser = _without_negatives(sums, joint.join(freedom), limits), groups
     return unstacked(domains, fit_alike(kept + floor, lifted, totals))
 
 

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 
 from privsyn.inference.consistency import EXACT
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.marginals.coarse import join
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike
@@ -142,12 +142,7 @@ def _bell(x: Floats) -> Floats:
     return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
 
 
-def table_certainties(
-    measured: Sequence[Measurement],
-    left: Sequence[Floats],
-    tables: Sequence[Marginal],
-    one_ways: Sequence[Measurement],
-) -> list[Certainty]:
+def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement]) -> list[Certainty]:
     """Return the certainty of each table that was measured and then fitted to the one-ways, in order.
 
     A table that was measured over joined codes has the expected error of its groups. Tables of one shape are
@@ -155,19 +150,16 @@ def table_certainties(
 
     Parameters
     ----------
-    measured : sequence of Measurement
-    left : sequence of arrays of the tables' shapes, or of those of their groups
-        Posterior variance of each cell, in records squared.
-    tables : sequence of Marginal
-        The released counts.
+    tables : sequence of Estimate
+        The released counts. What is left is of the table's shape, or of that of its groups.
     one_ways : sequence of Measurement
         Mean of all measurements of each attribute of the tables. Their noise adds to the errors.
     """
     noise = {one_way.attributes[0]: one_way.variance for one_way in one_ways}
-    joined = list(map(_in_groups, measured, left, tables))
+    joined = list(map(_in_groups, tables))
     errors = np.empty(len(joined))
     for places in alike([c.shape for c, _ in joined], [c.size for c, _ in joined], CELLS_AT_ONCE):
-        some = [measured[i] for i in places]
+        some = [tables[i].measured for i in places]
         counts, variance = map(np.array, zip(*(joined[i] for i in places), strict=True))
         variance *= prod(1 - 1 / size for size in counts.shape[1:])
         variance *= _misfits(some, variance, counts)
@@ -175,25 +167,19 @@ def table_certainties(
             others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
             margin = counts.sum(axis=others, keepdims=True)
             share = np.divide(counts, margin, out=np.zeros(counts.shape), where=margin > 0)
-            side = np.array([_along(m, axis, noise[m.attributes[axis]]) for m in some])
+            side = np.array([m.grouping.project((axis,)).join(noise[m.attributes[axis]]) for m in some])
             variance += side.reshape(-1, *(1,) * axis, size, *(1,) * (counts.ndim - axis - 2)) * share**2
         errors[places] = _expected_variations(variance, sums_of(counts))
-    return list(map(Certainty, measured, errors.tolist()))
+    return list(map(Certainty, (t.measured for t in tables), errors.tolist()))
 
 
-def _in_groups(measured: Measurement, left: Floats, table: Marginal) -> tuple[Floats, Floats]:
+def _in_groups(table: Estimate) -> tuple[Floats, Floats]:
     """Return the counts of a table and their posterior variance, in the groups in which it was measured."""
-    if measured.groups is None:
-        return table.counts, left
+    measured, left = table.measured, table.left
     if left.shape != measured.variance.shape:
         # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
-        left = np.minimum(join(np.sqrt(left), measured.groups) ** 2, measured.variance)
-    return join(table.counts, measured.groups), left
-
-
-def _along(measured: Measurement, axis: int, variance: Floats) -> Floats:
-    """Return the variances of one attribute in the groups of a measured table."""
-    return variance if measured.groups is None else join(variance, measured.groups[axis : axis + 1])
+        left = np.minimum(measured.grouping.join(np.sqrt(left)) ** 2, measured.variance)
+    return measured.grouping.join(table.table.counts), left
 
 
 def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:

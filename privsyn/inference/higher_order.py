@@ -8,7 +8,7 @@ The ordered codes of an attribute are joined into few groups, so that tables wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from heapq import nsmallest
 from itertools import combinations
 from math import comb, prod
@@ -17,18 +17,18 @@ import numpy as np
 
 from privsyn.inference.denoising import denoise
 from privsyn.inference.prior.dispersion import (
-    DISPERSIONS,
     departure_likelihood,
     pooled_dispersions,
-    residual_likelihood,
+    residual_likelihoods,
 )
-from privsyn.marginals.coarse import coarsen, join
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
-from privsyn.marginals.types import Codes, Floats, Mask, keep
+from privsyn.marginals.types import Floats, Mask
 
 LARGEST = 5  # attributes of a table; three if one of them is ordered
 GROUPS = 4  # groups of the ordered codes of an attribute
@@ -38,44 +38,6 @@ MOST_SETS = 1000  # scored sets of one size; limited by run time
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
 MOST_MEASURED = 60  # sets, those that depart most; with 20, triples of nltcs at epsilon 5 err more
 ROUNDS = 5  # of fitting single codes to the counts of their groups
-
-
-@dataclass(frozen=True, eq=False)
-class Unexplained:
-    """A set of attributes with the counts that the pairs predict, and the prior variance around them.
-
-    Parameters
-    ----------
-    expected : Marginal
-    dispersion : float
-        Variance of a cell about its expected count, over that count.
-    likelihood : array of shape ``DISPERSIONS.shape``
-        Log-likelihood of the dispersions, by the departure.
-    groups : tuple of integer arrays, optional
-        For each attribute the group of each code, if the counts are over joined codes.
-    """
-
-    expected: Marginal
-    dispersion: float
-    likelihood: Floats
-    groups: tuple[Codes, ...] | None = None
-
-    def __post_init__(self) -> None:
-        keep(self, "likelihood", dtype=np.float64)
-        if self.likelihood.shape != DISPERSIONS.shape or not self.dispersion >= 0:
-            raise ValueError(f"dispersion {self.dispersion}, likelihood of shape {self.likelihood.shape}")
-
-    @property
-    def variance(self) -> Floats:
-        """Prior variance of each cell, in records squared."""
-        return self.dispersion * self.expected.counts
-
-    def left(self, measured: Measurement) -> Floats:
-        """Return the posterior variance of each cell after the measurement."""
-        scatter = self.variance + measured.variance
-        return np.divide(
-            self.variance * measured.variance, scatter, out=np.zeros_like(scatter), where=scatter > 0
-        )
 
 
 def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, ...]:
@@ -147,7 +109,7 @@ def score_bigger(
     one_ways: tuple[Marginal, ...],
     scatter: float,
     of_pairs: tuple[Marginal, ...] = (),
-) -> tuple[Unexplained, ...]:
+) -> tuple[Estimate, ...]:
     """Return the sets that depart most from the counts that the pairs predict.
 
     Parameters
@@ -171,7 +133,7 @@ def score_bigger(
         )
         for departure, table in zip(departures, expected, strict=True)
     ]
-    scored = map(Unexplained, expected, pooled_dispersions(likelihoods).tolist(), likelihoods)
+    scored = map(Estimate, expected, likelihoods, pooled_dispersions(likelihoods).tolist())
     return tuple(sorted(scored, key=lambda scored: -scored.dispersion)[:MOST_MEASURED])
 
 
@@ -187,63 +149,65 @@ def _variance_by(pairs: tuple[Marginal, ...], table: Marginal) -> Floats:
     return variance
 
 
-def unscored(found: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Unexplained, ...]:
+def unscored(found: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Estimate, ...]:
     """Return sets of attributes of whose departure nothing is known before they are measured."""
     one_way = {table.attributes[0]: table for table in one_ways}
-    nothing = np.zeros(DISPERSIONS.shape)
-    return tuple(Unexplained(_smoothed(table, one_way), 1.0, nothing) for table in found)
+    return tuple(Estimate(_smoothed(table, one_way)) for table in found)
+
+
+def measured_as(table: Estimate, measured: Measurement) -> Estimate:
+    """Return an estimate of a bigger table with its measurement, and the posterior variance."""
+    scatter = table.variance + measured.variance
+    left = np.divide(
+        table.variance * measured.variance, scatter, out=np.zeros_like(scatter), where=scatter > 0
+    )
+    return replace(table, measured=measured, left=left)
 
 
 def denoise_bigger(
-    measured: tuple[tuple[Unexplained, Measurement], ...],
+    tables: tuple[Estimate, ...],
     pairs: tuple[Marginal, ...],
     one_ways: tuple[Marginal, ...],
     possible: StructuralZeros = NO_ZEROS,
-) -> tuple[Marginal, ...]:
+) -> tuple[Estimate, ...]:
     """Return measured bigger tables shrunk towards the pairs' prediction, with the pairs as margins.
 
     A table measured in groups of codes is shrunk in these groups. Single codes are then fitted to it.
     """
-    answers = [m for _, m in measured]
-    fine = [margins_inside(m.attributes, pairs, one_ways) for m in answers]
-    sides = [_in_groups(side, m) for m, side in zip(answers, fine, strict=True)]
-    expected = [
-        fit_margins(possible.fit(p.expected, side) if m.groups is None else p.expected, side).counts
-        for (p, m), side in zip(measured, sides, strict=True)
-    ]
-    dispersions = pooled_dispersions(
-        [
-            p.likelihood + residual_likelihood(m.marginal.counts - e, e, m.variance)
-            for (p, m), e in zip(measured, expected, strict=True)
-        ]
-    )
-    found = map(denoise, answers, expected, dispersions.tolist(), sides)
-    return tuple(
-        table if m.groups is None else _fit_codes(table, m.groups, side, possible)
-        for table, m, side in zip(found, answers, fine, strict=True)
-    )
+    begun = []
+    for t in tables:
+        fine = margins_inside(t.attributes, pairs, one_ways)
+        sides = _in_groups(fine, t.measured)
+        expected = t.table if t.measured.grouping else possible.fit(t.table, sides)
+        begun.append(replace(t, table=fit_margins(expected, sides), margins=sides))
+    evidence = residual_likelihoods([t.measured for t in begun], [t.table.counts for t in begun])
+    dispersions = pooled_dispersions([t.evidence + e for t, e in zip(begun, evidence, strict=True)])
+    found = []
+    for t, dispersion in zip(begun, dispersions.tolist(), strict=True):
+        table = denoise(t.measured, t.table.counts, dispersion, t.margins)
+        if t.measured.grouping:
+            fine = margins_inside(t.attributes, pairs, one_ways)
+            table = _fit_codes(table, t.measured.grouping, fine, possible)
+        found.append(replace(t, table=table))
+    return tuple(found)
 
 
 def _in_groups(sides: tuple[Marginal, ...], measured: Measurement) -> tuple[Marginal, ...]:
-    if measured.groups is None:
-        return sides
-    group = dict(zip(measured.attributes, measured.groups, strict=True))
-    return tuple(coarsen(side, tuple(group[name] for name in side.attributes)) for side in sides)
+    axes = measured.marginal.domain.axes
+    return tuple(side.join(measured.grouping.project(axes(side.attributes))) for side in sides)
 
 
 def _fit_codes(
-    sums: Marginal, groups: tuple[Codes, ...], sides: tuple[Marginal, ...], possible: StructuralZeros
+    sums: Marginal, grouping: Grouping, sides: tuple[Marginal, ...], possible: StructuralZeros
 ) -> Marginal:
     """Return a table over single codes with the given sums of groups. Inside groups it follows its sides."""
     one_way = {name: side.project((name,)) for side in sides for name in side.attributes}
     alone = tuple(one_way[name] for name in sums.attributes)
     ordered = tuple(side.domain.ordered[0] for side in alone)
-    domain = Domain(sums.attributes, tuple(map(len, groups)), ordered)
+    domain = Domain(sums.attributes, tuple(map(len, grouping.groups)), ordered)
     table = fit_margins(possible.fit(product(domain, alone), sides), sides)
     for _ in range(ROUNDS):
-        now = join(table.counts, groups)
-        ratio = np.divide(sums.counts, now, out=np.ones_like(now), where=now > 0)
-        scaled = Marginal(domain, table.counts * ratio[np.ix_(*groups)])
+        scaled = Marginal(domain, grouping.scale(table.counts, sums.counts))
         table = fit_margins(scaled, sides, rounds=ROUNDS)
     return table
 

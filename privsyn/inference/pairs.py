@@ -7,31 +7,29 @@ residuals. If these carry little information, it is taken from the other pairs (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
+from math import prod
 
 import numpy as np
 
-from privsyn.inference.consistency import average_one_ways, estimate_total
-from privsyn.inference.denoising import denoise_all
 from privsyn.inference.ordered.concordance import Concordance, with_concordances
-from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     departure_likelihoods,
     pooled_dispersions,
-    residual_likelihoods,
 )
 from privsyn.inference.prior.mixture import latent_class_pairs, parameters
-from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
+from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves, is_smooth
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
-from privsyn.marginals.types import Floats, keep
+from privsyn.marginals.types import Floats
 
 # From trials on the five benchmark tables, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
 MARGIN_NOISE = 0.5  # share of the one-ways' noise variance that remains after norm-sub
@@ -48,40 +46,29 @@ class Pairs:
     total : float
         Estimated number of records.
     one_ways : tuple of Marginal, one per attribute
-    tables : tuple of Marginal
-        The measured pairs, denoised.
-    left : tuple of arrays
-        Posterior variance of the cells of each pair, in records squared.
-    dispersions : array of shape (pairs,)
-        Dispersion of each pair about its expected counts.
-    smoother : Smoother
+    estimates : tuple of Estimate
+        Of the measured pairs.
+    waves : Waves
         Prior along the ordered attributes.
     """
 
     total: float
     one_ways: tuple[Marginal, ...]
-    tables: tuple[Marginal, ...]
-    left: tuple[Floats, ...]
-    dispersions: Floats
-    smoother: Smoother
+    estimates: tuple[Estimate, ...]
+    waves: Waves
 
-    def __post_init__(self) -> None:
-        keep(self, "left")
-        if [table.domain.shape for table in self.tables] != [left.shape for left in self.left]:
-            raise ValueError("what is left is not of the tables' shapes")
+    @property
+    def tables(self) -> tuple[Marginal, ...]:
+        """The estimated counts of the pairs."""
+        return tuple(estimate.table for estimate in self.estimates)
 
 
-def variances_in(blocks: Merging, measured: Sequence[Measurement], pairs: Pairs) -> tuple[Marginal, ...]:
+def variances_in(blocks: Merging, pairs: Pairs) -> tuple[Marginal, ...]:
     """Return the posterior variance of each measured pair with an ordered attribute, in blocks of codes."""
-    smooth = [i for i, m in enumerate(measured) if is_smooth(blocks.original.project(m.attributes))]
     return tuple(
-        Marginal(
-            blocks.merged.project(measured[i].attributes),
-            pairs.smoother.left(
-                measured[i], float(pairs.dispersions[i]), blocks.groups_of(measured[i].attributes)
-            ),
-        )
-        for i in smooth
+        Marginal(blocks.merged.project(e.attributes), pairs.waves.left(e, blocks.grouping(e.attributes)))
+        for e in pairs.estimates
+        if is_smooth(e.table.domain)
     )
 
 
@@ -110,7 +97,7 @@ def score_pairs(
     sigma: float,
     expected: tuple[Marginal, ...],
     one_ways: tuple[Measurement, ...],
-    smoother: Smoother,
+    waves: Waves,
     blocks: Merging,
     channels: Channels = NO_CHANNELS,
 ) -> list[Floats]:
@@ -122,7 +109,7 @@ def score_pairs(
     variance = {
         name: np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors)
         for name, group in zip(blocks.original.names, blocks.groups, strict=True)
-        for s in (smoother.along(name, group),)
+        for s in (waves.along(name, group),)
     }
     found = np.empty((len(expected), *DISPERSIONS.shape))
 
@@ -143,18 +130,15 @@ def score_pairs(
 
     domains = [pair.domain for pair in expected]
     for_alike(score, [d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE)
+    found.setflags(write=False)  # so that no estimate copies its row
     return list(found)
 
 
 def estimate_pairs(
-    domain: Domain,
+    problem: Problem,
     one_ways: tuple[Measurement, ...],
-    measured: tuple[Measurement, ...],
-    scores: list[Floats],
+    measured: tuple[Estimate, ...],
     rng: np.random.Generator,
-    possible: StructuralZeros = NO_ZEROS,
-    tails: Tails | None = None,
-    channels: Channels = NO_CHANNELS,
     concordances: Sequence[Concordance] = (),
 ) -> Pairs:
     """Return estimates of the measured pairs.
@@ -162,88 +146,101 @@ def estimate_pairs(
     Pairs with an ordered attribute are shrunk towards independence or a copula (`smoothing`). Other pairs are
     shrunk towards independence, and then towards the latent classes fitted to all pairs.
 
-    The second residuals understate the dispersion, because the classes have fitted part of the noise. That
-    part is the number of their parameters over the pairs' degrees of freedom.
-
     Parameters
     ----------
-    domain : Domain
+    problem : Problem
+        Its structural zeros have been applied to all measurements.
     one_ways : tuple of Measurement, one per attribute
-    measured : tuple of Measurement over two attributes
-    scores : list of arrays of shape ``DISPERSIONS.shape``
-        Log-likelihoods of the dispersion of each pair, before it was measured.
+    measured : tuple of Estimate, one per pair
+        With their measurements, and with what was known before these.
     rng : numpy.random.Generator
-    possible : StructuralZeros
-        They have been applied to `measured`.
-    tails : Tails, optional
-        Layout of the cells of ordered attributes.
-    channels : Channels, optional
-        Of the randomised attributes. All measurements are of the table after randomisation.
     concordances : sequence of Concordance, optional
     """
-    total = estimate_total((*one_ways, *measured))
-    settle = None if tails is None else tails.settle
-    margins = possible.settle(
-        average_one_ways(domain, (*one_ways, *measured), total, settle, channels.unbiased)
+    total, margins = problem.margins((*one_ways, *(pair.measured for pair in measured)))
+    one_way = {margin.attributes[0]: margin for margin in margins}
+    tables = []
+    for pair in measured:
+        sides = tuple(one_way[name] for name in pair.attributes)
+        table = problem.zeros.fit(product(problem.domain.project(pair.attributes), sides), sides)
+        seen = problem.channels.beside_margins(pair.measured)
+        tables.append(replace(pair, table=table, margins=sides, measured=seen))
+    waves = fitted_waves(margins, [pair for pair in tables if is_smooth(pair.table.domain)])
+    of = {pair.attributes: pair for pair in tables}
+    of |= {pair.attributes: pair for pair in _along_waves(problem, tables, waves, total)}
+    of |= {pair.attributes: pair for pair in _by_classes(problem, of, margins, rng)}
+    moved = with_concordances(list(of.values()), concordances)
+    found = (
+        new if new.measured is old.measured else replace(new, measured=old.measured)
+        for new, old in zip(moved, measured, strict=True)
     )
-    measured = tuple(map(channels.beside_margins, measured))
-    one_way = dict(zip(domain.names, margins, strict=True))
-    sides = [tuple(one_way[name] for name in m.attributes) for m in measured]
-    domains = [domain.project(m.attributes) for m in measured]
+    return Pairs(total, margins, tuple(found), waves)
+
+
+def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: float) -> Iterator[Estimate]:
+    """Yield pairs with an order, shrunk by the prior that explains them better.
+
+    Dispersions are pooled over the pairs of one prior, and apart over those that a copula explains.
+    """
+    kinds: dict[tuple[bool, Prior], list[tuple[Estimate, Floats]]] = {}
+    for pair in tables:
+        if not is_smooth(pair.table.domain):
+            continue
+        table, by_waves = waves.expect(pair)
+        expected = replace(pair, table=table)
+        (by_cells,) = CELLS.evidence([expected])
+        prior: Prior
+        prior, evidence = (CELLS, by_cells) if by_cells.max() > by_waves.max() else (waves, by_waves)
+        independent = table is pair.table  # what was known before is about departures from independence
+        evidence = evidence + pair.evidence if independent else evidence
+        kinds.setdefault((independent, prior), []).append((expected, evidence))
+    for (_, prior), kind in kinds.items():
+        dispersions = pooled_dispersions([evidence for _, evidence in kind], total)
+        for place, (pair, _) in enumerate(kind):  # one by one: in threads, so few would wait for each other
+            (new,) = _shrunk(prior, [pair], dispersions[place : place + 1])
+            if problem.zeros.masks:
+                table = problem.zeros.fit(new.table, new.margins)
+                new = replace(new, table=fit_margins(table, new.margins))
+            yield new
+
+
+def _by_classes(
+    problem: Problem,
+    tables: Mapping[Attributes, Estimate],
+    margins: tuple[Marginal, ...],
+    rng: np.random.Generator,
+) -> list[Estimate]:
+    """Return the nominal pairs, shrunk towards independence, then towards latent classes fitted to all pairs.
+
+    The second residuals understate the dispersion, because the classes have fitted part of the noise. That
+    part is the number of their parameters over the pairs' degrees of freedom.
+    """
+    nominal = [pair for pair in tables.values() if not is_smooth(pair.table.domain)]
+    if not nominal:
+        return []
+    evidence = list(map(np.add, (pair.evidence for pair in nominal), CELLS.evidence(nominal)))
+    means = {mean.attributes: mean for mean in CELLS.mean(nominal, pooled_dispersions(evidence))}
+    seen = tuple(means.get(names, pair.table) for names, pair in tables.items())
+    classes = dict(zip(tables, latent_class_pairs(problem.domain, margins, seen, rng), strict=True))
+    freedom = sum(prod(size - 1 for size in table.domain.shape) for table in seen)
+    followed = min(parameters(problem.domain) / max(freedom, 1), MOST_FOLLOWED)
     expected = [
-        possible.fit(product(pair, side), side).counts for pair, side in zip(domains, sides, strict=True)
+        problem.zeros.fit(replace(pair.table, counts=classes[pair.attributes]), pair.margins)
+        for pair in nominal
     ]
-    smooth = [i for i, pair in enumerate(domains) if is_smooth(pair)]
-    nominal = [i for i, pair in enumerate(domains) if not is_smooth(pair)]
-    smoother = fitted_smoother(margins, [measured[i] for i in smooth], [expected[i] for i in smooth])
-
-    dispersions = np.ones(len(measured))
-    tables = list(map(Marginal, domains, expected))
-    # Likelihoods by (a copula explains the pair, its cells depart independently).
-    kinds: dict[tuple[bool, bool], dict[int, Floats]] = {}
-    for i in smooth:
-        found, fit = smoother.expect(measured[i], expected[i], sides[i])
-        fits = [fit, smoother.likelihood_by_cells(measured[i], found)]
-        by_cells = bool(fits[1].max() > fits[0].max())
-        kind = kinds.setdefault((found is not expected[i], by_cells), {})
-        kind[i] = fits[by_cells] + scores[i] * (found is expected[i])
-        expected[i] = found
-    for (_, by_cells), kind in kinds.items():
-        dispersions[list(kind)] = pooled_dispersions(list(kind.values()), total)
-        draw = smoother.denoise_by_cells if by_cells else smoother.denoise
-        for i in kind:
-            drawn = draw(measured[i], expected[i], dispersions[i], sides[i])
-            tables[i] = fit_margins(possible.fit(drawn, sides[i]), sides[i]) if possible.masks else drawn
-
-    def draw_nominal(known: list[Floats], inflated: float = 1.0) -> None:
-        residuals = residual_likelihoods([measured[i] for i in nominal], [expected[i] for i in nominal])
-        likelihoods = [score + residual for score, residual in zip(known, residuals, strict=True)]
-        dispersions[nominal] = pooled_dispersions(likelihoods) * inflated
-        priors, margins = [expected[i] for i in nominal], [sides[i] for i in nominal]
-        found = denoise_all([measured[i] for i in nominal], priors, dispersions[nominal], margins)
-        for i, table in zip(nominal, found, strict=True):
-            tables[i] = table
-
-    draw_nominal([scores[i] for i in nominal])
-    if nominal:
-        classes = latent_class_pairs(domain, margins, tuple(tables), rng)
-        freedom = sum((a.domain.cells - 1) * (b.domain.cells - 1) for a, b in sides)
-        followed = min(parameters(domain) / max(freedom, 1), MOST_FOLLOWED)
-        open_tables = [possible.fit(Marginal(domains[i], classes[i]), sides[i]) for i in nominal]
-        for i, table in zip(nominal, fit_all(open_tables, [sides[i] for i in nominal]), strict=True):
-            expected[i] = table.counts
-        draw_nominal([np.zeros(DISPERSIONS.shape)] * len(nominal), (1 - followed) ** -2)
-    moved = with_concordances(tables, measured, concordances, margins)
-    left = tuple(
-        1 / (1 / np.maximum(dispersion * counts, TINY) + 1 / np.maximum(noise, TINY))
-        for noise, counts, dispersion in zip(map(_noise, measured), expected, dispersions, strict=True)
-    )
-    return Pairs(total, margins, moved, left, dispersions, smoother)
+    fitted = fit_all(expected, [pair.margins for pair in nominal])
+    nominal = [replace(pair, table=table) for pair, table in zip(nominal, fitted, strict=True)]
+    return _shrunk(CELLS, nominal, pooled_dispersions(CELLS.evidence(nominal)) * (1 - followed) ** -2)
 
 
-def _noise(measured: Measurement) -> Floats:
-    """Return the noise variance of each cell; for groups of codes, their mean."""
-    return measured.variance if measured.groups is None else measured.variance.mean()
+def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[Estimate]:
+    """Return tables with their posterior mean and, as if codes departed independently, its variance."""
+    found = []
+    for t, d, mean in zip(tables, dispersions.tolist(), prior.mean(tables, dispersions), strict=True):
+        noise = t.measured.variance.mean() if t.measured.grouping else t.measured.variance
+        left = 1 / (1 / np.maximum(d * t.table.counts, TINY) + 1 / np.maximum(noise, TINY))
+        left.setflags(write=False)  # so that the estimate needs no copy
+        found.append(replace(t, table=mean, dispersion=d, left=left))
+    return found
 
 
 def _uncertainty(alike: Sequence[Marginal], counts: Floats, one_way: dict[str, Measurement]) -> Floats:

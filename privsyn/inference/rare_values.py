@@ -18,15 +18,46 @@ from privsyn.marginals.types import Codes, Floats, Mask
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 
 
+def merge_cells(
+    one_ways: tuple[Measurement, ...],
+    total: float,
+    axes: Mapping[str, Axis],
+    cells: Mapping[str, Floats] = MappingProxyType({}),
+) -> Merging:
+    """Join the ordered values of some attributes to at most ``groups`` groups; see `join_cells`.
+
+    Parameters
+    ----------
+    one_ways : tuple of Measurement
+        The released one-way table of every attribute, in the domain's order.
+    total : float
+        Estimated number of records.
+    axes : mapping of an attribute to its Axis
+        Attributes of at most as many ordered values as groups stay as they are, and so do all others.
+    cells : mapping of an attribute to an array, optional
+        The expected count of each ordered value of these, if more is known than `one_ways`.
+    """
+    merged = []
+    for one_way in one_ways:
+        (name,), (ordered,) = one_way.attributes, one_way.marginal.domain.ordered
+        axis, weights, runs = axes.get(name), _weights(one_way, total), np.arange(ordered, dtype=np.int32)
+        if axis is not None and ordered > axis.groups:
+            known = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
+            expected = cells[name] if name in cells else expected_cells([known], axis.widths, total)
+            runs = join_cells(expected, float(np.sqrt(one_way.variance[:ordered]).max()), axis)
+            weights[:ordered] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
+        others = np.arange(1, len(weights) - ordered + 1, dtype=np.int32) + runs.max(initial=-1)
+        merged.append((np.concatenate([runs, others]), weights, runs))
+    return _merging(one_ways, merged)
+
+
 def merge_rare(
     one_ways: tuple[Measurement, ...],
     total: float,
     *,
     join_neighbours: bool = True,
     spared: int = 0,
-    axes: Mapping[str, Axis] = MappingProxyType({}),
     doubtful: Collection[str] = (),
-    cells: Mapping[str, Floats] = MappingProxyType({}),
     nullable: Mapping[str, float] = MappingProxyType({}),
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
@@ -41,16 +72,11 @@ def merge_rare(
         Join ordered values with their neighbours. If False, ignore the order, as published.
     spared : int
         Attributes of at most this number of values are not merged, unless they are doubtful.
-    axes : mapping of an attribute to its Axis
-        Ordered values of these attributes are joined to at most ``groups`` groups; see `join_cells`.
-    cells : mapping of an attribute to an array, optional
-        The expected count of each ordered value of these, if more is known than `one_ways`.
     doubtful : collection of attributes
         Attributes of which some listed values may not occur.
     nullable : mapping of an attribute to a number of records
         Attributes whose last code is that of missing cells. It is never drawn if its count is under this
-        number, and if there is another code: most columns have no missing cell. Not for attributes with an
-        axis, whose cells are joined before the second count.
+        number, and if there is another code: most columns have no missing cell.
 
     Examples
     --------
@@ -66,49 +92,38 @@ def merge_rare(
     >>> merging.shares[0].tolist()
     [1.0, 0.0, 1.0, 1.0]
     """
-    groups, shares, sizes, ordered = [], [], [], []
+    merged = []
     for one_way in one_ways:
-        counts, sigma = one_way.marginal.counts, np.sqrt(one_way.variance)
-        # A tiny weight for every value, so that a group without records is shared out evenly.
-        weights = np.maximum(norm_sub(counts, total), np.finfo(float).tiny)
+        counts, (name,), weights = one_way.marginal.counts, one_way.attributes, _weights(one_way, total)
         count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
-        thresholds = THRESHOLD * sigma
-        name = one_way.attributes[0]
-        axis = axes.get(name)
-        if axis is not None and count > axis.groups:
-            known = counts[:count], one_way.variance[:count]
-            expected = cells[name] if name in cells else expected_cells([known], axis.widths, total)
-            runs = join_cells(expected, float(sigma[:count].max()), axis)
-            weights[:count] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
-            others = np.arange(1, len(counts) - count + 1, dtype=np.int32) + runs.max()
-            group, dropped = np.concatenate([runs, others]), np.zeros(len(counts), np.bool_)
-        else:
-            whole = len(counts) <= spared and name not in doubtful
-            if whole:
-                thresholds = np.full(len(counts), -np.inf)
-            if name in nullable:
-                thresholds[-1] = nullable[name]
-            runs = (
-                np.arange(count, dtype=np.int32)
-                if whole
-                else _join_ordered(counts[:count], thresholds[:count])
-            )
-            group, dropped = _pool(counts, thresholds, runs)
-            # In a pool it would be drawn, so it is dropped there too. What shares its group is drawn instead.
-            dropped[-1] |= name in nullable and counts[-1] < thresholds[-1] and group[-1] in group[:-1]
+        whole = len(counts) <= spared and name not in doubtful
+        thresholds = np.full(len(counts), -np.inf) if whole else THRESHOLD * np.sqrt(one_way.variance)
+        if name in nullable:
+            thresholds[-1] = nullable[name]
+        runs = _join_ordered(counts[:count], thresholds[:count])
+        runs = np.arange(count, dtype=np.int32) if whole else runs
+        group, dropped = _pool(counts, thresholds, runs)
+        # In a pool it would be drawn, so it is dropped there too. What shares its group is drawn instead.
+        dropped[-1] |= name in nullable and counts[-1] < thresholds[-1] and group[-1] in group[:-1]
         weights[dropped] = 0.0
-        groups.append(group)
-        shares.append(weights / np.bincount(group, weights)[group])
-        sizes.append(int(group.max()) + 1)
-        ordered.append(int(runs.max(initial=-1)) + 1)
-    original = Domain(
-        tuple(m.attributes[0] for m in one_ways),
-        tuple(m.marginal.domain.sizes[0] for m in one_ways),
-        tuple(m.marginal.domain.ordered[0] for m in one_ways),
-    )
-    return Merging(
-        original, Domain(original.names, tuple(sizes), tuple(ordered)), tuple(groups), tuple(shares)
-    )
+        merged.append((group, weights, runs))
+    return _merging(one_ways, merged)
+
+
+def _weights(one_way: Measurement, total: float) -> Floats:
+    """Return the weight of each value, never 0, so that a group without records is shared out evenly."""
+    return np.maximum(norm_sub(one_way.marginal.counts, total), np.finfo(float).tiny)
+
+
+def _merging(one_ways: tuple[Measurement, ...], merged: list[tuple[Codes, Floats, Codes]]) -> Merging:
+    """Return the merging of all attributes, from the groups and weights of their values and their runs."""
+    domains = [one_way.marginal.domain for one_way in one_ways]
+    names = tuple(domain.names[0] for domain in domains)
+    original = Domain(names, tuple(d.sizes[0] for d in domains), tuple(d.ordered[0] for d in domains))
+    sizes = tuple(int(group.max()) + 1 for group, _, _ in merged)
+    ordered = tuple(int(runs.max(initial=-1)) + 1 for _, _, runs in merged)
+    shares = tuple(weights / np.bincount(group, weights)[group] for group, weights, _ in merged)
+    return Merging(original, Domain(names, sizes, ordered), tuple(group for group, _, _ in merged), shares)
 
 
 def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:

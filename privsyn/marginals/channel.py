@@ -120,7 +120,11 @@ class Channels:
     def merge(self, merging: Merging) -> Channels:
         """Return the channels of merged codes."""
         return Channels(
-            {name: channel.join(merging.groups_of((name,))[0]) for name, channel in self.of.items()}
+            {
+                name: channel.join(merging.groups[place])
+                for place, name in enumerate(merging.original)
+                if (channel := self.of.get(name)) is not None
+            }
         )
 
     def random(self, attributes: Attributes) -> bool:
@@ -179,14 +183,14 @@ class Channels:
             exact = untouched.inverse_squared(exact, axis, centred=centred)
         share = prod(1 - 1 / max(size, 2) for size in counts.shape) if centred else 1.0
         variance = np.maximum(noise - exact, 0.0) / share
-        return Measurement(Marginal(measured.marginal.domain, counts), variance, measured.groups)
+        return Measurement(Marginal(measured.marginal.domain, counts), variance, measured.grouping)
 
     def _along(self, measured: Measurement) -> dict[int, Channel]:
         """Return the channel of each randomised axis, for its groups of codes if they were joined."""
         channels = {axis: self.of[name] for axis, name in enumerate(measured.attributes) if name in self.of}
-        if measured.groups is None:
+        if not measured.grouping:
             return channels
-        return {axis: channel.join(measured.groups[axis]) for axis, channel in channels.items()}
+        return {axis: channel.join(measured.grouping.groups[axis]) for axis, channel in channels.items()}
 
 
 NO_CHANNELS = Channels()

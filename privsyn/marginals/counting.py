@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from privsyn.marginals._kernels import add_counts, recode
 from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.types import Integers, Ints
+from privsyn.marginals.grouping import NO_GROUPS, Grouping
+from privsyn.marginals.types import Ints
 
 Block = tuple[npt.NDArray[np.unsignedinteger], ...]
 """Coded rows, one array per column, each of the smallest type that holds the attribute's codes."""
@@ -70,8 +71,8 @@ class Tables:
     domain : Domain
         Domain of the codes that are counted.
     sets : sequence of attributes, one per table
-    groups : tuple of integer arrays, optional
-        Needed if the blocks hold finer codes: code ``v`` of attribute ``j`` is counted as ``groups[j][v]``.
+    grouping : Grouping, optional
+        Of the codes in the blocks, if these are finer than those that are counted.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Tables:
 
     domain: Domain
     sets: Sequence[Attributes]
-    groups: tuple[Integers, ...] | None = None
+    grouping: Grouping = NO_GROUPS
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -127,10 +128,10 @@ class Tables:
         kind = code_type(max((self.domain.sizes[place] for place in self._used), default=1))
         codes = np.empty((len(self._used), len(block[0]) if block else 0), kind)
         for row, place in enumerate(self._used):
-            if self.groups is None:
-                codes[row] = block[place]
+            if self.grouping:
+                recode(block[place], self.grouping.groups[place].astype(kind), codes[row])
             else:
-                recode(block[place], self.groups[place].astype(kind), codes[row])
+                codes[row] = block[place]
         return codes
 
     def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints, Ints]]:

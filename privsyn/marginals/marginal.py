@@ -10,7 +10,8 @@ from os import cpu_count
 import numpy as np
 
 from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.types import Codes, Counts, keep
+from privsyn.marginals.grouping import NO_GROUPS, Grouping
+from privsyn.marginals.types import Counts, keep
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,10 @@ class Marginal:
         summed = self.counts.sum(axis=others)
         ranks = tuple(sorted(axes).index(axis) for axis in axes)
         return Marginal(self.domain.project(attributes), np.transpose(summed, ranks))
+
+    def join(self, grouping: Grouping) -> Marginal:
+        """Return the counts in groups of codes."""
+        return Marginal(grouping.domain(self.domain), grouping.join(self.counts)) if grouping else self
 
     def spread(self, delta: Marginal) -> Marginal:
         """Add a correction over some of the attributes, evenly over the cells that share them.
@@ -162,13 +167,13 @@ class Measurement:
         Noisy counts.
     variance : float or array that broadcasts to the counts
         Noise variance of each cell, in records squared; 0 for an exact count.
-    groups : tuple of integer arrays, optional
-        For each attribute the group of each code, if codes were joined before counting.
+    grouping : Grouping, optional
+        The groups of codes that were counted. Default: the codes.
     """
 
     marginal: Marginal
     variance: Counts
-    groups: tuple[Codes, ...] | None = None
+    grouping: Grouping = NO_GROUPS
 
     def __post_init__(self) -> None:
         variance = np.broadcast_to(np.array(self.variance, dtype=np.float64), self.marginal.domain.shape)
@@ -186,7 +191,5 @@ class Measurement:
         if attributes == self.attributes:
             return self
         variance = Marginal(self.marginal.domain, self.variance).project(attributes).counts
-        groups = None
-        if self.groups is not None:
-            groups = tuple(self.groups[axis] for axis in self.marginal.domain.axes(attributes))
-        return Measurement(self.marginal.project(attributes), variance, groups)
+        grouping = self.grouping.project(self.marginal.domain.axes(attributes))
+        return Measurement(self.marginal.project(attributes), variance, grouping)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.coarse import groups_at, join, joined_domain
 from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.types import Codes, Floats, keep
 
@@ -63,11 +62,12 @@ class Merging:
         """Return the merging of the codes of `attributes` alone, in the order given."""
         original, merged = (domain.project(attributes) for domain in (self.original, self.merged))
         shares = tuple([self.shares[axis] for axis in self.original.axes(attributes)])
-        return Merging(original, merged, tuple(self.groups_of(attributes)), shares)
+        groups = tuple([self.groups[axis] for axis in self.original.axes(attributes)])
+        return Merging(original, merged, groups, shares)
 
     def then(self, other: Merging) -> Merging:
         """Return this merging followed by `other`, which merges this one's merged codes."""
-        groups = tuple(second[first] for first, second in zip(self.groups, other.groups, strict=True))
+        groups = Grouping(self.groups).then(Grouping(other.groups)).groups
         shares = tuple(
             share * further[group]
             for share, further, group in zip(self.shares, other.shares, self.groups, strict=True)
@@ -76,19 +76,20 @@ class Merging:
 
     def merge_counts(self, table: Measurement) -> Measurement:
         """Return a measured table in merged codes; counts and variances of joined values add up."""
-        return Measurement(self.merge_table(table.marginal), self.join(table.attributes, table.variance))
+        variance = self.grouping(table.attributes).join(table.variance)
+        return Measurement(self.merge_table(table.marginal), variance)
 
     def merge_table(self, table: Marginal) -> Marginal:
         """Return a table in merged codes; counts of joined values add up."""
-        if self._recoded.isdisjoint(table.attributes):
+        if not (grouping := self.grouping(table.attributes)):
             return table
-        return Marginal(self.merged.project(table.attributes), self.join(table.attributes, table.counts))
+        return Marginal(self.merged.project(table.attributes), grouping.join(table.counts))
 
-    def join(self, attributes: Attributes, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the cells of a table over `attributes`, summed over joined codes."""
+    def grouping(self, attributes: Attributes) -> Grouping:
+        """Return the merged codes of `attributes` as groups; none if all codes keep their numbers."""
         if self._recoded.isdisjoint(attributes):
-            return cells
-        return join(cells, self.groups_of(attributes))
+            return NO_GROUPS
+        return Grouping(tuple([self.groups[axis] for axis in self.original.axes(attributes)]))
 
     @cached_property
     def _recoded(self) -> frozenset[str]:
@@ -98,10 +99,6 @@ class Merging:
             for name, group in zip(self.original.names, self.groups, strict=True)
             if not np.array_equal(group, np.arange(len(group)))
         )
-
-    def groups_of(self, attributes: Attributes) -> list[Codes]:
-        """Return for each of `attributes` the merged code of each original code."""
-        return [self.groups[axis] for axis in self.original.axes(attributes)]
 
     def restore(self, records: Records, rng: np.random.Generator) -> Records:
         """Return records in original codes, each drawn by its share of the merged code."""
@@ -141,7 +138,7 @@ def joined(domain: Domain, one_ways: tuple[Marginal, ...], level: int) -> Mergin
     """
     groups = tuple(groups_at(one_way, level) for one_way in one_ways)
     shares = tuple(1 / np.bincount(group)[group] for group in groups)
-    return Merging(domain, joined_domain(domain, groups), groups, shares)
+    return Merging(domain, Grouping(groups).domain(domain), groups, shares)
 
 
 def _nearest_in_group(

@@ -63,7 +63,7 @@ class StructuralZeros:
 
     def clean(self, measured: Measurement) -> Measurement:
         """Return a measurement with exact zeros in impossible cells."""
-        if not self.masks or measured.groups is not None:  # a whole group is rarely impossible
+        if not self.masks or measured.grouping:  # a whole group is rarely impossible
             return measured
         mask = self.of(measured.marginal.domain)
         counts = Marginal(measured.marginal.domain, measured.marginal.counts * mask)

@@ -12,10 +12,11 @@ import numpy as np
 from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.ordered.hierarchy import LEVELS, expected_cells, in_runs
-from privsyn.inference.rare_values import THRESHOLD, merge_rare
+from privsyn.inference.ordered.tails import Tails
+from privsyn.inference.problem import Problem
+from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.marginal import Measurement
-from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Floats
 from privsyn.methods.budget import FIRST_LOOK, TREND_GROUPS, Split
 from privsyn.methods.facts import PublicFacts
@@ -32,8 +33,8 @@ MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pair
 
 def measure_columns(
     private: PrivateTable, rho: float, facts: PublicFacts
-) -> tuple[PrivateTable, Merging, tuple[Measurement, ...], Split]:
-    """Return the private table in merged codes, the merging, the one-ways from two looks, and the split.
+) -> tuple[PrivateTable, Problem, tuple[Measurement, ...], Split]:
+    """Return the private table in merged codes, what these are, the one-ways from two looks, and the split.
 
     The first look determines the budget of the second, its split over the columns, and which fine cells are
     joined: a sum of many cells is far noisier than one count of the group. Both looks together determine the
@@ -45,12 +46,13 @@ def measure_columns(
     channels = Channels.for_domain(facts.kept, private.domain)
     unbiased = tuple(map(channels.unbiased, first))
     # From the first look alone:
-    kept = merge_rare(unbiased, total, spared=MANY_VALUES, axes=facts.axes, cells=cells).merged
+    fewest = merge_cells(unbiased, total, facts.axes, cells)
+    kept = merge_rare(tuple(map(fewest.merge_counts, unbiased)), total, spared=MANY_VALUES).merged
     split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
     shares = column_shares(unbiased, total)
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law)
-    joined = merge_rare(unbiased, total, spared=ANY, axes=axes, cells=cells)
+    joined = merge_cells(unbiased, total, axes, cells)
     private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
     if split.one_ways:
@@ -61,7 +63,11 @@ def measure_columns(
     thresholds = missing_thresholds(unbiased, total, nullable, private.law, facts.target)
     pooled = merge_rare(unbiased, total, spared=spared, doubtful=facts.doubtful, nullable=thresholds)
     one_ways = tuple(map(pooled.merge_counts, one_ways))
-    return private.merge(pooled), joined.then(pooled), one_ways, split
+    merging = joined.then(pooled)
+    tails = Tails(merging, facts.axes)
+    channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
+    problem = Problem(merging, facts.zeros_after(merging), tails, channels, facts.target)
+    return private.merge(pooled), problem, one_ways, split
 
 
 def missing_thresholds(

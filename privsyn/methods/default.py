@@ -14,23 +14,21 @@ import numpy as np
 
 from privsyn.inference.consistency import combine_measurements
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.higher_order import GROUPS, Unexplained, candidates, score_bigger
-from privsyn.inference.ordered.concordance import with_likelihoods
+from privsyn.inference.higher_order import GROUPS, candidates, measured_as, score_bigger
+from privsyn.inference.ordered.concordance import Concordance, signs_of, with_evidence
 from privsyn.inference.ordered.resolution import Resolutions
-from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
-from privsyn.inference.prior.dispersion import DISPERSIONS, pooled_dispersions
-from privsyn.inference.prior.smoothing import Smoother, is_smooth
+from privsyn.inference.prior.dispersion import pooled_dispersions
+from privsyn.inference.prior.smoothing import Waves, is_smooth
+from privsyn.inference.problem import UNKNOWN, Estimate, Problem
 from privsyn.inference.selection import STEPS, allocate, near_pairs, slopes_along, slopes_of
-from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.grouping import NO_GROUPS
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
-from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Codes, Floats, Mask
+from privsyn.marginals.types import Floats, Mask
 from privsyn.methods.columns import measure_columns
-from privsyn.methods.concordance import measure_concordances
-from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs, settled_one_ways
+from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs
 from privsyn.methods.facts import PublicFacts
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.progress import Progress
@@ -66,71 +64,57 @@ def learn(
     facts : PublicFacts
     """
     report("counting", 0, 4)
-    private, merging, one_ways, split = measure_columns(private, rho, facts)
-    channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
-    sets = tuple(s for s in candidates(private.domain, facts.target) if not channels.random(s))
+    private, problem, one_ways, split = measure_columns(private, rho, facts)
+    sets = tuple(s for s in candidates(private.domain, facts.target) if not problem.channels.random(s))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
     elif not sets:
         split = split.without("sets")
-    possible = facts.zeros_after(merging)
-    tails = Tails(merging, facts.axes)
     if not split.pairs:
         report("counting", 4, 4)
-        return fit_one_ways(merging, one_ways, possible, tails, channels)
+        return fit_one_ways(problem, one_ways)
     report("counting", 1, 4)
 
-    margins = settled_one_ways(merging, one_ways, possible, tails, channels)
+    _, margins = problem.margins(one_ways)
     candidate_pairs = near_pairs(private.domain.names, MOST_CANDIDATES, facts.target)
-    expected = independent_pairs(private.domain, margins, possible, candidate_pairs)
-    smoother = Smoother(margins)
-    blocks = joined(private.domain, margins, GROUPS)
-    scores = _score(private, one_ways, expected, blocks, smoother, split.departures, channels, facts.target)
-    concordances = measure_concordances(
-        private, margins, candidate_pairs, split.concordances, possible, channels
-    )
+    expected = independent_pairs(private.domain, margins, problem.zeros, candidate_pairs)
+    blocks, waves = joined(private.domain, margins, GROUPS), Waves(margins)
+    evidence = _score(private, problem, one_ways, expected, blocks, waves, split.departures)
+    concordances = _concordances(private, problem, margins, candidate_pairs, split.concordances)
     split = split if concordances else split.without("concordances")
-    scores = with_likelihoods(scores, concordances, expected, smoother)
+    evidence = with_evidence(evidence, expected, concordances, waves)
     report("counting", 2, 4)
 
-    resolutions = Resolutions(margins, smoother, private.rho_of)
-    measured, scores = _measure_pairs(private, expected, scores, split.pairs, facts.target, resolutions)
-    measured = tuple(map(possible.clean, measured))
-    pairs = estimate_pairs(
-        private.domain, one_ways, measured, scores, rng, possible, tails, channels, concordances
-    )
+    resolutions = Resolutions(margins, waves, private.rho_of)
+    pairs = _measure_pairs(private, problem, expected, evidence, split.pairs, resolutions)
+    found = estimate_pairs(problem, one_ways, pairs, rng, concordances)
     report("counting", 3, 4)
 
-    unexplained = _unexplained(private, merging, sets, measured, pairs, split.sets, rng, possible, blocks)
-    measured, bigger = _measure_again(private, measured, pairs, unexplained, split.second_look, facts.target)
-    measured = tuple(map(possible.clean, measured))
-    bigger = tuple((candidate, possible.clean(m)) for candidate, m in bigger)
-    fitted = fit_tables(
-        merging, one_ways, measured, bigger, scores, rng, possible, tails, channels, concordances
-    )
+    bigger = _unexplained(private, problem, sets, found, split.sets, rng, blocks)
+    pairs, bigger = _measure_again(private, problem, found, bigger, split.second_look)
+    fitted = fit_tables(problem, one_ways, pairs, bigger, rng, concordances)
     report("counting", 4, 4)
     return fitted
 
 
 def _score(
     private: PrivateTable,
+    problem: Problem,
     one_ways: tuple[Measurement, ...],
     expected: tuple[Marginal, ...],
     blocks: Merging,
-    smoother: Smoother,
+    waves: Waves,
     rho: float,
-    channels: Channels,
-    target: str | None,
 ) -> list[Floats]:
-    """Return log-likelihoods of each pair's dispersion, before any is measured; flat without a budget.
+    """Return the evidence of each pair before any is measured: its departure. Flat without a budget.
 
     The pairs with the target are a question of their own, with less noise: their choice matters more.
     """
-    scores = [np.zeros_like(DISPERSIONS) for _ in expected]
+    evidence = [UNKNOWN for _ in expected]
     if not rho:
-        return scores
+        return evidence
     in_blocks = tuple(map(blocks.merge_counts, one_ways))
-    with_target = np.array([target in pair.attributes for pair in expected])
+    with_target = np.array([problem.target in pair.attributes for pair in expected])
     # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
     # the sum of weight times noise over all pairs is least at these costs.
     exponent = 1 / 2 if private.law.name == "laplace" else 2 / 3
@@ -144,29 +128,66 @@ def _score(
         if not part.any():
             continue
         places = np.flatnonzero(part).tolist()
-        merged = tuple(blocks.merge_table(channels.observed(expected[i])) for i in places)
+        merged = tuple(blocks.merge_table(problem.channels.observed(expected[i])) for i in places)
         departures, sigma = private.departures(merged, cost, blocks, what)
-        found = score_pairs(departures, sigma, merged, in_blocks, smoother, blocks, channels)
+        found = score_pairs(departures, sigma, merged, in_blocks, waves, blocks, problem.channels)
         for place, score in zip(places, found, strict=True):
-            scores[place] = score
-    return scores
+            evidence[place] = score
+    return evidence
+
+
+def _concordances(
+    private: PrivateTable,
+    problem: Problem,
+    margins: tuple[Marginal, ...],
+    candidate_pairs: tuple[Attributes, ...],
+    rho: float,
+) -> tuple[Concordance, ...]:
+    """Return the noisy concordance of each candidate pair of ordered columns; see `Concordance`.
+
+    A pair is left out if a constraint rules out some of its cells, if a column was randomised, or if all
+    records of a column are in one half.
+    """
+    if not rho:
+        return ()
+    signs = {
+        name: signs_of(margin)
+        for name, margin in zip(private.domain.names, margins, strict=True)
+        if margin.domain.ordered[0] > 2 and not problem.channels.random((name,))
+    }
+    halved = {name for name, sign in signs.items() if {-1, 1} <= set(sign.tolist())}
+    pairs = tuple(
+        pair
+        for pair in candidate_pairs
+        if halved >= set(pair) and problem.zeros.of(private.domain.project(pair)).all()
+    )
+    if not pairs:
+        return ()
+    found, variance = private.concordances(pairs, signs, rho)
+    return tuple(
+        Concordance((a, b), (signs[a], signs[b]), concordance, variance)
+        for (a, b), concordance in zip(pairs, found.tolist(), strict=True)
+    )
 
 
 def _measure_pairs(
     private: PrivateTable,
+    problem: Problem,
     expected: tuple[Marginal, ...],
-    scores: list[Floats],
+    evidence: list[Floats],
     rho: float,
-    target: str | None,
     resolutions: Resolutions,
-) -> tuple[tuple[Measurement, ...], list[Floats]]:
-    """Return the pairs worth measuring, measured at their best resolution, and their scores."""
-    dispersions = np.maximum(pooled_dispersions(scores, expected[0].total, hopeful=True), SAMPLING_DISPERSION)
+) -> tuple[Estimate, ...]:
+    """Return the pairs worth measuring, measured at their best resolution."""
+    dispersions = np.maximum(
+        pooled_dispersions(evidence, expected[0].total, hopeful=True), SAMPLING_DISPERSION
+    )
     attributes = tuple(pair.attributes for pair in expected)
     smooth = np.array([is_smooth(pair.domain) for pair in expected])
-    gains = np.empty((len(expected), len(STEPS)))
+    gains = np.empty((len(attributes), len(STEPS)))
     nominal = np.flatnonzero(~smooth).tolist()
-    gains[nominal] = slopes_of([dispersions[i] * expected[i].counts for i in nominal], rho, private.rho_of)
+    variances = [dispersions[i] * expected[i].counts for i in nominal]
+    gains[nominal] = slopes_of(variances, rho, private.rho_of)
     places = np.flatnonzero(smooth).tolist()
     pairs = [attributes[i] for i in places]
     most = max((resolutions.levels(pair) for pair in pairs), default=0)
@@ -175,18 +196,21 @@ def _measure_pairs(
     )
     if places:
         gains[places] = slopes_along(errors.min(axis=0), rho)
-    weights = _weights(private.domain, attributes, target)
+    weights = _weights(private.domain, attributes, problem.target)
     rhos = _most(gains, rho, weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos)
-    groups: list[tuple[Codes, ...] | None] = [None] * len(expected)
+    groupings = [NO_GROUPS] * len(attributes)
     for row, i in enumerate(places):
         step = int(np.argmin(np.abs(rho * STEPS - rhos[i])))
         level = int(np.argmin(errors[:, row, step]))
-        groups[i] = resolutions.groups(attributes[i], level)
+        groupings[i] = resolutions.groups(attributes[i], level)
     measured = private.marginals(
-        tuple(attributes[i] for i in chosen), rhos[chosen], tuple(groups[i] for i in chosen)
+        tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
-    return measured, [scores[i] for i in chosen]
+    return tuple(
+        Estimate(expected[i], evidence[i], measured=problem.zeros.clean(m))
+        for i, m in zip(chosen, measured, strict=True)
+    )
 
 
 def _most(gains: Floats, rho: float, weights: Floats, *, jumps: bool) -> Floats:
@@ -202,77 +226,61 @@ def _most(gains: Floats, rho: float, weights: Floats, *, jumps: bool) -> Floats:
 
 def _unexplained(
     private: PrivateTable,
-    merging: Merging,
+    problem: Problem,
     sets: tuple[Attributes, ...],
-    measured: tuple[Measurement, ...],
     pairs: Pairs,
     rho: float,
     rng: np.random.Generator,
-    possible: StructuralZeros,
     blocks: Merging,
-) -> tuple[Unexplained, ...]:
+) -> tuple[Estimate, ...]:
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
-    found, scatter = predicted_by_pairs(merging, sets, pairs, rng, possible, blocks)
+    found, scatter = predicted_by_pairs(problem, sets, pairs, rng, blocks)
     departures, sigma = private.departures(found, rho, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
-    of_pairs = variances_in(blocks, measured, pairs)
-    scored = score_bigger(departures, sigma, found, one_ways, scatter, of_pairs)
-    return tuple(replace(s, groups=_joining(blocks, s.expected.attributes)) for s in scored)
+    scored = score_bigger(departures, sigma, found, one_ways, scatter, variances_in(blocks, pairs))
+    return tuple(replace(s, grouping=blocks.grouping(s.attributes)) for s in scored)
 
 
 def _measure_again(
-    private: PrivateTable,
-    measured: tuple[Measurement, ...],
-    pairs: Pairs,
-    sets: tuple[Unexplained, ...],
-    rho: float,
-    target: str | None,
-) -> tuple[tuple[Measurement, ...], tuple[tuple[Unexplained, Measurement], ...]]:
+    private: PrivateTable, problem: Problem, pairs: Pairs, sets: tuple[Estimate, ...], rho: float
+) -> tuple[tuple[Estimate, ...], tuple[Estimate, ...]]:
     """Spend the rest of the budget where it reduces the error most: on pairs again, or on bigger tables.
-
-    Parameters
-    ----------
-    measured : the measured pairs
-    pairs : estimates from these
-    sets : candidate bigger tables
 
     Returns
     -------
     The pairs, combined with their second measurements; the bigger tables that were measured.
     """
+    once = pairs.estimates
     if not rho:
-        return measured, ()
-    attributes = (*(m.attributes for m in measured), *(s.expected.attributes for s in sets))
-    kind = [*(1.0 for _ in measured), *(BIGGER if s.groups is None else IN_GROUPS for s in sets)]
-    weights = np.array(kind) * _weights(private.domain, attributes, target)
-    smooth = [i for i, m in enumerate(measured) if m.groups is not None]
-    others = [i for i, m in enumerate(measured) if m.groups is None]
+        return once, ()
+    attributes = tuple(table.attributes for table in (*once, *sets))
+    groupings = [*(pair.measured.grouping for pair in once), *(s.grouping for s in sets)]
+    kind = [*(1.0 for _ in once), *(IN_GROUPS if s.grouping else BIGGER for s in sets)]
+    weights = np.array(kind) * _weights(private.domain, attributes, problem.target)
+    smooth = [i for i, pair in enumerate(once) if pair.measured.grouping]
+    others = [i for i, pair in enumerate(once) if not pair.measured.grouping]
     gains = np.empty((len(attributes), len(STEPS)))
-    gains[[*others, *range(len(measured), len(attributes))]] = slopes_of(
-        [*(pairs.left[i] for i in others), *(s.variance for s in sets)], rho, private.rho_of
+    gains[[*others, *range(len(once), len(attributes))]] = slopes_of(
+        [*(once[i].left for i in others), *(s.variance for s in sets)], rho, private.rho_of
     )
     if smooth:
-        resolutions = Resolutions(pairs.one_ways, pairs.smoother, private.rho_of)
-        errors = resolutions.errors_left([measured[i] for i in smooth], pairs.dispersions[smooth], rho)
-        gains[smooth] = slopes_along(errors, rho)
+        resolutions = Resolutions(pairs.one_ways, pairs.waves, private.rho_of)
+        gains[smooth] = slopes_along(resolutions.errors_left([once[i] for i in smooth], rho), rho)
     rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
-    groups = [*(m.groups for m in measured), *(s.groups for s in sets)]
     answers = private.marginals(
-        tuple(attributes[i] for i in chosen), rhos[chosen], tuple(groups[i] for i in chosen)
+        tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
-    second = dict(zip(chosen, answers, strict=True))
-    again = tuple(combine_measurements(m, second[i]) if i in second else m for i, m in enumerate(measured))
-    bigger = ((s, second[i]) for i, s in enumerate(sets, start=len(measured)) if i in second)
-    return again, tuple(bigger)
-
-
-def _joining(blocks: Merging, attributes: Attributes) -> tuple[Codes, ...] | None:
-    """Return the groups of the codes of some attributes; None if no codes are joined."""
-    joins = blocks.original.project(attributes) != blocks.merged.project(attributes)
-    return tuple(blocks.groups_of(attributes)) if joins else None
+    again, bigger = list(once), []
+    for i, answer in zip(chosen, answers, strict=True):
+        if i < len(once):
+            both = problem.zeros.clean(combine_measurements(once[i].measured, answer))
+            again[i] = replace(once[i], measured=both)
+        else:
+            bigger.append(measured_as(sets[i - len(once)], problem.zeros.clean(answer)))
+    return tuple(again), tuple(bigger)
 
 
 def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from privsyn.inference.consistency import combine_one_ways, estimate_total
 from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.prior.dispersion import DISPERSIONS
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.methods.columns import MANY_VALUES
@@ -77,15 +78,15 @@ def learn_randomised(
     channels = Channels.for_domain(facts.kept, table.domain)
     first = table.count(tuple((name,) for name in table.domain))
     merging = merge_rare(tuple(map(channels.unbiased, first)), estimate_total(first), spared=MANY_VALUES)
-    table, channels = table.merge(merging), channels.merge(merging)
+    table, problem = table.merge(merging), Problem(merging, channels=channels.merge(merging))
+    unbiased = problem.channels.unbiased
     one_ways = tuple(map(merging.merge_counts, first))
     measured = table.count(tuple(combinations(table.domain.names, 2)))
     report("counting", 1, 2)
-    unknown = [np.zeros(DISPERSIONS.shape)] * len(measured)
-    pairs = estimate_pairs(table.domain, one_ways, measured, unknown, rng, channels=channels)
-    combined = tuple(map(channels.unbiased, combine_one_ways(table.domain, one_ways)))
-    unbiased = tuple(map(channels.unbiased, measured))
-    certain = table_certainties(unbiased, pairs.left, pairs.tables, combined)
+    pairs = estimate_pairs(problem, one_ways, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)
+    combined = tuple(map(unbiased, combine_one_ways(table.domain, one_ways)))
+    found = [replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates]
+    certain = table_certainties(found, combined)
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
     report("counting", 2, 2)
     return Fitted(merging, pairs.one_ways, pairs.tables, pairs.total, certainties)

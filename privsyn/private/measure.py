@@ -23,11 +23,11 @@ from typing import Literal
 
 import numpy as np
 
-from privsyn.marginals.coarse import join, joined_domain
 from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.grouping import NO_GROUPS, Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, Ints
+from privsyn.marginals.types import Floats, Ints
 from privsyn.private.acceptance import Excess
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
@@ -175,7 +175,7 @@ class PrivateTable:
         gaps = -whole_counts(expected, domain)  # before any row is counted; 64 bits hold counts less 2^53
         sets, starts = [table.attributes for table in expected], first_cells(expected)
         for attributes, start, counts in zip(sets, starts.tolist(), self._rows.count(sets), strict=True):
-            joined = counts if blocks is None else blocks.join(attributes, counts)
+            joined = counts if blocks is None else blocks.grouping(attributes).join(counts)
             gaps[start : start + joined.size] += joined.ravel()
         distances = np.add.reduceat(np.abs(gaps), starts)
         what = f"distance from expected counts, {of}"
@@ -222,7 +222,7 @@ class PrivateTable:
         self,
         tables: tuple[Attributes, ...],
         rhos: Floats,
-        groups: tuple[tuple[Codes, ...] | None, ...] | None = None,
+        groupings: Sequence[Grouping] | None = None,
     ) -> tuple[Measurement, ...]:
         """Question 4: the counts over each set of attributes, of sensitivity 1.
 
@@ -233,22 +233,20 @@ class PrivateTable:
         tables : tuple of attributes
         rhos : array of shape (number of tables,)
             The budget of each, in zCDP.
-        groups : tuple, optional
-            For each table, for each of its attributes, the group of each code. Made of released answers
-            alone.
+        groupings : sequence of Grouping, optional
+            The groups in which each table is counted. Made of released answers alone.
         """
         measured = []
-        of_tables = (None,) * len(tables) if groups is None else groups
-        for attributes, rho, exact, joined in zip(
+        of_tables = (NO_GROUPS,) * len(tables) if groupings is None else groupings
+        for attributes, rho, exact, grouping in zip(
             tables, rhos.tolist(), self._rows.count(tables), of_tables, strict=True
         ):
-            counts = exact if joined is None else join(exact, joined)
-            shape = "" if joined is None else f", {' x '.join(map(str, counts.shape))} groups"
+            counts = grouping.join(exact)
+            shape = f", {' x '.join(map(str, counts.shape))} groups" if grouping else ""
             noisy, scale = self._answer(f"counts over {', '.join(attributes)}{shape}", counts, 1, rho)
-            domain = self.domain.project(attributes)
-            domain = domain if joined is None else joined_domain(domain, joined)
+            domain = grouping.domain(self.domain.project(attributes))
             noisy_table = Marginal(domain, noisy.astype(np.float64))
-            measured.append(Measurement(noisy_table, np.array(self.law.variance(scale)), joined))
+            measured.append(Measurement(noisy_table, np.array(self.law.variance(scale)), grouping))
         return tuple(measured)
 
     def excesses(self, tests: Sequence[Excess], rho: float) -> tuple[tuple[int, float], ...]:

@@ -16,9 +16,10 @@ import numpy as np
 
 from privsyn.marginals.counting import Ask, Block, Tables, Walk, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.grouping import NO_GROUPS, Grouping
 from privsyn.marginals.packing import Packing
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Integers, Ints
+from privsyn.marginals.types import Ints
 
 CELL = 8  # bytes of a count
 
@@ -85,8 +86,8 @@ class Rows:
         A walk over the rows in their original codes.
     memory : float
         Bytes that the counts of one walk may take, and as many again for counts that are kept.
-    groups : tuple of integer arrays, optional
-        The merged code of each original code.
+    grouping : Grouping, optional
+        Of the original codes.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class Rows:
     domain: Domain
     walk: Walk = field(repr=False)
     memory: float
-    groups: tuple[Integers, ...] | None = field(default=None, repr=False)
+    grouping: Grouping = field(default=NO_GROUPS, repr=False)
     _known: dict[Attributes, Ints] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -119,15 +120,13 @@ class Rows:
         """
         if merging.original != self.domain:
             raise ValueError(f"a merging of {merging.original.shape} for rows of {self.domain.shape}")
-        groups = merging.groups
-        if self.groups is not None:
-            groups = tuple(later[group] for group, later in zip(self.groups, groups, strict=True))
         known: dict[Attributes, Ints] = {}
         for axis, name in enumerate(self.domain.names):
             if (counts := self._known.get((name,))) is not None:
                 known[(name,)] = np.zeros(merging.merged.sizes[axis], np.int64)
                 np.add.at(known[(name,)], merging.groups[axis], counts)
-        return replace(self, domain=merging.merged, groups=groups, _known=known)
+        grouping = self.grouping.then(Grouping(merging.groups))
+        return replace(self, domain=merging.merged, grouping=grouping, _known=known)
 
     def count(self, sets: Sequence[Attributes]) -> Iterator[Ints]:
         """Yield the exact counts over each set of attributes, in order.
@@ -137,7 +136,7 @@ class Rows:
         """
         for batch in self._batches(sets):
             new = [attributes for attributes in dict.fromkeys(batch) if attributes not in self._known]
-            tables = Tables(self.domain, new, self.groups)
+            tables = Tables(self.domain, new, self.grouping)
             fresh = dict(zip(new, self.walk(tables.count) if new else (), strict=True))
             size = sum(counts.nbytes for counts in (*self._known.values(), *fresh.values()))
             if size <= self.memory:

@@ -13,7 +13,6 @@ from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.inference.shares import share_interval
-from privsyn.marginals.coarse import join
 from privsyn.marginals.types import Codes
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
@@ -203,7 +202,7 @@ class Accuracy:
     def _conditions(self) -> Conditions:
         part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
         # The coverage of three columns in groups of codes has not been measured.
-        known = [c for c in self.fitted.certainties if len(c.attributes) < 3 or c.measured.groups is None]
+        known = [c for c in self.fitted.certainties if len(c.attributes) < 3 or not c.measured.grouping]
         known = [certainty for certainty in known if not self._lost(certainty)]
         tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
         bias = Bias(self.codec, self.fitted, known)
@@ -237,9 +236,9 @@ class Accuracy:
 
     def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
         words = [self._labels[name] for name in certainty.attributes]
-        if (groups := certainty.measured.groups) is not None:
-            estimate = join(estimate, groups)
-            words = list(map(self._joined, certainty.attributes, groups))
+        if grouping := certainty.measured.grouping:
+            estimate = grouping.join(estimate)
+            words = list(map(self._joined, certainty.attributes, grouping.groups))
         places = np.indices(estimate.shape).reshape(estimate.ndim, -1)
         values = {
             name: np.array(word, dtype=object)[place]

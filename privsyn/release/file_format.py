@@ -19,8 +19,8 @@ from privsyn.arguments import check_path
 from privsyn.errors import InputError
 from privsyn.inference.error_bars import Certainty
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.coarse import joined_domain
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Array
@@ -71,7 +71,7 @@ def pack(parts: Parts) -> bytes:
     arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(measured)}
     arrays |= {f"noise_{j}": table.variance for j, table in enumerate(measured)}
     for j, table in enumerate(measured):
-        arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.groups or ())}
+        arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.grouping.groups)}
     text = {
         "format": FORMAT,
         "method": method.name,
@@ -205,7 +205,7 @@ def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Doma
         if f"{names[0]}.npy" in there:  # measured at a coarser resolution than released
             groups = [_array(file, f"{n}.npy", (s,)) for n, s in zip(names, domain.shape, strict=True)]
             coarse |= zip(names, groups, strict=True)
-            measured = joined_domain(domain, groups)
+            measured = Grouping(tuple(groups)).domain(domain)
         shapes |= {f"heard_{j}": measured.shape, f"noise_{j}": measured.shape}
     for j, size in enumerate(original.sizes):
         shapes |= {f"groups_{j}": (size,), f"shares_{j}": (size,)}
@@ -216,11 +216,10 @@ def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Doma
 
 def _measured(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measurement:
     """Return the j-th measurement; `domain` is that of the released table, which may be finer."""
-    groups = None
-    if f"heard_groups_{j}_0" in arrays:
-        groups = tuple(arrays[f"heard_groups_{j}_{axis}"] for axis in range(len(domain)))
-        domain = joined_domain(domain, groups)
-    return Measurement(Marginal(domain, arrays[f"heard_{j}"]), arrays[f"noise_{j}"], groups)
+    names = [f"heard_groups_{j}_{axis}" for axis in range(len(domain))]
+    grouping = Grouping(tuple(arrays[name] for name in names if name in arrays))
+    measured = Marginal(grouping.domain(domain), arrays[f"heard_{j}"])
+    return Measurement(measured, arrays[f"noise_{j}"], grouping)
 
 
 def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Array:

@@ -20,12 +20,12 @@ from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
 from privsyn.inference.consistency import combine_measurements, combine_one_ways, estimate_total
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.higher_order import unscored
+from privsyn.inference.higher_order import measured_as, unscored
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.prior.dispersion import DISPERSIONS
-from privsyn.marginals.coarse import joined_domain
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Integers
@@ -131,23 +131,20 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
 def _fit(codec: Codec, tables: Sequence[CountTable], rng: np.random.Generator) -> Fitted:
     """Return the model of the given tables."""
     merging = _merging(codec, tables)
-    possible, tails = codec.possible(merging), Tails(merging, {})
-    measured = [possible.clean(_measurement(merging, table)) for table in tables]
+    problem = Problem(merging, codec.possible(merging), Tails(merging, {}))
+    measured = [problem.zeros.clean(_measurement(merging, table)) for table in tables]
     by_size = [[m for m in measured if len(m.attributes) == size] for size in (1, 2)]
     bigger = [m for m in measured if len(m.attributes) > 2]
     one_ways = _one_ways(merging.merged, by_size[0], measured)
-    pairs = _pairs(by_size[1], bigger)
+    pairs = tuple(Estimate(m.marginal, measured=m) for m in _pairs(by_size[1], bigger))
     if not pairs:
-        return fit_one_ways(merging, one_ways, possible, tails)
-    scores: list[Floats] = [np.zeros(DISPERSIONS.shape)] * len(pairs)
+        return fit_one_ways(problem, one_ways)
     if not bigger:
-        return fit_tables(merging, one_ways, pairs, (), scores, rng, possible, tails)
-    first = estimate_pairs(merging.merged, one_ways, pairs, scores, rng, possible, tails)
-    sets = tuple(m.attributes for m in bigger)
-    found, _ = predicted_by_pairs(merging, sets, first, rng, possible)
-    expected = unscored(found, first.one_ways)
-    sets_measured = tuple(zip(expected, bigger, strict=True))
-    return fit_tables(merging, one_ways, pairs, sets_measured, scores, rng, possible, tails)
+        return fit_tables(problem, one_ways, pairs, (), rng)
+    first = estimate_pairs(problem, one_ways, pairs, rng)
+    found, _ = predicted_by_pairs(problem, tuple(m.attributes for m in bigger), first, rng)
+    sets = tuple(map(measured_as, unscored(found, first.one_ways), bigger))
+    return fit_tables(problem, one_ways, pairs, sets, rng)
 
 
 def _merging(codec: Codec, tables: Sequence[CountTable]) -> Merging:
@@ -170,17 +167,18 @@ def _merging(codec: Codec, tables: Sequence[CountTable]) -> Merging:
             width[:ordered] = codec.axes[name].widths
         groups.append(group.astype(np.int32))
         shares.append(width / np.bincount(group, width)[group])
-    return Merging(domain, joined_domain(domain, groups), tuple(groups), tuple(shares))
+    return Merging(domain, Grouping(tuple(groups)).domain(domain), tuple(groups), tuple(shares))
 
 
 def _measurement(merging: Merging, table: CountTable) -> Measurement:
     """Return a table in merged codes, or in groups of these."""
     domain = merging.merged.project(table.attributes)
-    firsts = [np.unique(group, return_index=True)[1] for group in merging.groups_of(table.attributes)]
-    groups = tuple(group[first] for group, first in zip(table.groups, firsts, strict=True))
     if table.counts.shape == domain.shape:
         return Measurement(Marginal(domain, table.counts), table.variance)
-    return Measurement(Marginal(joined_domain(domain, groups), table.counts), table.variance, groups)
+    merged = merging.project(table.attributes).groups
+    firsts = [np.unique(group, return_index=True)[1] for group in merged]
+    grouping = Grouping(tuple(group[first] for group, first in zip(table.groups, firsts, strict=True)))
+    return Measurement(Marginal(grouping.domain(domain), table.counts), table.variance, grouping)
 
 
 def _one_ways(
@@ -211,15 +209,10 @@ def _pairs(pairs: Sequence[Measurement], bigger: Sequence[Measurement]) -> tuple
             found[key] = pair
             continue
         other = pair.project(found[key].attributes)
-        if _same_groups(found[key], other):
+        one, two = found[key].grouping.groups, other.grouping.groups
+        if len(one) == len(two) and all(map(np.array_equal, one, two)):
             found[key] = combine_measurements(found[key], other)
     return tuple(found.values())
-
-
-def _same_groups(one: Measurement, other: Measurement) -> bool:
-    if one.groups is None or other.groups is None:
-        return one.groups is other.groups
-    return all(map(np.array_equal, one.groups, other.groups))
 
 
 COUNT, VARIANCE = "count", "variance"

@@ -13,11 +13,11 @@ import numpy as np
 
 from privsyn.evaluation.scores import Origin
 from privsyn.inference.consistency import norm_sub
-from privsyn.marginals.coarse import join
 from privsyn.marginals.counting import count
 from privsyn.marginals.domain import Attributes, Records
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.statistics import total_variation
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Floats
 from privsyn.release.release import Release
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
     for pair in pairs:
         true, synthetic_shares = (_shares(records, pair) for records in tables)
         if pair in asked:
-            groups, *answers = asked[pair]
-            true, synthetic_shares = join(true, groups), join(synthetic_shares, groups)
+            grouping, *answers = asked[pair]
+            true, synthetic_shares = grouping.join(true), grouping.join(synthetic_shares)
             for found, answer in zip((noisy, consistent), answers, strict=True):
                 found.append(total_variation(answer, true))
         (sampled if pair in asked else others).append(total_variation(synthetic_shares, true))
@@ -66,20 +66,18 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
 
 def _asked(
     release: Release, pairs: Iterable[Attributes]
-) -> Iterator[tuple[Attributes, tuple[tuple[Codes, ...], Floats, Floats]]]:
-    """Yield each pair in a measured table, with its groups of codes, its noisy and its released shares."""
+) -> Iterator[tuple[Attributes, tuple[Grouping, Floats, Floats]]]:
+    """Yield each pair in a measured table, with its grouping of codes, its noisy and its released shares."""
     fitted = release.fitted
     measured = list(zip(fitted.certainties[len(fitted.one_ways) :], fitted.marginals, strict=True))
     for pair in pairs:
         for certainty, table in measured:
             if set(pair) <= set(table.attributes):
-                axes = table.domain.axes(pair)
-                of_table = certainty.measured.groups or tuple(map(np.arange, table.domain.shape))
-                groups = tuple(of_table[axis] for axis in axes)
+                grouping = certainty.measured.grouping.project(table.domain.axes(pair))
                 noisy = certainty.measured.marginal.project(pair).counts
                 positive = norm_sub(noisy.ravel(), fitted.total).reshape(noisy.shape)
-                released = join(table.project(pair).counts, groups)
-                yield pair, (groups, positive / fitted.total, released / fitted.total)
+                released = grouping.join(table.project(pair).counts)
+                yield pair, (grouping, positive / fitted.total, released / fitted.total)
                 break
 
 

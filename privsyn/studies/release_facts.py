@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from privsyn.marginals.coarse import join
 from privsyn.marginals.statistics import total_variation
 from privsyn.marginals.types import Floats
 from privsyn.pages.words import many, percent, whole
@@ -81,9 +80,7 @@ def relationships(release: Release) -> list[dict[str, Any]]:
     covered, rows = release.accuracy_.tables["covered"][first:], []
     measured = zip(release.fitted.certainties[first:], release.fitted.marginals, strict=True)
     for certainty, table in compress(measured, covered):
-        estimate = np.asarray(table.counts)
-        if (groups := certainty.measured.groups) is not None:
-            estimate = join(estimate, groups)
+        estimate = certainty.measured.grouping.join(table.counts)
         power, limit = strength(estimate), _limit(certainty.error, estimate.shape)
         rows.append(
             {

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join, joined_domain
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Records
+from privsyn.marginals.grouping import LEVELS, NO_GROUPS, Grouping, groups_at
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import coupling, pairs_within, total_variation
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
@@ -86,13 +86,13 @@ def finish(
         return start
     # Nominal columns are left free: held to them, no single value could move in a table of few records.
     one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
-    pairs, groups = _coarse_pairs(tables, one_ways)
+    pairs, groupings = _coarse_pairs(tables, one_ways)
     weight = {table.attributes: w for table, w in zip(tables, weights_of(tables), strict=True)}
-    sums = tuple(map(coarsen, pairs, groups))
+    sums = tuple(map(Marginal.join, pairs, groupings))
     joined = _sparse(tables, len(start), possible)
-    tables = tuple(coarsen(t, joined[i]) if i in joined else t for i, t in enumerate(tables))
+    tables = tuple(t.join(joined.get(i, NO_GROUPS)) for i, t in enumerate(tables))
     fitted = (*tables, *sums, *one_ways)
-    joined |= enumerate(groups, start=len(tables))
+    joined |= enumerate(groupings, start=len(tables))
     targets = np.concatenate([table.counts.ravel() * (len(start) / table.total) for table in fitted])
     weight_of_table = [weight[t.attributes] for t in tables] + [SUMS * weight[t.attributes] for t in sums]
     weight_of_table += [COLUMNS for _ in one_ways]
@@ -107,7 +107,13 @@ def finish(
     counts = _counted(start, fitted, joined)
     misfit = float(weights @ (counts - targets) ** 2)
     together = tightly_coupled(tables)
-    moves = lay_out(start, fitted, groups=joined, together=together, still=still)
+    moves = lay_out(
+        start,
+        fitted,
+        groups={i: grouping.groups for i, grouping in joined.items()},
+        together=together,
+        still=still,
+    )
     codes = _anneal(start, moves, counts, targets, weights, sweeps or SWEEPS, rng)
     return Records(start.domain, codes) if weights @ (counts - targets) ** 2 < misfit else start
 
@@ -136,33 +142,31 @@ def _anneal(
     return codes.astype(np.int32)
 
 
-def _counted(records: Records, tables: tuple[Marginal, ...], groups: Mapping[int, tuple[Codes, ...]]) -> Ints:
+def _counted(records: Records, tables: tuple[Marginal, ...], joined: Mapping[int, Grouping]) -> Ints:
     """Return the counts of all tables, one behind the other; those with groups are over joined codes."""
     sets = list(dict.fromkeys(table.attributes for table in tables))
     found = dict(zip(sets, Tables(records.domain, sets).count([block_of(records)]), strict=True))
     counts = [found[table.attributes] for table in tables]
-    return np.concatenate(
-        [join(c, groups[i]).ravel() if i in groups else c.ravel() for i, c in enumerate(counts)]
-    )
+    return np.concatenate([joined.get(i, NO_GROUPS).join(c).ravel() for i, c in enumerate(counts)])
 
 
-def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, tuple[Codes, ...]]:
+def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, Grouping]:
     """Return the place of each sparse table of three or more attributes, and the groups to fit it in."""
-    found: dict[int, tuple[Codes, ...]] = {}
+    found: dict[int, Grouping] = {}
     for place, table in enumerate(tables):
         big = len(table.attributes) > 2 and max(table.domain.ordered) > 2
         if big and table.domain.cells * DENSE > n and possible.of(table.domain).all():
             sides = [table.project((name,)) for name in table.attributes]
             for level in LEVELS:
-                groups = tuple(groups_at(side, level) for side in sides)
-                if place not in found or DENSE * joined_domain(table.domain, groups).cells <= n:
-                    found[place] = groups
+                grouping = Grouping(tuple(groups_at(side, level) for side in sides))
+                if place not in found or DENSE * grouping.domain(table.domain).cells <= n:
+                    found[place] = grouping
     return found
 
 
 def _coarse_pairs(
     tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
-) -> tuple[list[Marginal], list[tuple[Codes, ...]]]:
+) -> tuple[list[Marginal], list[Grouping]]:
     """Return the pairs of ordered attributes, and few groups of the codes of each."""
     group = {one_way.attributes[0]: groups_at(one_way, COARSE) for one_way in one_ways}
     pairs = [
@@ -172,7 +176,7 @@ def _coarse_pairs(
         and min(table.domain.ordered) > COARSE
         and set(table.attributes) <= set(group)
     ]
-    return pairs, [tuple(group[name] for name in table.attributes) for table in pairs]
+    return pairs, [Grouping(tuple(group[name] for name in t.attributes)) for t in pairs]
 
 
 def weights_of(tables: tuple[Marginal, ...]) -> list[float]:

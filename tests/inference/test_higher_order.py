@@ -9,9 +9,9 @@ import pytest
 import reference
 
 from privsyn.inference import higher_order as bigger
-from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, score_bigger
-from privsyn.marginals.coarse import coarsen
+from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, measured_as, score_bigger
 from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 
 CUBE = reference.binary("xyz")
@@ -86,7 +86,7 @@ def test_the_set_that_departs_most_comes_first():
     one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "xyzabcdef")
     found = (other[0], flat, other[1])
     scored = score_bigger(np.array([90.0, 4000.0, 80.0]), 20.0, found, one_ways, 1.0)
-    assert scored[0].expected.attributes == ("x", "y", "z")
+    assert scored[0].attributes == ("x", "y", "z")
     assert scored[0].dispersion > 20 * scored[1].dispersion
 
 
@@ -105,8 +105,8 @@ def test_a_cell_that_no_record_fell_in_is_not_impossible():
     table = Marginal(CUBE, np.array([[[1000.0, 0], [0, 1000]], [[0, 1000], [1000, 0]]]))
     one_ways = tuple(Marginal(CUBE.project((name,)), np.full(2, 2000.0)) for name in "xyz")
     (scored,) = score_bigger(np.array([100.0]), 10.0, (table,), one_ways, 1.0)
-    assert scored.expected.counts.min() == pytest.approx(bigger.SMOOTHING * 500)
-    assert scored.expected.total == pytest.approx(4000)
+    assert scored.table.counts.min() == pytest.approx(bigger.SMOOTHING * 500)
+    assert scored.table.total == pytest.approx(4000)
 
 
 def test_a_measured_table_brings_what_no_pair_tells_and_keeps_the_pairs():
@@ -115,7 +115,10 @@ def test_a_measured_table_brings_what_no_pair_tells_and_keeps_the_pairs():
     exact = reference.count(records, ("x", "y", "z"))
     flat = Marginal(CUBE, np.full((2, 2, 2), 500.0))
     (scored,) = score_bigger(np.array([4000.0]), 20.0, (flat,), one_ways_of(records), 1.0)
-    (table,) = denoise_bigger(((scored, Measurement(exact, np.array(25.0))),), pairs, one_ways_of(records))
+    (found,) = denoise_bigger(
+        (measured_as(scored, Measurement(exact, np.array(25.0))),), pairs, one_ways_of(records)
+    )
+    table = found.table
     assert np.abs(table.counts - exact.counts).sum() < 0.02 * exact.total
     for pair in pairs:
         np.testing.assert_allclose(table.project(pair.attributes).counts, pair.counts, atol=1e-3)
@@ -127,7 +130,10 @@ def test_drowned_in_noise_it_tells_what_the_pairs_tell():
     flat = Marginal(CUBE, np.full((2, 2, 2), 500.0))
     (scored,) = score_bigger(np.array([0.0]), 20.0, (flat,), one_ways_of(records), 1.0)
     noisy = Marginal(CUBE, 1e5 * np.array([1.0, -1, -1, 1, -1, 1, 1, -1]).reshape(2, 2, 2))
-    (table,) = denoise_bigger(((scored, Measurement(noisy, np.array(1e10))),), pairs, one_ways_of(records))
+    (found,) = denoise_bigger(
+        (measured_as(scored, Measurement(noisy, np.array(1e10))),), pairs, one_ways_of(records)
+    )
+    table = found.table
     assert np.abs(table.counts - 500).max() < 60
 
 
@@ -149,13 +155,16 @@ def test_a_table_measured_in_groups_is_shared_out_as_the_pairs_predict():
     pairs = tuple(reference.count(records, pair) for pair in combinations("xyz", 2))
     exact = reference.count(records, ("x", "y", "z"))
     halves = np.repeat([0, 1], 4).astype(np.int32)
-    groups = (halves, halves, np.arange(2, dtype=np.int32))
-    sums = coarsen(exact, groups)
+    groups = Grouping((halves, halves, np.arange(2, dtype=np.int32)))
+    sums = exact.join(groups)
     flat = Marginal(sums.domain, np.full((2, 2, 2), 2500.0))
     one_ways = one_ways_of(records)
-    in_groups = tuple(coarsen(t, (g,)) for t, g in zip(one_ways, groups, strict=True))
+    in_groups = tuple(t.join(Grouping((g,))) for t, g in zip(one_ways, groups.groups, strict=True))
     (scored,) = score_bigger(np.array([20_000.0]), 20.0, (flat,), in_groups, 1.0)
-    (table,) = denoise_bigger(((scored, Measurement(sums, np.array(25.0), groups)),), pairs, one_ways)
+    (found,) = denoise_bigger(
+        (measured_as(scored, Measurement(sums, np.array(25.0), groups)),), pairs, one_ways
+    )
+    table = found.table
     assert table.domain == domain
     assert np.abs(table.counts - exact.counts).sum() < 0.05 * exact.total
     for pair in pairs:

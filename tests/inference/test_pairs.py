@@ -10,8 +10,9 @@ import reference
 
 from privsyn.inference import pairs as stage
 from privsyn.inference.pairs import MARGIN_NOISE, estimate_pairs, independent_pairs, score_pairs
-from privsyn.inference.prior.dispersion import DISPERSIONS, departure_likelihood, pooled_dispersions
-from privsyn.inference.prior.smoothing import Smoother
+from privsyn.inference.prior.dispersion import departure_likelihood, pooled_dispersions
+from privsyn.inference.prior.smoothing import Waves
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -36,8 +37,9 @@ def measured(records, sets, sigma, rng):
     )
 
 
-def nothing_known(count):
-    return [np.zeros(DISPERSIONS.shape)] * count
+def estimated(one_ways, pairs, rng):
+    estimates = tuple(Estimate(m.marginal, measured=m) for m in pairs)
+    return estimate_pairs(Problem(reference.unmerged(DOMAIN)), one_ways, estimates, rng)
 
 
 def error(tables, records):
@@ -83,7 +85,7 @@ def test_what_the_one_ways_do_not_know_is_not_taken_for_dependence():
                 10.0,
                 expected,
                 tuple(Measurement(m, np.array(variance)) for m in exact),
-                Smoother(exact),
+                Waves(exact),
                 joined(DOMAIN, exact, 4),
             )
         )
@@ -96,7 +98,7 @@ def test_estimates_are_better_than_what_was_measured_and_than_independence():
     records, rng = hidden(), np.random.default_rng(1)
     one_ways = measured(records, DOMAIN.names, 10.0, rng)
     noisy = measured(records, list(combinations("abcd", 2)), 40.0, rng)
-    found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), rng)
+    found = estimated(one_ways, noisy, rng)
     independent = independent_pairs(DOMAIN, found.one_ways)
     assert error(found.tables, records) < 0.85 * error([m.marginal for m in noisy], records)
     assert error(found.tables, records) < 0.2 * error(independent, records)
@@ -114,7 +116,7 @@ def test_classes_bring_what_a_pair_alone_does_not_tell(monkeypatch):
             *measured(records, ["ab", "ac", "ad", "bc", "bd"], 10.0, rng),
             *measured(records, ["cd"], 1e3, rng),
         )
-        found = estimate_pairs(DOMAIN, one_ways, noisy, nothing_known(6), rng)
+        found = estimated(one_ways, noisy, rng)
         return error(found.tables[-1:], records)
 
     with_classes = np.mean([worst(seed) for seed in range(10)])
@@ -132,16 +134,16 @@ def test_classes_bring_what_a_pair_alone_does_not_tell(monkeypatch):
 def test_what_is_left_is_less_than_the_noise_and_less_than_was_expected():
     records, rng = hidden(), np.random.default_rng(2)
     noisy = measured(records, ["ab", "cd"], 30.0, rng)
-    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 5.0, rng), noisy, nothing_known(2), rng)
-    for left, m in zip(found.left, noisy, strict=True):
-        assert left.shape == m.marginal.domain.shape
-        assert (left > 0).all()
-        assert (left <= m.variance).all()
+    found = estimated(measured(records, DOMAIN.names, 5.0, rng), noisy, rng)
+    for pair, m in zip(found.estimates, noisy, strict=True):
+        assert pair.left.shape == m.marginal.domain.shape
+        assert (pair.left > 0).all()
+        assert (pair.left <= m.variance).all()
 
 
 def test_without_pairs_the_one_ways_stand():
     records, rng = hidden(), np.random.default_rng(3)
-    found = estimate_pairs(DOMAIN, measured(records, DOMAIN.names, 1e-6, rng), (), [], rng)
+    found = estimated(measured(records, DOMAIN.names, 1e-6, rng), (), rng)
     assert found.tables == ()
     assert found.total == pytest.approx(len(records))
     assert error(found.one_ways, records) < 1e-3
@@ -155,14 +157,14 @@ def test_pairs_scored_together_have_the_scores_of_each_alone(ordered, monkeypatc
     counts = [rng.dirichlet(np.ones(size)) * 900 for size in domain.sizes]
     margins = tuple(Marginal(domain.project((n,)), c) for n, c in zip(domain.names, counts, strict=True))
     measured = tuple(Measurement(m, rng.uniform(1, 9, m.domain.shape)) for m in margins)
-    pairs, smoother = independent_pairs(domain, margins), Smoother(margins)
+    pairs, waves = independent_pairs(domain, margins), Waves(margins)
     blocks, channels = joined(domain, margins, 9), Channels.for_domain({"c": 0.7}, domain)
     departures = rng.uniform(0, 300, len(pairs))
     monkeypatch.setattr(stage, "CELLS_AT_ONCE", 30)  # two or three of a shape
-    found = score_pairs(departures, 5.0, pairs, measured, smoother, blocks, channels)
+    found = score_pairs(departures, 5.0, pairs, measured, waves, blocks, channels)
     for departure, pair, scores in zip(departures, pairs, found, strict=True):
         names, signal = pair.attributes, channels.signal(pair.attributes)
-        spectra = [smoother.along(name, blocks.groups_of((name,))[0]) for name in names]
+        spectra = [waves.along(name, blocks.project((name,)).groups[0]) for name in names]
         a, b = (np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors) for s in spectra)
         prior = pair.total * np.outer(a, b) if max(pair.domain.ordered) else pair.counts
         noise_a, noise_b = (measured[axis].variance for axis in domain.axes(names))

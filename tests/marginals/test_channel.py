@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from privsyn.inference.consistency import combine_one_ways
 from privsyn.marginals.channel import NO_CHANNELS, Channel, Channels
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.private.randomised_response import randomised
@@ -103,7 +104,7 @@ def test_tables_counted_in_groups_of_codes_are_made_unbiased_too():
     for a, b, c in product(*map(range, DOMAIN.shape)):
         seen[groups[0][a], groups[1][b], groups[2][c]] += observed[a, b, c]
         true[groups[0][a], groups[1][b], groups[2][c]] += COUNTS[a, b, c]
-    measured = Measurement(Marginal(Domain(DOMAIN.names, (2, 2, 2)), seen), 0.0, groups)
+    measured = Measurement(Marginal(Domain(DOMAIN.names, (2, 2, 2)), seen), 0.0, Grouping(groups))
     assert np.allclose(CHANNELS.unbiased(measured).marginal.counts, true)
 
 

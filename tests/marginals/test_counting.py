@@ -16,6 +16,7 @@ from privsyn.marginals import counting
 from privsyn.marginals._kernels import STRETCH
 from privsyn.marginals.counting import Tables, block_of, code_type
 from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.packing import Packing
 from privsyn.private.rows import CELL, CachedWalk, Rows
@@ -56,7 +57,9 @@ def test_codes_are_counted_by_group(records, data):
     groups = tuple(np.arange(size) % few for size, few in zip(records.domain.sizes, sizes, strict=True))
     merged = Domain(records.domain.names, tuple(sizes))
     codes = [group[column] for group, column in zip(groups, records.codes.T, strict=True)]
-    found = Tables(merged, sets := [(name,) for name in merged.names], groups).count([block_of(records)])
+    found = Tables(merged, sets := [(name,) for name in merged.names], Grouping(groups)).count(
+        [block_of(records)]
+    )
     assert alike(found, expected(Records(merged, np.stack(codes, axis=1)), sets))
 
 

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from privsyn.evaluation.coded import Levels
-from privsyn.inference.higher_order import Unexplained
 from privsyn.inference.ordered.binning import Axis
-from privsyn.inference.pairs import Pairs
-from privsyn.inference.prior.smoothing import Smoother
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
@@ -45,15 +43,11 @@ def test_what_is_kept_follows_no_change_of_what_was_given_and_cannot_be_changed(
             array[0] = 1.0
 
 
-def pairs(*left):
-    return Pairs(4.0, (), (TABLE,), left, np.ones(1), Smoother(()))
-
-
 GIVEN = {
     "Axis": lambda array: (Axis(array, 1), "widths"),
     "Possible": lambda array: (StructuralZeros(((SQUARE.project(("a",)), array > 0),)), "masks"),
-    "Unexplained": lambda array: (Unexplained(TABLE, 1.0, np.resize(array, 36)), "likelihood"),
-    "Pairs": lambda array: (pairs(np.resize(array, (2, 2))), "left"),
+    "evidence": lambda array: (Estimate(TABLE, np.resize(array, 36)), "evidence"),
+    "left": lambda array: (Estimate(TABLE, left=np.resize(array, (2, 2))), "left"),
     "Span": lambda array: (Span(array, array, missing=False), "lows"),
     "Levels": lambda array: (Levels(("x", "y"), array.astype(int) % 2), "of_code"),
 }
@@ -74,10 +68,8 @@ def test_so_each_value_object_does(kind):
         (lambda: Axis(np.array([1.0, 0.0]), 1), "not above 0"),
         (lambda: Axis(np.ones(2), 0), "0 groups"),
         (lambda: StructuralZeros(((SQUARE, np.ones(4, np.bool_)),)), "over a domain of"),
-        (lambda: Unexplained(TABLE, 1.0, np.zeros(3)), "likelihood of shape"),
-        (lambda: Unexplained(TABLE, -1.0, np.zeros(36)), "dispersion -1.0"),
-        (lambda: pairs(np.ones(4)), "the tables' shapes"),
-        (lambda: pairs(), "the tables' shapes"),
+        (lambda: Estimate(TABLE, np.zeros(3)), "evidence of shape"),
+        (lambda: Estimate(TABLE, dispersion=-1.0), "dispersion -1.0"),
         (lambda: Span(np.zeros(2), np.zeros(1), missing=False), "low ends"),
         (
             lambda: Cells(np.zeros(2), np.zeros(2), None, np.zeros(3, int), np.ones(2)),

@@ -8,17 +8,19 @@ from math import fsum
 import numpy as np
 import pandas as pd
 import pytest
+import reference
 from hypothesis import given
 from strategies import StubNoise, coded_tables
 
 from privsyn import Increasing, Numerical, PrivSyn, Schema
+from privsyn.inference.problem import Problem
 from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channel, Channels
-from privsyn.marginals.coarse import groups_at
 from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.grouping import groups_at
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.methods.concordance import measure_concordances
+from privsyn.methods import default
 from privsyn.private.measure import PrivateTable
 
 DOMAIN = Domain(("a", "b", "c", "d"), (4, 6, 5, 3), (4, 5, 5, 0))  # the last code of `b` has no order
@@ -31,7 +33,8 @@ NO_CHANNELS = Channels({})
 def asked(records, rho=1.0, possible=NO_ZEROS, channels=NO_CHANNELS, margins=MARGINS):
     private = PrivateTable(records, StubNoise())
     pairs = near_pairs(private.domain.names, 10**6)
-    return measure_concordances(private, margins, pairs, rho, possible, channels), private.spends
+    problem = Problem(reference.unmerged(private.domain), possible, channels=channels)
+    return default._concordances(private, problem, margins, pairs, rho), private.spends
 
 
 def signs(records, name):

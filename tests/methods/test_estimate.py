@@ -6,15 +6,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import reference
 
+from privsyn.inference.problem import Problem
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.methods import estimate
 
 DOMAIN = Domain(tuple("abcd"), (2, 2, 2, 2))
-UNMERGED = Merging(DOMAIN, DOMAIN, (np.arange(2),) * 4, (np.ones(2),) * 4)
+UNMERGED = reference.unmerged(DOMAIN)
 SAME, OPPOSITE = np.array([[600.0, 0.0], [0.0, 400.0]]), np.array([[0.0, 600.0], [400.0, 0.0]])
 PAIRS = SimpleNamespace(
     one_ways=tuple(
@@ -44,7 +45,8 @@ def test_with_many_pairs_records_have_the_attributes_of_the_sets_unless_a_constr
         lambda domain, *rest, **more: domains.append(domain) or synthesise(domain, *rest, **more),
     )
     rng = np.random.default_rng(0)
-    (found,), scatter = estimate.predicted_by_pairs(UNMERGED, (("a", "b", "c"),), PAIRS, rng, zeros, UNMERGED)
+    problem = Problem(UNMERGED, zeros)
+    (found,), scatter = estimate.predicted_by_pairs(problem, (("a", "b", "c"),), PAIRS, rng, UNMERGED)
     assert [domain.names for domain in domains] == [tuple(made)]
     assert (found.attributes, scatter) == (("a", "b", "c"), 1.0)
     assert np.abs(found.counts - np.array([[[0, 600], [0, 0]], [[0, 0], [400, 0]]])).max() <= 1

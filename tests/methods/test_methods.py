@@ -14,7 +14,8 @@ from reference import binary
 from strategies import StubNoise
 
 from privsyn.inference.pairs import Pairs
-from privsyn.inference.prior.smoothing import Smoother
+from privsyn.inference.prior.smoothing import Waves
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import default
@@ -355,10 +356,13 @@ def test_progress_grows_and_ends_at_its_total(learn, table):
 # --- the second look ---------------------------------------------------------------------------------------
 
 
-def known(*left):
-    """Pairs of which only that is known what their measurement left uncertain."""
-    tables = tuple(Marginal(Domain(("x", "y"), of.shape), np.ones(of.shape)) for of in left)
-    return Pairs(1.0, (), tables, left, np.ones(len(left)), Smoother(()))
+def again(private, measured, *left):
+    """Look again at pairs of which only that is known what their measurement left uncertain."""
+    problem = Problem(reference.unmerged(private.domain))
+    pairs = tuple(Estimate(m.marginal, measured=m, left=of) for m, of in zip(measured, left, strict=True))
+    found, bigger = default._measure_again(private, problem, Pairs(1.0, (), pairs, Waves(())), (), 1.0)
+    assert bigger == ()
+    return [pair.measured for pair in found]
 
 
 def test_both_looks_at_a_pair_are_averaged_by_their_precision():
@@ -366,20 +370,18 @@ def test_both_looks_at_a_pair_are_averaged_by_their_precision():
     private = PrivateTable(records, StubNoise())
     once = private.marginals((("a", "b"),), np.array([0.5]))
     shifted = replace(once[0], marginal=Marginal(once[0].marginal.domain, once[0].marginal.counts + 12.0))
-    (again,), bigger = default._measure_again(private, (shifted,), known(np.full((3, 3), 1.0)), (), 1.0, None)
-    assert bigger == ()
-    np.testing.assert_allclose(again.variance, 1 / (1 / once[0].variance + 2.0))
-    np.testing.assert_allclose(again.marginal.counts, once[0].marginal.counts + 12.0 / 3)
+    (twice,) = again(private, (shifted,), np.full((3, 3), 1.0))
+    np.testing.assert_allclose(twice.variance, 1 / (1 / once[0].variance + 2.0))
+    np.testing.assert_allclose(twice.marginal.counts, once[0].marginal.counts + 12.0 / 3)
 
 
 def test_what_is_certain_is_not_looked_at_again():
     records = dependent(d=3)
     private = PrivateTable(records, StubNoise())
     pairs = private.marginals((("a", "b"), ("b", "c")), np.array([0.5, 0.5]))
-    left = known(np.full((3, 3), 1e-9), np.full((3, 3), 99.0))
-    again, _ = default._measure_again(private, pairs, left, (), 1.0, None)
-    assert again[0] is pairs[0]
-    assert again[1] is not pairs[1]
+    first, second = again(private, pairs, np.full((3, 3), 1e-9), np.full((3, 3), 99.0))
+    assert first is pairs[0]
+    assert second is not pairs[1]
 
 
 def test_of_very_many_pairs_those_that_pay_most_are_measured(monkeypatch):

@@ -18,7 +18,7 @@ In the end, the rank correlation of each estimated table lies in the interval th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -26,9 +26,10 @@ import numpy as np
 from privsyn.inference.ordered.number_intervals import Ranks, correlation_interval, correlation_of
 from privsyn.inference.ordered.tilt import SAME, ranks_of, tilted_to
 from privsyn.inference.prior.dispersion import DISPERSIONS
-from privsyn.inference.prior.smoothing import Smoother
+from privsyn.inference.prior.smoothing import Waves
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Attributes
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats, Ints
@@ -69,12 +70,12 @@ class Concordance:
         """Return the concordance of a table of shape (codes, codes), in records."""
         return float(self.signs[0] @ counts @ self.signs[1])
 
-    def likelihoods(self, expected: Floats, smoother: Smoother) -> Floats:
+    def likelihoods(self, expected: Floats, waves: Waves) -> Floats:
         """Return the log-likelihood of each of the `DISPERSIONS` of the pair about its expected counts.
 
         The array `expected` has the shape of the pair.
         """
-        a, b = (s @ smoother.covariance(n) @ s for s, n in zip(self.signs, self.attributes, strict=True))
+        a, b = (s @ waves.covariance(n) @ s for s, n in zip(self.signs, self.attributes, strict=True))
         variances = DISPERSIONS * float(expected.sum() * a * b) + self.variance
         return np.asarray(-0.5 * (np.log(variances) + self.gap(expected) ** 2 / variances))
 
@@ -102,65 +103,47 @@ def signs_of(side: Marginal) -> Ints:
     return signs
 
 
-def with_likelihoods(
-    scores: Sequence[Floats],
-    concordances: Sequence[Concordance],
+def with_evidence(
+    evidence: Sequence[Floats],
     expected: Sequence[Marginal],
-    smoother: Smoother,
+    concordances: Sequence[Concordance],
+    waves: Waves,
 ) -> list[Floats]:
-    """Return the log-likelihoods of the dispersion of each pair, with that of its concordance added."""
+    """Return the evidence of each pair, with that of its concordance added."""
     of = {concordance.attributes: concordance for concordance in concordances}
     return [
-        score + of[pair.attributes].likelihoods(pair.counts, smoother) if pair.attributes in of else score
-        for score, pair in zip(scores, expected, strict=True)
+        known + of[pair.attributes].likelihoods(pair.counts, waves) if pair.attributes in of else known
+        for known, pair in zip(evidence, expected, strict=True)
     ]
 
 
-def with_concordances(
-    tables: Sequence[Marginal],
-    measured: Sequence[Measurement],
-    concordances: Sequence[Concordance],
-    one_ways: Sequence[Marginal],
-) -> tuple[Marginal, ...]:
-    """Return the estimated tables of pairs, moved towards the measured concordances.
+def with_concordances(pairs: Sequence[Estimate], concordances: Sequence[Concordance]) -> tuple[Estimate, ...]:
+    """Return the estimated pairs, moved towards the measured concordances.
 
-    Parameters
-    ----------
-    tables : sequence of Marginal
-    measured : sequence of Measurement
-        From which the tables were estimated.
-    concordances : sequence of Concordance
-        Those of pairs without a table are left out.
-    one_ways : sequence of Marginal, one per attribute
-        The margins of the tables.
+    Concordances of pairs without a table are left out.
     """
-    found = list(tables)
+    found = list(pairs)
     of = {concordance.attributes: concordance for concordance in concordances}
-    places = [i for i, table in enumerate(tables) if table.attributes in of]
+    places = [i for i, pair in enumerate(pairs) if pair.attributes in of]
     if not places:
         return tuple(found)
-    seen = [of[tables[i].attributes] for i in places]
-    gaps = np.array([one.gap(tables[i].counts) for one, i in zip(seen, places, strict=True)])
+    seen = [of[pairs[i].attributes] for i in places]
+    gaps = np.array([one.gap(pairs[i].table.counts) for one, i in zip(seen, places, strict=True)])
     noise = np.array([one.variance for one in seen])
-    own = np.array([float(measured[i].variance.sum()) for i in places])
+    own = np.array([float(pairs[i].measured.variance.sum()) for i in places])
     weights = 1 / (own + noise)
     share = (SURE * USUAL + weights @ (gaps**2 - noise)) / (SURE + weights @ own)
     own *= max(float(share), LEAST)
-    margin = {table.attributes[0]: table for table in one_ways}
     for i, one, gap, kept in zip(places, seen, gaps.tolist(), (own / (own + noise)).tolist(), strict=True):
-        sides = tuple(margin[name] for name in one.attributes)
-        found[i] = one.imposed(tables[i], one.of(tables[i].counts) + kept * gap, sides)
+        table, sides = pairs[i].table, pairs[i].margins
+        found[i] = replace(found[i], table=one.imposed(table, one.of(table.counts) + kept * gap, sides))
     return tuple(found)
 
 
 def within_intervals(
-    tables: Sequence[Marginal],
-    measured: Sequence[Measurement],
-    one_ways: Sequence[Marginal],
-    merging: Merging,
-    possible: StructuralZeros,
-) -> tuple[Marginal, ...]:
-    """Return the tables of pairs, each tilted until its rank correlation lies in its own interval.
+    pairs: Sequence[Estimate], one_ways: Sequence[Marginal], merging: Merging, possible: StructuralZeros
+) -> tuple[Estimate, ...]:
+    """Return the pairs, each tilted until its rank correlation lies in its own interval.
 
     An estimate combines the noisy counts of its pair with other answers and a prior. It is better on average,
     but where it contradicts the pair's own counts, the prior is wrong. So it moves at most to the end of the
@@ -168,33 +151,31 @@ def within_intervals(
 
     Parameters
     ----------
-    tables : sequence of Marginal
-        Estimated; only pairs of ordered attributes move.
-    measured : sequence of Measurement
-        Of these tables, unbiased.
+    pairs : sequence of Estimate
+        With unbiased measurements; only pairs of ordered attributes move.
     one_ways : sequence of Marginal, one per attribute
-        The margins of the tables.
+        The margins of the pairs.
     merging : Merging
         With the shares of the original codes.
     possible : StructuralZeros
         Pairs under a constraint have no interval.
     """
-    margin = {table.attributes[0]: table for table in one_ways}
     ranks = {
-        name: Ranks.after(merging, table) for name, table in margin.items() if table.domain.ordered[0] > 1
+        table.attributes[0]: Ranks.after(merging, table) for table in one_ways if table.domain.ordered[0] > 1
     }
-    found = list(tables)
-    for place, (table, answer) in enumerate(zip(tables, measured, strict=True)):
+    found = list(pairs)
+    for place, pair in enumerate(pairs):
+        table = pair.table
         if not ranks.keys() >= set(table.attributes) or not possible.of(table.domain).all():
             continue
         a, b = (ranks[name] for name in table.attributes)
-        interval = correlation_interval(answer, table, (a, b))
+        interval = correlation_interval(pair.measured, table, (a, b))
         if interval.low <= interval.estimate <= interval.high:
             continue
         inside = min(INSIDE, (interval.high - interval.low) / 4)
         wanted = min(max(interval.estimate, interval.low + inside), interval.high - inside)
-        sides = tuple(margin[name] for name in table.attributes)
-        direction = np.outer(*(ranks_of(side)[:, 0] for side in sides))
+        direction = np.outer(*(ranks_of(side)[:, 0] for side in pair.margins))
         statistic = partial(correlation_of, sides=(a, b))
-        found[place] = tilted_to(table, sides, direction, statistic, wanted, inside / 2)
+        tilted = tilted_to(table, pair.margins, direction, statistic, wanted, inside / 2)
+        found[place] = replace(pair, table=tilted)
     return tuple(found)

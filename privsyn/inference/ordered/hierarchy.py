@@ -15,8 +15,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.marginals.coarse import joined_domain
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats
 
@@ -45,7 +45,7 @@ def in_runs(domain: Domain, names: Collection[str]) -> Merging:
         others = np.arange(size - ordered, dtype=np.int32) + group.max(initial=-1) + 1
         groups.append(np.concatenate([group, others]))
     shares = tuple(1 / np.bincount(group)[group] for group in groups)
-    return Merging(domain, joined_domain(domain, groups), tuple(groups), shares)
+    return Merging(domain, Grouping(tuple(groups)).domain(domain), tuple(groups), shares)
 
 
 def expected_cells(levels: Sequence[tuple[Floats, Floats]], widths: Floats, total: float) -> Floats:

@@ -25,7 +25,6 @@ import numpy as np
 
 from privsyn.inference.error_bars import ROUNDING, TWO_SIDED
 from privsyn.inference.prior.copula import TERMS, hermite
-from privsyn.inference.prior.smoothing import groups_of
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, keep
@@ -229,7 +228,7 @@ def correlation_interval(measured: Measurement, released: Marginal, sides: tuple
     sides : tuple of Ranks
     """
     estimate = correlation_of(released.counts, sides)
-    every = groups_of(measured)
+    every = measured.grouping.of_codes(released.domain.shape)
     coarse = [side.in_groups(group) for side, group in zip(sides, every, strict=True)]
     weights = np.outer(*(_by_group(side, group) for side, group in zip(coarse, every, strict=True)))
     block = tuple(map(slice, weights.shape))

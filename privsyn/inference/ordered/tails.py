@@ -95,7 +95,7 @@ class Tails:
         return replace(self.merging, shares=tuple(shares))
 
     def _groups(self, measured: Measurement) -> Integers:
-        return self.merging.groups_of(measured.attributes)[0]
+        return self.merging.project(measured.attributes).groups[0]
 
     def _of(self, measured: Measurement) -> list[tuple[Ints, Floats]]:
         """Return for each tail its original codes, going outwards, and the expected records of each."""

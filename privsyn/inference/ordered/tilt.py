@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.marginals.coarse import coarsen, groups_at, join
+from privsyn.marginals.grouping import Grouping, groups_at
 from privsyn.marginals.ipf import fit_alike, fit_margins, lift_all
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats, Mask
@@ -47,7 +47,7 @@ class Trend:
         The functions of the codes of each attribute: its ranks, or one indicator for each value. If both
         are ordered: the ranks, and one indicator for each part.
     coarse : the same for groups of codes
-    groups : tuple of integer arrays
+    grouping : Grouping
     wanted : array of shape (functions, functions)
         Sums over records of the products of both attributes' functions, in groups.
     enough : array of the same shape
@@ -56,7 +56,7 @@ class Trend:
 
     fine: tuple[Floats, Floats]
     coarse: tuple[Floats, Floats]
-    groups: tuple[Codes, ...]
+    grouping: Grouping
     wanted: Floats
     enough: Floats
 
@@ -64,7 +64,7 @@ class Trend:
     def draw(
         cls,
         table: Marginal,
-        groups: tuple[Codes, ...],
+        grouping: Grouping,
         found: Floats,
         variance: Floats,
         rng: np.random.Generator,
@@ -75,8 +75,8 @@ class Trend:
         ----------
         table : Marginal
             Released counts.
-        groups : tuple of integer arrays
-            The group of each code, as measured.
+        grouping : Grouping
+            As measured, with a group for each code.
         found : array of the groups' shape
             Measured counts plus a draw of their noise.
         variance : array of the same shape
@@ -84,7 +84,7 @@ class Trend:
         """
         if len(table.domain) != 2 or max(table.domain.ordered) < 2:
             return None
-        sides = [table.project((name,)) for name in table.attributes]
+        sides, groups = [table.project((name,)) for name in table.attributes], grouping.groups
         fine = [ranks_of(side) for side in sides]
         both = all(f.shape[1] == 1 for f in fine)
         if both:
@@ -92,7 +92,7 @@ class Trend:
             fine = [np.hstack(pair) for pair in zip(fine, parts, strict=True)]
         coarse = [_means(f, side.counts, group) for f, side, group in zip(fine, sides, groups, strict=True)]
         a, b = coarse
-        now = a.T @ join(table.counts, groups) @ b
+        now = a.T @ grouping.join(table.counts) @ b
         noise = (a**2).T @ variance @ (b**2)
         wide = np.minimum.outer(*map(_records, sides, fine))
         most = FURTHEST * wide
@@ -110,7 +110,7 @@ class Trend:
             wanted[1:, 0] += _missing(moved[1:, 0], noise[1:, 0], ra, moved[0, 0])
             roughly = ROUGHLY * np.sqrt(noise) + SAME * table.total
             enough[0, 1:], enough[1:, 0], enough[1:, 1:] = roughly[0, 1:], roughly[1:, 0], np.inf
-        return cls((fine[0], fine[1]), (a, b), groups, wanted, enough)
+        return cls((fine[0], fine[1]), (a, b), grouping, wanted, enough)
 
     def impose(self, table: Marginal, margins: tuple[Marginal, ...]) -> Marginal:
         """Return the table, tilted until its groups have the trend, with the given margins."""
@@ -136,7 +136,7 @@ class Trend:
         counts = best = table.counts
         least = np.inf
         for _ in range(steps + 1):
-            sums = join(counts, self.groups)
+            sums = self.grouping.join(counts)
             gap = (self.wanted - a.T @ sums @ b) * these
             missed = float((np.abs(gap) / self.enough).max())
             if missed < least:
@@ -238,7 +238,7 @@ def _records(side: Marginal, functions: Floats) -> Floats:
 
 def _parts(side: Marginal, group: Codes) -> Floats:
     """Return an indicator for each of at most `PARTS` parts of the groups; no column if there are two."""
-    part = groups_at(coarsen(side, (group,)), PARTS)[group]
+    part = groups_at(side.join(Grouping((group,))), PARTS)[group]
     size = int(part.max()) + 1
     return np.eye(size)[part] if size > 2 else np.zeros((len(group), 0))
 

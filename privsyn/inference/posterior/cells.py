@@ -17,11 +17,10 @@ import numpy as np
 
 from privsyn.inference.ordered.tilt import Trend
 from privsyn.inference.posterior.inside import draw_inside
-from privsyn.inference.prior.smoothing import groups_of
-from privsyn.marginals.coarse import LEVELS, coarsen, groups_at, join
+from privsyn.marginals.grouping import LEVELS, NO_GROUPS, Grouping, groups_at
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Floats
 
 CENTRINGS = 10  # most rounds of removing what contradicts the margins
 ROUNDS = 5  # of proportional fitting after a level
@@ -52,25 +51,26 @@ def draw_cells(
         They agree with each other. If there are none, the total is that of `released`.
     rng : numpy.random.Generator
     """
-    groups = groups_of(answers)
-    shaped = draw_inside(released, groups, rng) if len(released.domain) == 2 else released
+    grouping = Grouping(answers.grouping.of_codes(released.domain.shape))
+    shaped = draw_inside(released, grouping, rng) if len(released.domain) == 2 else released
     table = fit_margins(shaped, margins)
-    coarse = coarsen(table, groups)
+    coarse = table.join(grouping)
     variance = answers.variance * (coarse.counts > 0)
     residual = answers.marginal.counts - coarse.counts
     found = coarse.counts + _centred(coarse, residual, variance, margins)
-    trend = Trend.draw(table, groups, found, variance, rng)
+    trend = Trend.draw(table, grouping, found, variance, rng)
     if trend is not None:
         table = trend.impose(table, margins)
-    targets: list[tuple[tuple[Codes, ...], Floats]] = []
+    targets: list[tuple[Grouping, Floats]] = []
     for level in _levels(coarse):
-        joint = tuple(outer[group] for outer, group in zip(level, groups, strict=True))
-        drawn = _draw_sums(join(table.counts, joint), join(found, level), join(variance, level), rng)
+        joint = grouping.then(level)
+        drawn = _draw_sums(joint.join(table.counts), level.join(found), level.join(variance), rng)
         targets.append((joint, drawn))
-        table = fit_margins(_scaled(table, joint, drawn), margins, rounds=ROUNDS)
+        scaled = Marginal(table.domain, joint.scale(table.counts, drawn, TINY))
+        table = fit_margins(scaled, margins, rounds=ROUNDS)
     for _ in range(RAKINGS if len(targets) > 1 else 0):
         for joint, drawn in reversed(targets):
-            table = _scaled(table, joint, drawn)
+            table = Marginal(table.domain, joint.scale(table.counts, drawn, TINY))
     if trend is not None:
         table = trend.impose(fit_margins(table, margins, rounds=ROUNDS), margins)
     floor = np.where(released.counts > 0, FLOOR, 0.0)
@@ -91,22 +91,14 @@ def _draw_sums(expected: Floats, found: Floats, variance: Floats, rng: np.random
     return np.asarray(np.where(certain, mean, mean * factor))
 
 
-def _levels(table: Marginal) -> list[tuple[Codes, ...]]:
+def _levels(table: Marginal) -> list[Grouping]:
     """Return the groups of the codes of every attribute, from the coarsest level to single codes."""
-    finest = tuple(np.arange(size, dtype=np.int32) for size in table.domain.shape)
     sides = [table.project((name,)) for name in table.attributes]
     found = []
     for level in LEVELS:
-        groups = tuple(groups_at(side, level) for side in sides)
         if any(side.domain.ordered[0] > level for side in sides):
-            found.append(groups)
-    return [*found, finest]
-
-
-def _scaled(table: Marginal, groups: tuple[Codes, ...], sums: Floats) -> Marginal:
-    now = join(table.counts, groups)
-    ratio = np.divide(sums, now, out=np.ones_like(now), where=now > TINY)
-    return Marginal(table.domain, table.counts * ratio[np.ix_(*groups)])
+            found.append(Grouping(tuple(groups_at(side, level) for side in sides)))
+    return [*found, NO_GROUPS]
 
 
 def _centred(expected: Marginal, residual: Floats, variance: Floats, margins: tuple[Marginal, ...]) -> Floats:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.inference.ordered.tilt import ranks_of
-from privsyn.marginals.coarse import join
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats
 
@@ -31,18 +31,18 @@ FARTHEST = np.sqrt(3)
 TINY = 1e-9  # records
 
 
-def draw_inside(table: Marginal, groups: tuple[Codes, ...], rng: np.random.Generator) -> Marginal:
+def draw_inside(table: Marginal, grouping: Grouping, rng: np.random.Generator) -> Marginal:
     """Return a pair with another shape inside its groups, and the same sums of groups.
 
     Parameters
     ----------
     table : Marginal
         An attribute without order has one term for each of its values in place of the rank.
-    groups : tuple of integer arrays
-        The group of each code, as measured.
+    grouping : Grouping
+        As measured, with a group for each code.
     rng : numpy.random.Generator
     """
-    sides = [table.project((name,)) for name in table.attributes]
+    sides, groups = [table.project((name,)) for name in table.attributes], grouping.groups
     places = [
         places_in(side.counts, group, side.domain.ordered[0])
         for side, group in zip(sides, groups, strict=True)
@@ -59,10 +59,8 @@ def draw_inside(table: Marginal, groups: tuple[Codes, ...], rng: np.random.Gener
     both = WITH_GROUP * rng.standard_normal(size)
     log = a[:, np.newaxis] * (one[g] @ s.T) + (other[h] @ r.T).T * b
     log += both[np.ix_(g, h)] * np.outer(a, b)
-    changed = table.counts * np.exp(log)
-    before, after = join(table.counts, groups), join(changed, groups)
-    ratio = np.divide(before, after, out=np.zeros_like(before), where=after > 0)
-    return Marginal(table.domain, changed * ratio[np.ix_(*groups)])
+    changed = grouping.scale(table.counts * np.exp(log), grouping.join(table.counts))
+    return Marginal(table.domain, changed)
 
 
 def places_in(counts: Floats, group: Codes, ordered: int) -> Floats:

@@ -43,7 +43,7 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
     """
     stated = np.maximum(combined.variance, EXACT)
     name = combined.attributes
-    joined = [(m.groups[0], m.variance) for m in (t.project(name) for t in tables) if m.groups is not None]
+    joined = [(m.grouping.groups[0], m.variance) for m in (t.project(name) for t in tables) if m.grouping]
     if not joined:
         return np.diag(np.sqrt(stated))
     information, alone = information_of(joined), stated

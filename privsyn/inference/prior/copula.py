@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from privsyn.marginals.coarse import join
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.types import Codes, Floats
 
@@ -59,7 +59,7 @@ def best_correlation(residual: Floats, groups: tuple[Codes, Codes], sides: tuple
     groups : the group of each ordered code
     sides : the `hermite` integrals of both attributes
     """
-    a, b = (join(side, (group, EACH))[:, 1:] for side, group in zip(sides, groups, strict=True))
+    a, b = (Grouping((group, EACH)).join(side)[:, 1:] for side, group in zip(sides, groups, strict=True))
     for axis in range(2):
         residual = residual - residual.mean(axis=axis, keepdims=True)
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
@@ -85,7 +85,7 @@ def best_gumbel(
         As for `best_correlation`.
     shares : shares of the codes of both attributes
     """
-    a, b = (join(share, (group,)) for share, group in zip(shares, groups, strict=True))
+    a, b = (Grouping((group,)).join(share) for share, group in zip(shares, groups, strict=True))
     gaps = [
         ((gumbel(KENDALLS, corner, (a, b)) - np.outer(a, b) - residual) ** 2).sum(axis=(1, 2))
         for corner in CORNERS

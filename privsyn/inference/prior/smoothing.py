@@ -1,26 +1,44 @@
-"""Pairs with an ordered attribute: measured in groups of codes, and shrunk towards smooth tables.
+r"""Priors of tables, above all of pairs with an order: measured in groups, and shrunk to smooth tables.
 
-See `spectrum` for the prior. The prior mean is independence. A copula, Gaussian or with tail dependence,
-replaces it if that explains the measured counts better.
+In the prior `Waves`, departures vary smoothly along ordered codes and freely among nominal ones. Those of a
+pair are a Gaussian process :math:`D_{ab} = p_a p_b f(a, b)`, where p are the shares of the codes. Along
+ordered codes, f is a sum of cosines in the cumulated share. The prior variance of the k-th is
+:math:`k^{-2s}`. Each nominal code has its own value, of variance 1/p. So the covariance of a pair is the
+product of one matrix per attribute, times the pair's dispersion. Margins are known from other tables: D sums
+to 0 along every axis.
+
+Noise is white in the cells of a table, so the eigenvectors of the two matrices are independent components.
+The posterior mean, its variance and the likelihood are sums over them. For a table measured in groups of
+codes, the same matrices give the prior inside its groups.
+
+The prior mean is independence. A copula, Gaussian or with tail dependence, replaces it if that explains the
+measured counts better. In the prior `Cells`, each cell departs alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
-from privsyn.inference.denoising import FLOOR, denoise, settle
+from privsyn.inference.denoising import FLOOR, denoise_all, settle
 from privsyn.inference.prior.copula import best_correlation, best_gumbel, copula, gumbel, hermite
-from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihood
-from privsyn.inference.prior.spectrum import SMOOTHNESS, Spectrum, covariance, spectrum_of
-from privsyn.marginals.coarse import coarsen, join
+from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihoods
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.types import Codes, Floats, keep
 
+SMOOTHNESS = 0.75
+"""Default s: departures between columns of real tables have s between 0.5 and 1.5."""
+
+HARMONICS = 4  # cosines per code: faster ones average out inside the codes
+TINY = 1e-12  # least share of a code
+NEGLIGIBLE = 1e-9  # of the largest eigenvalue: smaller ones are dropped
 SMOOTHNESSES = (0.25, 0.5, 0.75, 1.0, 1.5)
 MOST_SEEN = 200  # pairs used to choose the smoothness of all
 GAINED = 2.0  # log-likelihood that a copula has to gain; noise alone gains it in 1 pair of 20
@@ -31,16 +49,79 @@ def is_smooth(pair: Domain) -> bool:
     return max(pair.ordered) > 2
 
 
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Independent components of the departures along one attribute, for a measurement in groups of codes.
+
+    Parameters
+    ----------
+    vectors : array of shape (groups, components)
+        Orthonormal.
+    variances : array of shape (components,)
+        Prior variance of each component, for a dispersion of 1 and one record.
+    lift : array of shape (codes, components)
+        Covariance of each code's departure with each component.
+    prior : array of shape (codes,)
+        Prior variance of each code's departure.
+    """
+
+    vectors: Floats
+    variances: Floats
+    lift: Floats
+    prior: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "vectors", "variances", "lift", "prior")
+
+
+class Prior(Protocol):
+    """How counts depart from expected ones."""
+
+    def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
+        """Return the log-likelihood of each of the `DISPERSIONS` of each table, by its measurement."""
+
+    def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
+        """Return the posterior mean of each table: not negative, and with its margins."""
+
+
+class Cells:
+    """Cells depart independently, with variance in proportion to their expected counts."""
+
+    def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
+        """See `Prior`."""
+        means = [t.measured.grouping.join(t.table.counts) for t in tables]
+        return residual_likelihoods([t.measured for t in tables], means)
+
+    def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
+        """See `Prior`. Groups are shared out among their codes as expected."""
+        joined = [t.measured.grouping.join(t.table.counts) for t in tables]
+        sides = [
+            tuple(side.join(grouping.project((axis,))) for axis, side in enumerate(t.margins))
+            if (grouping := t.measured.grouping)
+            else t.margins
+            for t in tables
+        ]
+        means = denoise_all([t.measured for t in tables], joined, dispersions, sides)
+        for i, t in enumerate(tables):
+            if grouping := t.measured.grouping:
+                scaled = Marginal(t.table.domain, grouping.scale(t.table.counts, means[i].counts))
+                means[i] = fit_margins(scaled, t.margins)
+        return means
+
+
+CELLS = Cells()
+
+
 @dataclass(eq=False)
-class Smoother:
-    """The prior along each attribute; computed once and used for all pairs.
+class Waves:
+    """Departures vary smoothly along ordered codes; computed once and used for all pairs.
 
     Parameters
     ----------
     one_ways : tuple of Marginal, one per attribute
         Non-negative counts.
     smoothness : float
-        Exponent s of the prior; see `spectrum`.
+        Exponent s of the prior.
     """
 
     one_ways: Sequence[Marginal]
@@ -71,46 +152,24 @@ class Smoother:
             self._spectra[key] = spectrum_of(self.covariance(name), group)
         return self._spectra[key]
 
-    def likelihood(self, measured: Measurement, expected: Floats) -> Floats:
-        """Return the log-likelihood of each of the `DISPERSIONS`, from residuals to the expected counts."""
-        return self.likelihoods(measured, [_residual(measured, expected)])[0]
+    def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
+        """See `Prior`."""
+        return [self.likelihoods(t.measured, [_residual(t.measured, t.table.counts)])[0] for t in tables]
 
     def likelihoods(self, measured: Measurement, residuals: Sequence[Floats]) -> list[Floats]:
-        """Return the same for several expected counts, from the residuals to each."""
+        """Return the log-likelihood of each of the `DISPERSIONS`, for each of several residuals."""
         a, b = self.spectra(measured)
         prior = np.outer(a.variances, b.variances).ravel() * self._total(measured)
         scatter = np.multiply.outer(DISPERSIONS, prior) + float(measured.variance.mean())
         logs, energies = np.log(scatter), [(a.vectors.T @ r @ b.vectors).ravel() ** 2 for r in residuals]
         return [np.asarray(-0.5 * (logs + energy / scatter).sum(axis=1)) for energy in energies]
 
-    def likelihood_by_cells(self, measured: Measurement, expected: Floats) -> Floats:
-        """Return the same if cells depart independently, with variance in proportion to expected counts."""
-        mean = join(expected, groups_of(measured))
-        return residual_likelihood(measured.marginal.counts - mean, mean, measured.variance)
+    def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
+        """See `Prior`."""
+        return list(map(self._mean, tables, dispersions.tolist()))
 
-    def denoise_by_cells(
-        self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
-    ) -> Marginal:
-        """Return the posterior mean if cells depart independently; groups are shared out as expected."""
-        groups = groups_of(measured)
-        mean = join(expected, groups)
-        sides = tuple(coarsen(side, (group,)) for side, group in zip(margins, groups, strict=True))
-        counts = denoise(measured, mean, dispersion, sides).counts
-        ratio = np.divide(counts, mean, out=np.ones_like(mean), where=mean > 0)
-        return fit_margins(Marginal(_over(margins), expected * ratio[np.ix_(*groups)]), margins)
-
-    def denoise(
-        self, measured: Measurement, expected: Floats, dispersion: float, margins: tuple[Marginal, ...]
-    ) -> Marginal:
-        """Return the posterior mean of a pair, non-negative and with the given margins.
-
-        Parameters
-        ----------
-        measured : Measurement, optionally in groups
-        expected : array of shape (codes, codes), with the given margins
-        dispersion : float
-        margins : tuple of Marginal
-        """
+    def _mean(self, table: Estimate, dispersion: float) -> Marginal:
+        measured, expected = table.measured, table.table.counts
         a, b = self.spectra(measured)
         scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
         scatter = scale * np.outer(a.variances, b.variances) + noise
@@ -118,49 +177,50 @@ class Smoother:
         departure = scale * a.lift @ (found / scatter) @ b.lift.T
         left = scale * np.outer(a.prior, b.prior) - scale**2 * a.lift**2 @ (1 / scatter) @ b.lift.T**2
         floor = FLOOR * (1 + expected) * (expected > 0)
-        domain = _over(margins)
         counts = np.where(expected > 0, expected + departure, 0.0)
         variance = np.where(expected > 0, left, 0.0).clip(0.0)
-        return settle([domain], counts[np.newaxis], variance[np.newaxis], floor[np.newaxis], [margins])[0]
+        counts, variance, floor = (of[np.newaxis] for of in (counts, variance, floor))
+        return settle([table.table.domain], counts, variance, floor, [table.margins])[0]
 
-    def left(self, measured: Measurement, dispersion: float, blocks: Sequence[Codes]) -> Floats:
+    def left(self, table: Estimate, blocks: Grouping) -> Floats:
         """Return the posterior variance of a measured pair's counts in blocks of codes."""
-        scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
+        measured = table.measured
+        scale, noise = table.dispersion * self._total(measured), float(measured.variance.mean())
         spectra, lifts, priors = self.spectra(measured), [], []
-        for name, spectrum, block in zip(measured.attributes, spectra, blocks, strict=True):
-            each = np.arange(len(spectrum.variances), dtype=np.int32)
-            lifts.append(join(spectrum.lift, [block, each]) ** 2)
-            priors.append(np.diag(join(self.covariance(name), [block, block])))
+        for axis, (name, spectrum) in enumerate(zip(measured.attributes, spectra, strict=True)):
+            along = blocks.project((axis,))
+            lifts.append(along.join(spectrum.lift) ** 2)
+            priors.append(np.diag(along.project((0, 0)).join(self.covariance(name))))
         scatter = scale * np.outer(*(spectrum.variances for spectrum in spectra)) + noise
         left = scale * np.outer(*priors) - scale**2 * lifts[0] @ (1 / scatter) @ lifts[1].T
         return np.asarray(left.clip(0.0))
 
-    def expect(
-        self, measured: Measurement, independent: Floats, sides: tuple[Marginal, ...]
-    ) -> tuple[Floats, Floats]:
-        """Return the expected counts, and their `likelihood`.
+    def expect(self, table: Estimate) -> tuple[Marginal, Floats]:
+        """Return the expected counts of a pair, and their `evidence`.
 
-        The counts are those of independence, or of the copula that explains the measured counts best.
+        The counts are the table's, or those of the copula that explains the measured counts best.
         """
+        measured, sides, independent = table.measured, table.margins, table.table.counts
         away = _residual(measured, independent)
         counts = [side.domain.ordered[0] for side in sides]
         both = np.ix_(*map(np.arange, counts))
         if min(counts) <= 2 or not (total := independent[both].sum()) > 0:
-            return independent, self.likelihoods(measured, [away])[0]
+            return table.table, self.likelihoods(measured, [away])[0]
         groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
         block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
         residual, joined = away[block] / total, (groups[0], groups[1])
         a, b = (self._integrals(name) for name in measured.attributes)
         shares = independent[both].sum(axis=1) / total, independent[both].sum(axis=0) / total
-        candidates = [independent]
+        candidates = [table.table]
         for cells in (
             copula(best_correlation(residual, joined, (a, b)), (a, b)),
             gumbel(*best_gumbel(residual, joined, shares), shares),
         ):
             found = independent.copy()
             found[both] = total * cells
-            candidates.append(np.asarray(fit_margins(Marginal(_over(sides), found), sides).counts))
-        fits = self.likelihoods(measured, [away, *(_residual(measured, found) for found in candidates[1:])])
+            candidates.append(fit_margins(Marginal(table.table.domain, found), sides))
+        residuals = [away, *(_residual(measured, found.counts) for found in candidates[1:])]
+        fits = self.likelihoods(measured, residuals)
         gains = np.nan_to_num([fits[0].max() + GAINED, *(fit.max() for fit in fits[1:])], nan=-np.inf)
         best = int(gains.argmax())
         return candidates[best], fits[best]
@@ -178,36 +238,59 @@ class Smoother:
         return self._one_way[measured.attributes[0]].total
 
 
-def fitted_smoother(
-    one_ways: Sequence[Marginal], measured: Sequence[Measurement], expected: Sequence[Floats]
-) -> Smoother:
-    """Return the smoother whose smoothness explains the measured pairs best."""
-    step = -(-len(measured) // MOST_SEEN) if measured else 1
-    pairs = list(zip(measured, expected, strict=True))[::step]
-    seen = [(m, [_residual(m, e)]) for m, e in pairs]
-    best, most = Smoother(one_ways), -np.inf
-    for smoothness in SMOOTHNESSES if seen else ():
-        smoother = replace(best, smoothness=smoothness)  # with the results that do not depend on it
-        likelihood = sum(float(smoother.likelihoods(m, away)[0].max()) for m, away in seen)
+def covariance(one_way: Marginal, smoothness: float) -> Floats:
+    """Return the prior covariance of the departures of an attribute's codes, which sum to 0.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> coin = Marginal(Domain(("coin",), (2,)), np.array([5.0, 5.0]))
+    >>> covariance(coin, 1.0).tolist()
+    [[0.25, -0.25], [-0.25, 0.25]]
+    """
+    shares = np.maximum(one_way.counts, TINY * max(one_way.total, 1.0))
+    shares = shares / shares.sum()
+    found = np.diag(shares)
+    ordered = one_way.domain.ordered[0]
+    if ordered > 1:
+        mass = shares[:ordered].sum()
+        ends = np.concatenate([[0.0], np.cumsum(shares[:ordered])]) / mass
+        orders = np.arange(1, HARMONICS * ordered + 1)
+        waves = np.sqrt(2) * mass * np.diff(np.sin(np.pi * np.outer(ends, orders)), axis=0) / (np.pi * orders)
+        smooth = (waves * orders ** (-2 * smoothness)) @ waves.T
+        found[:ordered, :ordered] = (smooth + np.outer(shares[:ordered], shares[:ordered])) / mass
+    sums = found.sum(axis=1)
+    return np.asarray(found - np.outer(sums, sums) / sums.sum())
+
+
+def spectrum_of(prior: Floats, group: Codes) -> Spectrum:
+    """Return the components of a covariance when its codes are measured in groups."""
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    half = np.add.reduceat(prior[:, order], starts, axis=1)
+    both = np.add.reduceat(half[order], starts, axis=0)
+    variances, vectors = np.linalg.eigh((both + both.T) / 2)
+    kept = variances > NEGLIGIBLE * max(float(variances.max(initial=0.0)), TINY)
+    vectors = vectors[:, kept]
+    return Spectrum(vectors, variances[kept], half @ vectors, np.diag(prior))
+
+
+def fitted_waves(one_ways: Sequence[Marginal], tables: Sequence[Estimate]) -> Waves:
+    """Return the waves whose smoothness explains the measured pairs best."""
+    some = tables[:: -(-len(tables) // MOST_SEEN) or 1]
+    best, most = Waves(one_ways), -np.inf
+    for smoothness in SMOOTHNESSES if some else ():
+        waves = replace(best, smoothness=smoothness)  # with the results that do not depend on it
+        likelihood = sum(float(evidence.max()) for evidence in waves.evidence(some))
         if likelihood > most:
-            best, most = smoother, likelihood
+            best, most = waves, likelihood
     return best
 
 
 def groups_of(measured: Measurement) -> tuple[Codes, ...]:
     """Return the group of each code of a measured table's attributes."""
-    if measured.groups is not None:
-        return measured.groups
-    return tuple(np.arange(size, dtype=np.int32) for size in measured.marginal.domain.shape)
-
-
-def _over(sides: tuple[Marginal, ...]) -> Domain:
-    """Return the domain of the table of two attributes."""
-    names, sizes, ordered = zip(
-        *((side.attributes[0], side.domain.sizes[0], side.domain.ordered[0]) for side in sides), strict=True
-    )
-    return Domain(names, sizes, ordered)
+    return measured.grouping.of_codes(measured.marginal.domain.shape)
 
 
 def _residual(measured: Measurement, expected: Floats) -> Floats:
-    return np.asarray(measured.marginal.counts - join(expected, groups_of(measured)))
+    return np.asarray(measured.marginal.counts - measured.grouping.join(expected))

@@ -17,6 +17,7 @@ import numpy as np
 from privsyn.inference.consistency import combine_one_ways, estimate_total
 from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
+from privsyn.inference.problem import Estimate
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.graphs import components as connected
@@ -54,8 +55,10 @@ def learn(
     margins, marginals = tables[: len(one_ways)], tables[len(one_ways) :] if chosen else ()
     # How much noise consistency removes is unknown, so the expected errors assume that it removes none.
     combined = combine_one_ways(private.domain, (*one_ways, *measured))
-    certain = measured if chosen else ()
-    certainties = table_certainties(certain, [m.variance for m in certain], marginals, combined)
+    found = [
+        Estimate(table, measured=m, left=m.variance) for table, m in zip(marginals, measured, strict=False)
+    ]
+    certainties = table_certainties(found, combined)
     report("counting", 3, 3)
     return Fitted(
         merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)

@@ -10,8 +10,8 @@ import numpy as np
 
 from privsyn.errors import InputError, about, spelled
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.coarse import groups_at, joined_domain
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask
 from privsyn.private.laws import Law
@@ -183,7 +183,7 @@ class Layout:
             for name, size in zip(domain.names, domain.sizes, strict=True)
         )
         shares = tuple(1 / np.bincount(group)[group] for group in both)
-        return Merging(domain, joined_domain(replace(domain, ordered=()), both), both, shares)
+        return Merging(domain, Grouping(both).domain(replace(domain, ordered=())), both, shares)
 
     def count(self, numbers: Mapping[str, Floats]) -> Ints:
         """Count synthetic rows, given the numbers of each column."""

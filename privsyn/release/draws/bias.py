@@ -91,7 +91,7 @@ class Bias:
         for axis, name in enumerate(table.attributes):
             encoder, cells = self._codec.encoders[self._codec.domain.names.index(name)], self._cells[name]
             own = np.concatenate([cells.groups[cells.find(encoder.read(frame[name]))] for frame in frames])
-            codes.append(own if table.groups is None else table.groups[axis][own])
+            codes.append(table.grouping.groups[axis][own] if table.grouping else own)
         return np.ravel_multi_index(tuple(codes), table.marginal.domain.shape)
 
     @staticmethod

@@ -17,8 +17,7 @@ import pandas as pd
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.posterior.shortfall import made_up
-from privsyn.inference.posterior.tables import Posterior
+from privsyn.inference.posterior.tables import Posterior, made_up
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.codec.codec import Codec

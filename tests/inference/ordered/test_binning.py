@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from privsyn import Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.binning import STEP, Axis, fit_steps, join_cells
-from privsyn.inference.rare_values import merge_rare
+from privsyn.inference.rare_values import merge_cells
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.table.encoding.grid import FINE, Grid
@@ -72,8 +72,8 @@ def test_a_spike_stands_alone_and_bounds_far_away_cost_few_groups():
 def test_cells_as_few_as_groups_are_left_alone():
     domain = Domain(("a",), (5,), (4,))
     one_way = Measurement(Marginal(domain, np.array([1.0, 0, 50, 2, 3])), 100.0)
-    assert merge_rare((one_way,), 56.0, spared=500, axes={"a": Axis(np.ones(4), 4)}).merged == domain
-    merged = merge_rare((one_way,), 56.0, spared=500, axes={"a": Axis(np.ones(4), 2)})
+    assert merge_cells((one_way,), 56.0, {"a": Axis(np.ones(4), 4)}).merged == domain
+    merged = merge_cells((one_way,), 56.0, {"a": Axis(np.ones(4), 2)})
     assert (merged.merged.sizes, merged.merged.ordered) == ((3,), (2,))
     assert merged.groups[0][-1] == 2  # missing stays by itself
 

@@ -17,9 +17,10 @@ from privsyn.inference.ordered.concordance import (
     with_concordances,
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS
-from privsyn.inference.prior.smoothing import Smoother
-from privsyn.marginals.coarse import groups_at
+from privsyn.inference.prior.smoothing import Waves
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import groups_at
 from privsyn.marginals.marginal import Marginal, Measurement
 
 CODES = 8
@@ -114,18 +115,20 @@ def test_a_table_moves_by_inverse_variance(own, noise, gap):
     """One pair, so that the share of the table's noise is known in closed form."""
     table, margins = even()
     one = concordance(table, gap, noise)
-    (found,) = with_concordances([table], [measured(table, own)], [one], margins)
+    pair = Estimate(table, measured=measured(table, own), margins=margins)
+    (found,) = with_concordances([pair], [one])
     weight = 1 / (own + noise)
     share = max((SURE * USUAL + weight * (gap**2 - noise)) / (SURE + weight * own), LEAST)
     expected = share * own / (share * own + noise) * gap
-    assert one.of(found.counts) == pytest.approx(expected, abs=0.06 * noise**0.5 + 2.0)
+    assert one.of(found.table.counts) == pytest.approx(expected, abs=0.06 * noise**0.5 + 2.0)
 
 
 def test_noise_moves_nothing_and_pairs_without_a_concordance_stay():
     table, margins = even()
-    tables = with_concordances([table], [measured(table, 1.0)], [concordance(table, 40.0, 1e12)], margins)
-    assert tables[0].counts == pytest.approx(table.counts, abs=1e-3)
-    assert with_concordances([table], [measured(table, 1.0)], [], margins) == (table,)
+    pair = Estimate(table, measured=measured(table, 1.0), margins=margins)
+    (found,) = with_concordances([pair], [concordance(table, 40.0, 1e12)])
+    assert found.table.counts == pytest.approx(table.counts, abs=1e-3)
+    assert with_concordances([pair], []) == (pair,)
 
 
 def test_codes_without_an_order_keep_their_counts():
@@ -139,7 +142,7 @@ def test_codes_without_an_order_keep_their_counts():
 
 def test_a_clear_concordance_speaks_for_dependence():
     table, margins = even()
-    smoother = Smoother(margins)
-    clear, none = (concordance(table, found, 100.0).likelihoods(table.counts, smoother) for found in (400, 0))
+    waves = Waves(margins)
+    clear, none = (concordance(table, found, 100.0).likelihoods(table.counts, waves) for found in (400, 0))
     assert DISPERSIONS[clear.argmax()] > 1.0
     assert none.argmax() == 0

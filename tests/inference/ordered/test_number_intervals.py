@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import reference
 
 from privsyn.inference.ordered.concordance import within_intervals
 from privsyn.inference.ordered.number_intervals import (
@@ -13,11 +14,11 @@ from privsyn.inference.ordered.number_intervals import (
     quantile_interval,
     within_cells,
 )
-from privsyn.marginals.coarse import groups_at, join, joined_domain
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping, groups_at
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS
 
 RUNS = 2000
@@ -152,11 +153,12 @@ def test_intervals_of_a_correlation_hold_as_often_as_they_say(rows, correlation,
     even = Marginal(domain.project(("a",)), np.full(size, rows / size))
     group = groups_at(even, level)
     ranks = Ranks.of(even, np.arange(size, dtype=np.int32))
-    coarse = joined_domain(domain, (group, group))
+    grouping = Grouping((group, group))
+    coarse = grouping.domain(domain)
     for _ in range(RUNS):
         table, truth = pair(rng, rows, correlation, size)
-        counts = noisy(join(table, (group, group)), sigma, rng)
-        measured = Measurement(Marginal(coarse, counts), sigma**2, (group, group))
+        counts = noisy(grouping.join(table), sigma, rng)
+        measured = Measurement(Marginal(coarse, counts), sigma**2, grouping)
         found = correlation_interval(measured, Marginal(domain, table), (ranks, ranks))
         hits += found.low <= truth <= found.high
     assert found.estimate == pytest.approx(truth, abs=0.02)
@@ -218,16 +220,15 @@ def test_an_estimate_of_a_correlation_lies_in_its_own_interval(seed):
     true = Marginal(domain, true * rows / true.sum())
     sides = tuple(true.project((name,)) for name in "ab")
     level = int(rng.choice([2, 4, 32]))
-    groups = tuple(groups_at(side, level) for side in sides)
+    groups = Grouping(tuple(groups_at(side, level) for side in sides))
     sigma = 10 ** rng.uniform(0, 2)
-    counts = noisy(join(true.counts, groups), sigma, rng)
-    answer = Measurement(Marginal(joined_domain(domain, groups), counts), sigma**2, groups)
+    counts = noisy(groups.join(true.counts), sigma, rng)
+    answer = Measurement(Marginal(groups.domain(domain), counts), sigma**2, groups)
     wrong = np.outer(*(side.counts for side in sides)) / rows
     wrong = fit_margins(Marginal(domain, wrong * np.exp(rng.normal(0, 1, sizes))), sides)
 
-    each = tuple(np.arange(size, dtype=np.int32) for size in sizes)
-    merging = Merging(domain, domain, each, tuple(map(np.ones, sizes)))
-    (moved,) = within_intervals([wrong], [answer], sides, merging, NO_ZEROS)
+    merging, pair = reference.unmerged(domain), Estimate(wrong, measured=answer, margins=sides)
+    moved = within_intervals([pair], sides, merging, NO_ZEROS)[0].table
     ranks = tuple(Ranks.after(merging, side) for side in sides)
     before, after = (correlation_interval(answer, table, ranks) for table in (wrong, moved))
     assert (before.low, before.high) == (after.low, after.high)

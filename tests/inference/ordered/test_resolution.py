@@ -7,10 +7,11 @@ import pytest
 
 from privsyn.inference.consistency import combine_one_ways
 from privsyn.inference.ordered.resolution import Resolutions
-from privsyn.inference.prior.smoothing import Smoother
+from privsyn.inference.prior.smoothing import Waves
+from privsyn.inference.problem import Estimate
 from privsyn.inference.selection import STEPS, allocate, slopes_along
-from privsyn.marginals.coarse import coarsen
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 
 DOMAIN = Domain(("a", "b", "c"), (32, 32, 3), ordered=(32, 32, 0))
@@ -21,7 +22,7 @@ SIDES = tuple(
 
 
 def best_level(rho):
-    resolutions = Resolutions(SIDES, Smoother(SIDES))
+    resolutions = Resolutions(SIDES, Waves(SIDES))
     errors = [
         resolutions.errors_at(level, [("a", "b")], np.array([100.0]), rho)[0, -1]
         for level in range(resolutions.levels(("a", "b")))
@@ -37,19 +38,19 @@ def test_the_more_budget_the_finer():
 
 
 def test_expected_errors_fall_with_the_budget_to_nothing():
-    resolutions = Resolutions(SIDES, Smoother(SIDES))
+    resolutions = Resolutions(SIDES, Waves(SIDES))
     errors = resolutions.errors_at(4, [("a", "b"), ("a", "c")], np.array([100.0, 100.0]), 1e9)
     assert (np.diff(errors, axis=1) <= 1e-9).all()
     assert (errors[:, -1] < 0.01 * errors[:, 0]).all()
 
 
 def test_a_second_look_goes_on_from_the_first():
-    resolutions, rho = Resolutions(SIDES, Smoother(SIDES)), 0.1
+    resolutions, rho = Resolutions(SIDES, Waves(SIDES)), 0.1
     groups = resolutions.groups(("a", "b"), 1)
-    table = coarsen(Marginal(DOMAIN.project(("a", "b")), np.ones((32, 32))), groups)
+    table = Marginal(DOMAIN.project(("a", "b")), np.ones((32, 32))).join(groups)
     once = Measurement(table, 1 / (2 * rho), groups)
     first = resolutions.errors_at(1, [("a", "b")], np.array([100.0]), rho)
-    second = resolutions.errors_left([once], np.array([100.0]), rho)
+    second = resolutions.errors_left([Estimate(table, dispersion=100.0, measured=once)], rho)
     assert second[0, 0] == pytest.approx(first[0, -1])
 
 
@@ -76,8 +77,8 @@ def test_counts_in_groups_make_one_ways_certain_as_least_squares_do():
         for name, size in zip("ab", (6, 2), strict=True)
     )
     group = np.array([0, 0, 1, 1, 1, 2], np.int32)
-    groups = (group, np.arange(2, dtype=np.int32))
-    joined = coarsen(Marginal(domain, rng.normal(25, 5, (6, 2))), groups)
+    groups = Grouping((group, np.arange(2, dtype=np.int32)))
+    joined = Marginal(domain, rng.normal(25, 5, (6, 2))).join(groups)
     (found, _) = combine_one_ways(domain, (*one_ways, Measurement(joined, 4.0, groups)))
     join = np.eye(3)[group].T
     information = np.eye(6) / 25 + join.T @ join / 8  # of two cells with variance 4 each

@@ -10,8 +10,8 @@ from privsyn.inference.ordered.tilt import Trend
 from privsyn.inference.posterior.inside import WITH_COLUMN, draw_inside
 from privsyn.inference.posterior.margins import draw_margins
 from privsyn.inference.posterior.places import DrawnPlaces
-from privsyn.marginals.coarse import join
 from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 
@@ -26,11 +26,12 @@ def test_the_shape_inside_groups_is_drawn_and_their_sums_are_kept():
     Of 400 draws, five standard errors of the mean are 0.05, of the deviation 18 %.
     """
     group = codes_in_groups(16, 4)
+    grouping = Grouping((group, group))
     table = Marginal(Domain(("a", "b"), (16, 16), (16, 16)), np.full((16, 16), 10.0))
     rng, found = np.random.default_rng(0), []
     for _ in range(400):
-        drawn = draw_inside(table, (group, group), rng)
-        np.testing.assert_allclose(join(drawn.counts, (group, group)), 160.0)
+        drawn = draw_inside(table, grouping, rng)
+        np.testing.assert_allclose(grouping.join(drawn.counts), 160.0)
         first = drawn.counts[:4] / drawn.counts[:4].sum()
         ranks = [np.linspace(-1, 1, size) for size in first.shape]
         scale = np.sqrt(np.mean(ranks[0] ** 2) * np.mean(ranks[1] ** 2))
@@ -41,7 +42,7 @@ def test_the_shape_inside_groups_is_drawn_and_their_sums_are_kept():
 
 def test_a_pair_that_was_measured_code_by_code_keeps_its_shape():
     table = Marginal(Domain(("a", "b"), (5, 3), (5, 0)), np.arange(15.0).reshape(5, 3))
-    each = tuple(np.arange(size, dtype=np.int32) for size in (5, 3))
+    each = Grouping(tuple(np.arange(size, dtype=np.int32) for size in (5, 3)))
     np.testing.assert_array_equal(draw_inside(table, each, np.random.default_rng(0)).counts, table.counts)
 
 
@@ -49,9 +50,8 @@ def test_codes_without_records_do_not_break_the_shape_inside_a_group():
     counts = np.zeros((8, 8))
     counts[0] = counts[5] = 100.0
     group = codes_in_groups(8, 2)
-    drawn = draw_inside(
-        Marginal(Domain(("a", "b"), (8, 8), (8, 8)), counts), (group, group), np.random.default_rng(0)
-    )
+    table = Marginal(Domain(("a", "b"), (8, 8), (8, 8)), counts)
+    drawn = draw_inside(table, Grouping((group, group)), np.random.default_rng(0))
     assert np.isfinite(drawn.counts).all()
     assert drawn.total == pytest.approx(counts.sum())
 
@@ -149,7 +149,7 @@ def test_mean_ranks_in_parts_are_drawn_about_the_measurement():
     true[0] += np.linspace(-35, 35, size)  # and so among the first: the correlation of all stays 0
     true[3:5] -= np.linspace(-35, 35, size)
     domain = Domain(("a", "b"), (size, size), (size, size))
-    each = tuple(np.arange(size, dtype=np.int32) for _ in range(2))
+    each = Grouping(tuple(np.arange(size, dtype=np.int32) for _ in range(2)))
     margins = tuple(Marginal(domain, flat).project((name,)) for name in "ab")
     rank = np.linspace(-1, 1, size)
     rng, found = np.random.default_rng(0), []

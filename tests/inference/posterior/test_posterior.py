@@ -9,7 +9,9 @@ from privsyn.inference.error_bars import one_way_certainty, table_certainties
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.posterior.margins import noise_factor
 from privsyn.inference.posterior.tables import Posterior
+from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
@@ -30,9 +32,10 @@ def fitted(counts=COUNTS, sigma=SIGMA, ordered=(0, 0), shift=0.0):
     off = np.zeros(counts.shape)
     off[:2, :2] = [[shift, -shift], [-shift, shift]]
     pair = Measurement(Marginal(domain, counts + off), sigma**2)
+    estimate = Estimate(table, measured=pair, left=pair.variance)
     certainties = (
         *map(one_way_certainty, combined, margins),
-        *table_certainties((pair,), (pair.variance,), (table,), combined),
+        *table_certainties([estimate], combined),
     )
     return Fitted(merging, margins, (table,), table.total, certainties)
 
@@ -87,7 +90,8 @@ def test_a_correlation_of_ranks_is_drawn_about_the_measurement():
     release = fitted(flat, sigma=40.0, ordered=(8, 8))
     measured = Measurement(Marginal(release.marginals[0].domain, true), 40.0**2)
     one_ways = tuple(c.measured for c in release.certainties[:2])
-    (pair,) = table_certainties((measured,), (measured.variance,), release.marginals, one_ways)
+    estimate = Estimate(release.marginals[0], measured=measured, left=measured.variance)
+    (pair,) = table_certainties([estimate], one_ways)
     release = Fitted(
         release.merging, release.one_ways, release.marginals, release.total, (*release.certainties[:2], pair)
     )
@@ -113,7 +117,7 @@ def test_the_noise_of_a_combined_one_way_has_the_stated_variances_and_smaller_su
     group = np.repeat([0, 1], 4).astype(np.int32)
     grouped = Domain(("a", "b"), (2, 2), (2, 0))
     halves = np.arange(2, dtype=np.int32)
-    pair = Measurement(Marginal(grouped, np.full((2, 2), 50.0)), 10.0, (group, halves))
+    pair = Measurement(Marginal(grouped, np.full((2, 2), 50.0)), 10.0, Grouping((group, halves)))
     information = (group[:, np.newaxis] == group) / 20.0
     exact = np.linalg.inv(np.eye(8) / 100.0 + information)
     combined = Measurement(Marginal(domain, np.full(8, 25.0)), np.diag(exact))

@@ -11,8 +11,7 @@ import reference
 
 from privsyn import Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.tilt import ranks_of
-from privsyn.inference.posterior.shortfall import FARTHEST, _functions, made_up
-from privsyn.inference.posterior.tables import Posterior
+from privsyn.inference.posterior.tables import FARTHEST, Posterior, _functions, made_up
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
@@ -18,16 +19,15 @@ from privsyn.inference.prior.copula import (
     hermite,
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS
-from privsyn.inference.prior.smoothing import Smoother, fitted_smoother, is_smooth
-from privsyn.inference.prior.spectrum import covariance, spectrum_of
-from privsyn.marginals.coarse import coarsen, groups_at, join
+from privsyn.inference.prior.smoothing import Waves, covariance, fitted_waves, is_smooth, spectrum_of
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Domain
+from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import product
 
 SIZE, TOTAL, SIGMA = 20, 20_000.0, 15.0
-NOTHING = [np.zeros_like(DISPERSIONS)]
 PLACES = (np.arange(SIZE) + 0.5) / SIZE - 0.5
 
 
@@ -53,11 +53,12 @@ def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
         one_ways = tuple(
             Measurement(Marginal(s.domain, s.counts + rng.normal(0, 5, SIZE)), 25.0) for s in sides
         )
-        groups = tuple(groups_at(side, level) for side in sides)
-        table = coarsen(Marginal(square(ordered), true), groups)
+        groups = Grouping(tuple(groups_at(side, level) for side in sides))
+        table = Marginal(square(ordered), true).join(groups)
         noisy = Marginal(table.domain, table.counts + rng.normal(0, sigma, table.domain.shape))
-        measured = Measurement(noisy, sigma**2, groups if ordered else None)
-        estimate = estimate_pairs(square(ordered), one_ways, (measured,), NOTHING, rng).tables[0]
+        measured = Measurement(noisy, sigma**2, groups if ordered else NO_GROUPS)
+        problem, pair = Problem(reference.unmerged(square(ordered))), Estimate(noisy, measured=measured)
+        (estimate,) = estimate_pairs(problem, one_ways, (pair,), rng).tables
         found.append(np.abs(estimate.counts - true).sum() / TOTAL)
     return np.array(found)
 
@@ -88,22 +89,23 @@ def test_the_posterior_is_that_of_all_cells_at_once(level):
     expected = np.outer(rng.uniform(1, 3, 6), rng.uniform(1, 3, 5)) * 1000
     table = Marginal(domain, expected)
     sides = (table.project(("a",)), table.project(("b",)))
-    groups = tuple(groups_at(side, level) for side in sides)
-    noisy = coarsen(Marginal(domain, expected + rng.normal(0, 20, (6, 5))), groups)
+    groups = Grouping(tuple(groups_at(side, level) for side in sides))
+    noisy = Marginal(domain, expected + rng.normal(0, 20, (6, 5))).join(groups)
     measured = Measurement(noisy, 400.0, groups)
-    smoother = Smoother(sides, 1.0)
+    waves = Waves(sides, 1.0)
 
-    joins = [np.eye(group.max() + 1)[group].T for group in groups]
-    prior = 30.0 * table.total * np.kron(smoother.covariance("a"), smoother.covariance("b"))
+    joins = [np.eye(group.max() + 1)[group].T for group in groups.groups]
+    prior = 30.0 * table.total * np.kron(waves.covariance("a"), waves.covariance("b"))
     join = np.kron(*joins)
     residual = (noisy.counts - joins[0] @ expected @ joins[1].T).ravel()
     scatter = join @ prior @ join.T + 400.0 * np.eye(len(join))
     slow = expected + (prior @ join.T @ np.linalg.solve(scatter, residual)).reshape(6, 5)
-    found = smoother.denoise(measured, expected, 30.0, sides)
+    pair = Estimate(table, measured=measured, margins=sides)
+    (found,) = waves.mean([pair], np.array([30.0]))
     np.testing.assert_allclose(found.counts, slow, rtol=1e-5)
 
     at = int(np.argmin(np.abs(DISPERSIONS - 30)))
-    told = smoother.likelihood(measured, expected)
+    (told,) = waves.evidence([pair])
     slow_told = []
     for dispersion in (DISPERSIONS[at], DISPERSIONS[at + 3]):
         spread = dispersion / 30.0 * (scatter - 400.0 * np.eye(len(join)))
@@ -142,13 +144,10 @@ def test_how_smooth_pairs_are_is_found():
     sides, found = even_sides(True), []
     for smoothness in (0.25, 1.5):
         root = np.linalg.cholesky(covariance(sides[0], smoothness) + 1e-12 * np.eye(SIZE))
-        pairs = tuple(
-            Measurement(
-                Marginal(square(True), FLAT + 900 * root @ rng.normal(size=(SIZE, SIZE)) @ root.T), 1e-4
-            )
-            for _ in range(10)
-        )
-        found.append(fitted_smoother(sides, pairs, [FLAT] * 10).smoothness)
+        tables = (FLAT + 900 * root @ rng.normal(size=(SIZE, SIZE)) @ root.T for _ in range(10))
+        measured = [Measurement(Marginal(square(True), table), 1e-4) for table in tables]
+        flat = Marginal(square(True), FLAT)
+        found.append(fitted_waves(sides, [Estimate(flat, measured=m) for m in measured]).smoothness)
     assert found == [0.25, 1.5]
 
 
@@ -178,7 +177,7 @@ def test_a_gumbel_copula_has_its_margins_and_is_found_in_groups(corner):
     u, v = (np.flip(side)[:3] if low else side[:3] for side, low in zip(shares, corner, strict=True))
     assert below == pytest.approx(np.exp(-np.hypot(np.log(u.sum()), np.log(v.sum()))))
     group = np.arange(8, dtype=np.int32) // 2
-    residual = join(found - np.outer(*shares), (group, group))
+    residual = Grouping((group, group)).join(found - np.outer(*shares))
     assert best_gumbel(residual, (group, group), shares) == (pytest.approx(0.5, abs=0.011), corner)
 
 
@@ -204,7 +203,9 @@ def test_margins_and_public_zeros_stay(seed):
     table = Marginal(domain, expected)
     sides = (table.project(("a",)), table.project(("b",)))
     noisy = Marginal(domain, expected + rng.normal(0, 20, domain.shape) * (expected > 0))
-    found = Smoother(sides).denoise(Measurement(noisy, 400.0), expected, 1.0, sides).counts
+    pair = Estimate(table, measured=Measurement(noisy, 400.0), margins=sides)
+    (found,) = Waves(sides).mean([pair], np.ones(1))
+    found = found.counts
     assert (found[expected == 0] == 0).all()
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum(axis=1), sides[0].counts, atol=1e-3 * expected.sum())
@@ -229,7 +230,7 @@ def test_groups_are_few_neighbours_of_about_equal_records(seed, ordered, others,
 
 @given(st.integers(0, 2**32 - 1))
 def test_joined_cells_are_those_of_joined_records(seed):
-    """`join` of a table in any order of its attributes, against sums over cells one by one."""
+    """`Grouping.join` of a table in any order of its attributes, against sums over cells one by one."""
     rng = np.random.default_rng(seed)
     domain = Domain(("a", "b", "c"), (5, 3, 4))
     groups = tuple(
@@ -244,7 +245,7 @@ def test_joined_cells_are_those_of_joined_records(seed):
     for cell in np.ndindex(*table.shape):
         place = tuple(groups["abc".index(name)][value] for name, value in zip(names, cell, strict=True))
         slow[place] += cells[cell]
-    joined = merging.join(names, cells)
+    joined = merging.grouping(names).join(cells)
     assert joined.dtype == cells.dtype
     assert np.array_equal(joined, slow)
 
@@ -254,14 +255,13 @@ def test_the_variance_left_in_blocks_is_that_of_the_posterior():
     domain = Domain(("a", "b"), (8, 6), ordered=(8, 0))
     counts = np.random.default_rng(0).uniform(1, 9, (8, 6))
     sides = tuple(Marginal(domain.project((n,)), counts.sum(axis=1 - k)) for k, n in enumerate("ab"))
-    smoother = Smoother(sides)
-    groups = (groups_at(sides[0], 4), np.arange(6, dtype=np.int32))
-    blocks = (groups_at(sides[0], 2), np.arange(6, dtype=np.int32))
-    measured = Measurement(coarsen(Marginal(domain, counts), groups), np.array(7.0), groups)
-    prior = 3.0 * sides[0].total * np.kron(smoother.covariance("a"), smoother.covariance("b"))
-    seen, asked = (np.kron(*(np.eye(g.max() + 1)[:, g] for g in of)) for of in (groups, blocks))
+    waves = Waves(sides)
+    groups = Grouping((groups_at(sides[0], 4), np.arange(6, dtype=np.int32)))
+    blocks = Grouping((groups_at(sides[0], 2), np.arange(6, dtype=np.int32)))
+    measured = Measurement(Marginal(domain, counts).join(groups), np.array(7.0), groups)
+    pair = Estimate(Marginal(domain, counts), dispersion=3.0, measured=measured)
+    prior = 3.0 * sides[0].total * np.kron(waves.covariance("a"), waves.covariance("b"))
+    seen, asked = (np.kron(*(np.eye(g.max() + 1)[:, g] for g in of.groups)) for of in (groups, blocks))
     gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + 7.0 * np.eye(len(seen)))
     left = asked @ (prior - gain @ seen @ prior) @ asked.T
-    np.testing.assert_allclose(
-        smoother.left(measured, 3.0, blocks).ravel(), np.diag(left), rtol=1e-6, atol=1e-9
-    )
+    np.testing.assert_allclose(waves.left(pair, blocks).ravel(), np.diag(left), rtol=1e-6, atol=1e-9)

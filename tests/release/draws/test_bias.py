@@ -49,7 +49,7 @@ def with_noise(release, sigma, rng):
     measured = certainty.measured
     counts = measured.marginal.counts + rng.normal(0, sigma, measured.marginal.domain.shape)
     noisy = Marginal(measured.marginal.domain, counts)
-    return replace(certainty, measured=Measurement(noisy, np.array(sigma**2), measured.groups))
+    return replace(certainty, measured=Measurement(noisy, np.array(sigma**2), measured.grouping))
 
 
 def truth():

@@ -1,0 +1,110 @@
+"""Problem: what is public or released of all columns. Estimate: what is known of one table of several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privsyn.inference.consistency import average_one_ways, estimate_total
+from privsyn.inference.ordered.tails import Tails
+from privsyn.inference.prior.dispersion import DISPERSIONS
+from privsyn.marginals.channel import NO_CHANNELS, Channels
+from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.grouping import NO_GROUPS, Grouping
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.types import Floats, keep
+
+UNKNOWN, NOTHING = np.zeros(DISPERSIONS.shape), np.zeros(())
+UNKNOWN.setflags(write=False)
+NOTHING.setflags(write=False)
+NOT_MEASURED = Measurement(Marginal(Domain((), ()), np.zeros(())), np.zeros(()))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is public, or was released, of the columns. Answers about tables are read in its light.
+
+    Parameters
+    ----------
+    merging : Merging
+        To the codes in which tables are counted.
+    zeros : StructuralZeros, optional
+    tails : Tails, optional
+        Layout of the cells of ordered attributes. Default: one-way tables are projected by norm-sub.
+    channels : Channels, optional
+        Of the randomised attributes. All measurements are of the table after randomisation.
+    target : str, optional
+        The attribute to be predicted.
+    """
+
+    merging: Merging
+    zeros: StructuralZeros = NO_ZEROS
+    tails: Tails | None = None
+    channels: Channels = NO_CHANNELS
+    target: str | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The domain in which tables are counted."""
+        return self.merging.merged
+
+    def margins(self, measured: tuple[Measurement, ...]) -> tuple[float, tuple[Marginal, ...]]:
+        """Return the number of records and the one-way tables, estimated from all measurements."""
+        total = estimate_total(measured)
+        settle = None if self.tails is None else self.tails.settle
+        averaged = average_one_ways(self.domain, measured, total, settle, self.channels.unbiased)
+        return total, self.zeros.settle(averaged)
+
+    def shared(self, measured: tuple[Measurement, ...]) -> Merging:
+        """Return the merging that draws the cells of tails as the one-way answers say."""
+        return self.merging if self.tails is None else self.tails.share(measured)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Estimate:
+    """What is known of the counts of a table of several attributes.
+
+    Parameters
+    ----------
+    table : Marginal
+        Expected counts: before the measurement, and in the end after it.
+    evidence : array of shape ``DISPERSIONS.shape``, optional
+        Log-likelihood of each dispersion, by all but the measurement. Default: nothing is known.
+    dispersion : float
+        Variance of a cell about its expected count before the measurement, over that count.
+    grouping : Grouping, optional
+        The groups of codes that `table` counts.
+    measured : Measurement, optional
+        The mean of all measurements.
+    margins : tuple of Marginal, optional
+        Estimated counts of some of the attributes, which the table has too.
+    left : array, optional
+        Posterior variance of each cell, in records squared.
+    """
+
+    table: Marginal
+    evidence: Floats = field(default_factory=lambda: UNKNOWN)
+    dispersion: float = 1.0
+    grouping: Grouping = NO_GROUPS
+    measured: Measurement = NOT_MEASURED
+    margins: tuple[Marginal, ...] = ()
+    left: Floats = field(default_factory=lambda: NOTHING)
+
+    def __post_init__(self) -> None:
+        if self.evidence.flags.writeable or self.left.flags.writeable:  # a wide table has very many estimates
+            keep(self, "evidence", "left", dtype=np.float64)
+        if self.evidence.shape != DISPERSIONS.shape or not self.dispersion >= 0:
+            raise ValueError(f"dispersion {self.dispersion}, evidence of shape {self.evidence.shape}")
+
+    @property
+    def attributes(self) -> Attributes:
+        """Names of the attributes, in the order of the axes."""
+        return self.table.attributes
+
+    @property
+    def variance(self) -> Floats:
+        """Prior variance of each cell, in records squared."""
+        return self.dispersion * self.table.counts
