@@ -245,8 +245,8 @@ def test_a_sparse_table_of_three_is_fitted_in_groups():
     start, table = signs(1000)
     x, y, z = finish(start, (table,), np.random.default_rng(0), sweeps=20).codes.T
     assert (((x < 16) ^ (y < 16)) == z).mean() > 0.99
-    (groups,) = finishing._sparse((table,), 1000, NO_ZEROS).values()
-    assert [group.max() + 1 for group in groups] == [8, 8, 2]
+    (grouping,) = finishing._sparse((table,), 1000, NO_ZEROS).values()
+    assert [group.max() + 1 for group in grouping.groups] == [8, 8, 2]
     assert finishing._sparse((table,), 100_000, NO_ZEROS) == {}
 
 

@@ -19,6 +19,7 @@ def parse_given(schema: Schema, texts: Sequence[str]) -> dict[str, Any]:
     Either end of a range may be left out. A listed value that contains dots is a value, not a range. No value
     means a missing cell, as in a CSV, unless the empty text is a listed value.
 
+    >>> from privsyn import Categorical, Numerical
     >>> schema = Schema({"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)})
     >>> parse_given(schema, ["zip=01", "age=7"])
     {'zip': '01', 'age': 7}
