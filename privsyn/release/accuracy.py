@@ -207,7 +207,11 @@ class Accuracy:
         tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
         bias = Bias(self.codec, self.fitted, known)
         specimen = self.codec.specimen(np.random.default_rng(0))
-        return Conditions(specimen, self.draw, [frozenset(table) for table in tables], bias, self._share_of)
+        coded = self.codec.schema.coded
+        listed = {name: column.listed for name, column in coded.items() if column.lists_values}
+        replaced = [name for name in listed if getattr(coded[name], "other", None) is not None]
+        sets = [frozenset(table) for table in tables]
+        return Conditions(specimen, self.draw, sets, bias, self._share_of, listed, replaced)
 
     def _share_of(self, column: str, meets: Meets) -> Interval | None:
         """Return the share of rows by the counts of one column; None if it has none of its own."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,10 @@ class Conditions:
     bias : Bias
         What the noisy counts say about the bias of a mean.
     share_of : ShareOf, optional
+    listed : mapping of a column to its values, optional
+        Those of all columns with a list.
+    replaced : collection of columns, optional
+        In these, rows with other values were counted together, as one value of the list.
     """
 
     def __init__(
@@ -67,9 +72,12 @@ class Conditions:
         measured: Collection[frozenset[str]],
         bias: Bias,
         share_of: ShareOf = lambda column, meets: None,
+        listed: Mapping[str, Collection[Any]] = MappingProxyType({}),
+        replaced: Collection[str] = (),
     ) -> None:
         self._specimen, self._draw, self._measured = specimen, draw, measured
         self._bias, self._share_of = bias, share_of
+        self._listed, self._replaced = listed, frozenset(replaced)
         self._kept: dict[frozenset[str] | None, list[pd.DataFrame]] = {}
 
     def share(self, where: str, progress: Progress | None = None) -> pd.Series:
@@ -79,10 +87,11 @@ class Conditions:
         if len(columns) == 1:
             found = self._share_of(next(iter(columns)), lambda frame: self._rows(frame, where))
             if found is not None:
-                return self._result(columns, found)
+                return self._result(columns, found, where)
         shares = [float(self._rows(frame, where).mean()) for frame in self._draws(columns, progress)]
         found = _pooled(shares)
-        return self._result(columns, replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0)))
+        found = replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
+        return self._result(columns, found, where)
 
     def mean(self, column: str, where: str | None = None, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
@@ -111,7 +120,7 @@ class Conditions:
             met.append(kept)
         found = [float(cells[kept].mean()) for cells, kept in zip(numbers, met, strict=True)]
         variance = self._bias.variance(frames, columns, np.concatenate(numbers), np.concatenate(met))
-        return self._result(columns, _pooled(found, variance))
+        return self._result(columns, _pooled(found, variance), where or "")
 
     def _draws(self, columns: frozenset[str], progress: Progress | None) -> list[pd.DataFrame]:
         """Return draws of the smallest table that holds the columns; else one table of all columns."""
@@ -152,11 +161,25 @@ class Conditions:
             return ""
         return f": there is no column {safe_repr(unknown)}{did_you_mean(unknown, self._specimen.columns)}"
 
-    def _result(self, columns: frozenset[str], found: Interval) -> pd.Series:
+    def _result(self, columns: frozenset[str], found: Interval, where: str) -> pd.Series:
         """Return the estimate, its interval for the private table, and whether it is covered."""
-        covered = any(columns <= table for table in self._measured)
+        covered = any(columns <= table for table in self._measured) and not self._names_replaced(where)
         shown = found if covered else replace(found, low=np.nan, high=np.nan)
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
+
+    def _names_replaced(self, where: str) -> bool:
+        """Return whether a condition names a value that may have been replaced: no count is of it alone.
+
+        Numbers beside a column of numbers are of that column.
+        """
+        columns = self._columns(where)
+        if not columns & self._replaced:
+            return False
+        values = {value for name in columns & self._listed.keys() for value in self._listed[name]}
+        numbers = not columns <= self._listed.keys()
+        plain = LITERAL.sub(lambda found: "name" if found[0][0] == "`" else found[0], where)
+        named = [node.value for node in ast.walk(ast.parse(plain)) if isinstance(node, ast.Constant)]
+        return any(value not in values and (isinstance(value, str) or not numbers) for value in named)
 
     def _columns(self, where: str) -> frozenset[str]:
         return frozenset(_names(str(where)).intersection(self._specimen.columns))
