@@ -207,11 +207,13 @@ class Accuracy:
         tables = [{part_of.get(n, n) for n in c.attributes} for c in known]
         bias = Bias(self.codec, self.fitted, known)
         specimen = self.codec.specimen(np.random.default_rng(0))
-        coded = self.codec.schema.coded
-        listed = {name: column.listed for name, column in coded.items() if column.lists_values}
-        replaced = [name for name in listed if getattr(coded[name], "other", None) is not None]
+        listed = {
+            name: column.listed
+            for name, column in self.codec.schema.coded.items()
+            if getattr(column, "other", None) is not None
+        }
         sets = [frozenset(table) for table in tables]
-        return Conditions(specimen, self.draw, sets, bias, self._share_of, listed, replaced)
+        return Conditions(specimen, self.draw, sets, bias, self._share_of, listed)
 
     def _share_of(self, column: str, meets: Meets) -> Interval | None:
         """Return the share of rows by the counts of one column; None if it has none of its own."""

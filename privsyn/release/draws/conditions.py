@@ -60,9 +60,7 @@ class Conditions:
         What the noisy counts say about the bias of a mean.
     share_of : ShareOf, optional
     listed : mapping of a column to its values, optional
-        Those of all columns with a list.
-    replaced : collection of columns, optional
-        In these, rows with other values were counted together, as one value of the list.
+        Columns in which rows with other values were counted together, as one value of the list.
     """
 
     def __init__(
@@ -73,11 +71,9 @@ class Conditions:
         bias: Bias,
         share_of: ShareOf = lambda column, meets: None,
         listed: Mapping[str, Collection[Any]] = MappingProxyType({}),
-        replaced: Collection[str] = (),
     ) -> None:
         self._specimen, self._draw, self._measured = specimen, draw, measured
-        self._bias, self._share_of = bias, share_of
-        self._listed, self._replaced = listed, frozenset(replaced)
+        self._bias, self._share_of, self._listed = bias, share_of, listed
         self._kept: dict[frozenset[str] | None, list[pd.DataFrame]] = {}
 
     def share(self, where: str, progress: Progress | None = None) -> pd.Series:
@@ -168,18 +164,28 @@ class Conditions:
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 
     def _names_replaced(self, where: str) -> bool:
-        """Return whether a condition names a value that may have been replaced: no count is of it alone.
+        """Return whether a condition compares a column with a value that may have been replaced in it.
 
-        Numbers beside a column of numbers are of that column.
+        No count is of such a value alone.
         """
-        columns = self._columns(where)
-        if not columns & self._replaced:
-            return False
-        values = {value for name in columns & self._listed.keys() for value in self._listed[name]}
-        numbers = not columns <= self._listed.keys()
-        plain = LITERAL.sub(lambda found: "name" if found[0][0] == "`" else found[0], where)
-        named = [node.value for node in ast.walk(ast.parse(plain)) if isinstance(node, ast.Constant)]
-        return any(value not in values and (isinstance(value, str) or not numbers) for value in named)
+        quoted: list[str] = []  # names in backticks, for which a plain name stands
+
+        def plain(found: re.Match[str]) -> str:
+            if found[0][0] != "`":
+                return found[0]
+            quoted.append(found[0][1:-1])
+            return f"quoted{len(quoted) - 1}_"
+
+        nodes = ast.walk(ast.parse(LITERAL.sub(plain, where)))
+        for inside in (list(ast.walk(node)) for node in nodes if isinstance(node, ast.Compare)):
+            names = {node.id for node in inside if isinstance(node, ast.Name)}
+            names |= {name for place, name in enumerate(quoted) if f"quoted{place}_" in names}
+            values = [node.value for node in inside if isinstance(node, ast.Constant)]
+            if any(
+                value not in self._listed[name] for name in names & self._listed.keys() for value in values
+            ):
+                return True
+        return False
 
     def _columns(self, where: str) -> frozenset[str]:
         return frozenset(_names(str(where)).intersection(self._specimen.columns))
