@@ -1,9 +1,10 @@
 """What each stage of the default is worth: every row takes one away, or puts the published one in its place.
 
-    python experiments/ablations.py --folder DATA [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1]
+    python experiments/ablations.py --folder DATA [--data adult] [--eps 0.2,1,5] [--seeds 0] [--only STEP]
 
 One tidy row a run goes to experiments/ablations.csv, the means to docs/ablations.md. Runs that the CSV holds
-are not repeated.
+are not repeated. Steps named by --only, those of ordered.py too, go to experiments/steps.csv instead, and to
+the end of the page.
 """
 
 from __future__ import annotations
@@ -13,16 +14,30 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from ordered import STEPS
 from runs import DELTA, Variant, command, markdown, measured, parser
 
 from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS
+from privsyn.methods.budget import DEPARTURES
 from privsyn.methods.paper.gum import gradually_update
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "ablations.md"
+STEPS_ALONE = "\n## Single steps on more tables\n"
+MEASURES = {
+    "one_way_mean": "columns",
+    "pair_mean": "pairs",
+    "triple_mean": "triples",
+    "query_mean": "queries",
+    "query_max": "worst query",
+    "spearman_mean": "Spearman",
+    "pearson_mean": "Pearson",
+    "wasserstein_mean": "Wasserstein",
+    "spread_max": "spread",
+}
 
 
 def only_norm_sub(measured, expected, dispersions, margins):
@@ -62,9 +77,16 @@ def projected(counts, variance, total):
     return norm_sub(counts, total)
 
 
+def constant_share(rho, attributes, total):
+    """The least share, however few the records."""
+    del rho, attributes, total
+    return DEPARTURES
+
+
 ABLATIONS = (
     Variant("the default"),
     Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": 0.02 / 16}),
+    Variant("one share of departures", {"privsyn.methods.budget.departures_share": constant_share}),
     Variant("all groups, whatever the noise", {"privsyn.inference.ordered.resolution.LEVELS": ()}),
     Variant("norm-sub, no denoising", {"privsyn.inference.prior.smoothing.denoise_all": only_norm_sub}),
     Variant("no latent classes", {"privsyn.inference.pairs.latent_class_pairs": no_classes}),
@@ -89,8 +111,12 @@ ABLATIONS = (
 def main() -> None:
     """Run every ablation on every table, and write the rows and their means."""
     settings = parser(__doc__, data="adult,br2000,nltcs,hmeq", eps="0.2,1,5", seeds="0,1").parse_args()
-    rows = measured(HERE / "ablations.csv", settings, ABLATIONS, models=False)
-    PAGE.write_text(page(rows), encoding="utf-8")
+    before, _, alone = PAGE.read_text(encoding="utf-8").partition(STEPS_ALONE)
+    if settings.only:
+        alone = steps_alone(measured(HERE / "steps.csv", settings, (*ABLATIONS, *STEPS), models=False))
+    else:
+        before = page(measured(HERE / "ablations.csv", settings, ABLATIONS, models=False))
+    PAGE.write_text(before + STEPS_ALONE + alone, encoding="utf-8")
 
 
 def page(rows: pd.DataFrame) -> str:
@@ -110,6 +136,32 @@ one seed of 5; smaller ones say nothing. Made by
     {command()}
 
 {markdown(heads, lines)}"""
+
+
+def steps_alone(rows: pd.DataFrame) -> str:
+    """The geometric means of errors over the default's, and the table that is worst by each measure."""
+    logs = np.log(rows.set_index(["variant", "data", "epsilon", "seed"])[list(MEASURES)])
+    default, logs = logs.xs("the default"), logs.drop("the default", level="variant")
+    logs -= default.reindex(logs.index.droplevel("variant")).to_numpy()
+    by_table = logs.groupby(["variant", "data"], sort=False)
+    means, errors = by_table.mean(), by_table.sem()
+    clear = means.where(means > 2 * errors)
+    means = means[(by_table.agg(lambda x: x.abs().max()) > 0).any(axis=1)]  # the step changes these tables
+    lines = []
+    for name, of_tables in means.groupby("variant", sort=False):
+        lines.append([name, *(f"{x:.3f}" for x in np.exp(of_tables.mean()))])
+        worst = [of.dropna().nlargest(1) for _, of in clear.loc[name].items()]
+        lines.append(
+            ["worst table", *(f"{np.exp(x.iloc[0]):.2f} {x.index[0]}" if len(x) else "" for x in worst)]
+        )
+    return f"""
+Error without a step over error with it: geometric means over tables, epsilons and seeds, over the tables
+that the step changes. Below each, the table that is worst without the step, if by more than two standard
+errors over its runs. Made by
+
+    {command()}
+
+{markdown(["", *MEASURES.values()], lines)}"""
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ STEPS = (
     Variant("coarse sums not kept", {"privsyn.inference.denoising.LEVELS": ()}),
     Variant("no tables of three columns", {"privsyn.methods.default.candidates": lambda domain, target: ()}),
     Variant("no posterior of the tails", {"privsyn.methods.columns.Tails": no_tails}),
-    Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": 0.0}),
+    Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": -1.0}),
     Variant("wide last groups drawn evenly", {"privsyn.inference.ordered.tails.APART": float("-inf")}),
     Variant("all tables weigh the same", {"privsyn.synthesis.annealing.STRONGEST": 1.0}),
     Variant(

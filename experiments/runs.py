@@ -7,6 +7,7 @@ names alone, but for those that tests/test_experiments.py lists, each with what 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ def measured(
     out: Path, settings: argparse.Namespace, variants: Iterable[Variant], *, models: bool
 ) -> pd.DataFrame:
     """A row for each table, epsilon, seed and variant that the settings ask for, as a sweep has them."""
-    by_name = {variant.name: variant for variant in variants}
+    by_name = {v.name: v for v in variants if v.name in (settings.only or [v.name])}
     benches: dict[str, Bench] = {}
 
     def make(one: Row) -> Iterator[Row]:
@@ -109,6 +110,7 @@ def parser(text: str | None, *, data: str, eps: str, seeds: str) -> argparse.Arg
     found.add_argument("--data", type=lambda text: text.split(","), default=data)
     found.add_argument("--eps", type=lambda text: [float(part) for part in text.split(",")], default=eps)
     found.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=seeds)
+    found.add_argument("--only", nargs="+", metavar="VARIANT", help="by default all")
     return found
 
 
@@ -118,7 +120,7 @@ def command() -> str:
     for place, word in enumerate(typed[:-1]):
         if word == "--folder":
             typed[place + 1] = "DATA"
-    return " ".join([f"python experiments/{Path(sys.argv[0]).name}", *typed])
+    return shlex.join(["python", f"experiments/{Path(sys.argv[0]).name}", *typed])
 
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

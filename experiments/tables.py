@@ -4,8 +4,8 @@
 
 lists those of datasets/manifest.yaml, and tells whether they are at hand and their sums right. The folder
 that the experiments read is an argument or the variable PRIVSYN_DATA. Where it holds NAME.json beside
-NAME.csv.gz, that says of which kind columns are, and lists of values are read off the rows: in an experiment
-all of it passes for public; of a private table it would not be.
+NAME.csv.gz, that says of which kind columns are; lists of values that it leaves out are read off the rows.
+In an experiment all of it passes for public; of a private table it would not be.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def column(about: dict, cells: pd.Series) -> Categorical | Numerical | Datetime:
     """What the JSON says of a column."""
     nullable = bool(about["missing"])
     if about["kind"] == "categorical":
-        return Categorical(sorted(cells.dropna().unique()), nullable=nullable)
+        return Categorical(about.get("values") or sorted(cells.dropna().unique()), nullable=nullable)
     if about["kind"] == "datetime":
         return Datetime(str(cells.min().date()), str(cells.max().date()), nullable=nullable)
     return Numerical(about["min"], about["max"], integer=about["kind"] == "integer", nullable=nullable)
