@@ -30,8 +30,6 @@ from privsyn.table.io.read_in_batches import DATA_SET
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.yaml_file import to_yaml
 
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 JOBS = [f"job {place:03}" for place in range(126)]
 """With one more value pandas' indices are int16, no longer int8."""
 

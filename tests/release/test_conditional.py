@@ -94,7 +94,6 @@ def released(model, given, other):
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.no_cover
 def test_what_is_given_stays_and_the_rest_is_as_released(model):
     """10,000 rows are moved until they fit: far nearer than the 0.05 a sample of 1,000 may be off.
 
@@ -271,7 +270,6 @@ def inside(cells, low, high):
 DAY = pd.Timestamp
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("given", "ranges"),
     [
