@@ -13,11 +13,11 @@ demo: $(READY)
 # What needs no run of the program comes first: it is quick. The private side is small enough to be covered
 # whole by its own tests, branches included; compiled kernels cannot be traced, and are compared with slow twins
 # instead. Other tests are not traced, which takes 1.7 times as long; `make coverage` traces all of them.
-# The tests of a file share one process, and with it a browser, a cluster or Spark. One thread each for algebra is
-# enough for two processes: OpenMP's threads wait busily for each other, which triples the processor time. What one
-# process has compiled the others read.
+# Three processes for two cores: one runs all tests that wait for a browser, a cluster, Spark or other programs, one
+# after the other (tests/conftest.py). One thread each for algebra is enough: OpenMP's threads wait busily for each
+# other, which triples the processor time. What one process has compiled the others read.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= \
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 PRIVATE := privsyn/private tests/private
 
 test: lint

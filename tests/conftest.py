@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import shutil
 import signal
 from functools import cache, partial
@@ -12,6 +13,7 @@ import typer.main
 from command import fill
 from hypothesis import settings
 from jsonschema import Draft202012Validator
+from xdist.scheduler import LoadFileScheduling
 
 from privsyn.evaluation import models
 from privsyn.private.ledger import Ledger
@@ -29,6 +31,27 @@ LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.s
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 OFFLINE = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+
+
+HEAVY = re.compile(r"test_(spark|dask|pages_in|report|release_report|page|processes|wheel)")
+"""Files whose tests start Spark, a cluster, a browser, other processes or a build, and then wait for them."""
+
+
+class Lanes(LoadFileScheduling):
+    """The tests of a file share one process; those of all heavy files share one, beside the others."""
+
+    def _split_scope(self, nodeid):
+        file = super()._split_scope(nodeid)
+        return "heavy" if HEAVY.search(file) else file
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return Lanes(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Start with the heavy files: the others fill the time until they are done."""
+    items.sort(key=lambda item: not HEAVY.search(item.nodeid.split("::")[0]))
 
 
 def pytest_collection_finish():
@@ -78,7 +101,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def chromium():
     """A browser without a screen, to open a page with."""
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright to open the page with")

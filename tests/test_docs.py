@@ -27,7 +27,6 @@ def test_a_proof_names_tests_that_are_there():
     assert all(f"def {name}(" in tests for name in named)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "page", ["constraints", "coming-from", "pure", "composition", "inference", "local", "continual"]
 )

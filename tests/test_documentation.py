@@ -77,7 +77,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.no_cover  # whole runs, of lines that other tests cover
 @pytest.mark.filterwarnings("default")  # of other packages, in code that is not ours
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page, folder, capsys):

@@ -29,8 +29,6 @@ SMALL = """
 from privsyn.synthesis import synthesise as blocks
 blocks.MOST_ROWS = blocks.LEAST_ROWS = 1000
 """
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 SLOW = """
 import time; from privsyn.release.release import Release
 decoded = Release._decoded

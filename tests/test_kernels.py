@@ -19,8 +19,6 @@ from privsyn.methods.paper import _kernels as paper_kernels
 from privsyn.synthesis import _kernels as synthesis_kernels
 from privsyn.synthesis.layout import lay_out
 
-pytestmark = pytest.mark.no_cover  # slow twins above all, and compiled code
-
 SHAPE = (3, 4, 2, 3)
 compiled = settings(deadline=None)  # the first call compiles
 seeds = st.integers(0, 2**32 - 1)

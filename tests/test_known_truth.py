@@ -14,8 +14,6 @@ from known_truth import Copula, Network, chain, exclusive_or
 
 from privsyn import Numerical, PrivSyn, Schema
 
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 ROWS = 20_000
 DELTA = 1e-9
 

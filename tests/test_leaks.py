@@ -47,8 +47,6 @@ from privsyn.private.measure import PrivateTable
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
 from privsyn.table.io.read_in_batches import read_in_batches
 
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 EXAMPLES = int(os.environ.get("FUZZ", "40"))  # `make fuzz` says 10,000
 METHODS = ["default", "published"]
 # The default method sees codes alone, as the other does, and takes ten times as long.

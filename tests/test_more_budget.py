@@ -9,8 +9,6 @@ from scipy.stats import wasserstein_distance
 
 from privsyn import Numerical, PrivSyn, Schema
 
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 ROWS = 2000
 SCHEMA = Schema({name: Numerical(-10, 30, nullable=False) for name in "abcd"})
 

@@ -33,8 +33,6 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io import write
 
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 SYNTH = ("synth", "data.csv", "out.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 40)
 RESCUE = Path("out.csv.rescue.privsyn")
 KEPT = ("--model", "m.privsyn", "--ledger", "ledger.json")

@@ -31,8 +31,6 @@ from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import FAILED
 
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 SCHEMA = Schema(
     {
         "town": Categorical(),

@@ -44,8 +44,6 @@ from privsyn.table.encoding.dtypes import holds_missing
 from privsyn.table.schema.header import dtypes_of
 from privsyn.table.schema.yaml_file import to_plain, to_yaml
 
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 ROWS = 24
 SCHEMA_OF_SCHEMAS = json.loads(
     resources.files("privsyn.table.schema").joinpath("schema.schema.json").read_text("utf-8")

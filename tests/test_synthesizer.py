@@ -416,16 +416,6 @@ def test_samples_have_the_rows_asked_for_and_the_columns_of_the_table(method):
 
 
 @both
-def test_samples_hold_only_what_the_schema_allows(method):
-    sample = fitted(method).sample(2000)
-    assert sample["age"].dropna().between(16, 100).all()
-    assert sample["sex"].isin(["Female", "Male"]).all()
-    assert sample["pay"].dropna().between(0, 5000).all()
-    assert sample["start"].dropna().between("2015-01-01", "2020-12-31").all()
-    assert set(sample["member"].unique()) <= {True, False}
-
-
-@both
 def test_a_sample_with_a_seed_repeats(method):
     model = fitted(method)
     assert model.sample(50, seed=3).equals(model.sample(50, seed=3))
@@ -524,18 +514,6 @@ def test_nothing_is_said_of_the_data(method, tmp_path, capfd, caplog):
 
 
 @both
-def test_equal_columns_stay_equal(method):
-    rng = np.random.default_rng(0)
-    a = rng.choice(list("wxyz"), 600, p=[0.4, 0.3, 0.2, 0.1])
-    table = pd.DataFrame({"a": a, "b": a})
-    schema = Schema({"a": Categorical(list("wxyz")), "b": Categorical(list("wxyz"))})
-    sample = fitted(method, LARGE, table, schema, seed=1).sample()
-    assert (sample["a"] == sample["b"]).mean() > 0.99
-    assert len(sample) == 600
-    assert (sample["a"].value_counts() - table["a"].value_counts()).abs().max() <= 0.02 * 600
-
-
-@both
 def test_a_chain_and_a_forest_keep_their_pairs(method):
     """a = b, c = d mostly a, and of another tree e = f: what nothing links is as independent as it was."""
     rng = np.random.default_rng(1)
@@ -573,13 +551,6 @@ def test_a_constant_column_stays_constant(method):
     sample = fitted(method, LARGE, table, schema, seed=1).sample()
     assert set(sample["a"]) == {"x"}
     assert sample["b"].value_counts().to_dict() == dict.fromkeys("xyz", 100)
-
-
-@both
-def test_one_column_has_its_counts(method):
-    schema, table = coded(1)
-    sample = fitted(method, LARGE, table, schema, seed=1).sample()
-    assert sample["c0"].value_counts().to_dict() == table["c0"].value_counts().to_dict()
 
 
 @both
@@ -633,11 +604,6 @@ def test_the_models_progress_is_told_of_samples_too(method):
 def test_a_target_that_is_not_there_is_refused(target):
     with pytest.raises(InputError, match="not one of the columns"):
         PrivSyn(1.0, DELTA, SCHEMA, target=target)
-
-
-def test_the_published_algorithm_has_no_target():
-    with pytest.raises(InputError, match="no target"):
-        PrivSyn(1.0, DELTA, SCHEMA, target=next(iter(SCHEMA.columns)), method="published")
 
 
 def test_fit_warns_of_columns_whose_bounds_the_noise_hides() -> None:

@@ -27,8 +27,6 @@ from privsyn.cli.common import console as screen
 from privsyn.errors import printable
 from privsyn.table.schema.yaml_file import parse, to_yaml
 
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
-
 EVIL = "\x1b]0;owned\x07\x1b[8m\x9b2J\x85\u202e\u2066\u200b\r\nprivsyn: all is well\x1b[0m"
 """Sets a title, hides, clears the screen (C1), writes backwards, is invisible, and begins a new line."""
 

@@ -6,7 +6,6 @@ import json
 import re
 from itertools import count
 from math import sqrt
-from unittest.mock import patch
 
 import command
 import numpy as np
@@ -15,13 +14,9 @@ import pytest
 from command import CANARY, run
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
-from privsyn.methods import reading
 from privsyn.private import measure
 from privsyn.private.accounting import rho_for
 from privsyn.private.spend import ONE_WAY, ONE_WAYS
-from privsyn.table.io.read_in_batches import Stream
-
-pytestmark = pytest.mark.no_cover  # whole runs, of lines that other tests cover
 
 DELTA = 1e-9
 METHODS = ["default", "published"]
@@ -195,13 +190,6 @@ def test_half_a_setting_or_a_wrong_one_is_refused_in_one_line(wrong, message):
     assert len(str(refused.value)) < 170
 
 
-def test_a_table_without_its_unit_is_refused():
-    with pytest.raises(InputError, match="no column 'who', which unit names"):
-        fitted(VISITS.drop(columns="who"))
-    with pytest.raises(InputError, match="the table has no column 'age'"):
-        fitted(VISITS.drop(columns="age"))
-
-
 # --- on the command line -----------------------------------------------------------------------------------
 
 
@@ -246,36 +234,6 @@ def test_a_person_on_the_command_line(data, capsys):
     assert "how many rows of the table were kept" in sampled.out
     for path in (out, ledger, model, data / "more.csv"):
         assert CANARY.encode() not in path.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--unit", "who"), "--unit needs --rows-per-unit"),
-        (("--rows-per-unit", 2), "--rows-per-unit needs --unit"),
-        (("--unit", "who", "--rows-per-unit", 0), "--rows-per-unit"),
-        (("--unit", "age", "--rows-per-unit", 2), "remove it there"),
-        (("--unit", "nobody", "--rows-per-unit", 2), "no column 'nobody'"),
-        ((), "the schema does not know column 5"),
-    ],
-)
-def test_mistakes_on_the_command_line_are_told_in_one_line(data, capsys, options, message):
-    outcome = run(
-        capsys,
-        "synth",
-        data / "data.csv",
-        data / "out.csv",
-        "--epsilon",
-        1,
-        "--schema",
-        data / "schema.yaml",
-        *options,
-    )
-    assert outcome.code == 2
-    assert message in outcome.err
-    assert outcome.err.count("\n") == 1
-    assert CANARY not in outcome.err
-    assert not (data / "out.csv").exists()
 
 
 @pytest.mark.parametrize("schema", [True, False])
@@ -324,23 +282,6 @@ def test_one_person_moves_no_answer_further_than_the_ledger_says_whoever_is_spel
     whole, *others = sorted(moves, key=sum, reverse=True)
     for other in others:
         assert np.linalg.norm(np.subtract(whole, other)) == pytest.approx(ledger.spends[0].sensitivity)
-
-
-def test_rows_that_change_their_order_from_walk_to_walk_are_refused():
-    """Who keeps which rows is decided on one walk and done on others: 249 rows of one person once passed."""
-    table = pd.DataFrame({"who": ["a"] * 50 + [f"p{i}" for i in range(50)], "x": [1] * 50 + [0] * 50})
-    walks = []
-
-    def batches():
-        walks.append(1)
-        yield table.iloc[:: 1 if len(walks) == 1 else -1]
-
-    model = PrivSyn(1.0, schema=Schema({"x": Categorical([0, 1])}), unit="who", rows_per_unit=1)
-    with (
-        patch.object(reading, "read_in_batches", lambda *_, **__: Stream(table.iloc[:0], batches)),
-        pytest.raises(InputError, match="another order each time"),
-    ):
-        model.fit(table)
 
 
 def test_parts_that_change_their_order_from_walk_to_walk_are_refused():

@@ -29,8 +29,6 @@ ROWS_RUNS = 60  # half of them are counted; if all 30 guesses are right, the bou
 USED = 0.1  # of the claim is shown by the guesses, at least
 SEEN = 0.9  # of mu is left after InDif's share that a pair does not move, and the rounding of the noise
 
-pytestmark = pytest.mark.no_cover
-
 
 def runs(game):
     return RUNS[game.method]

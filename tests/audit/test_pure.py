@@ -18,8 +18,6 @@ from privsyn import Categorical, PrivSyn, Schema
 from privsyn.private import measure
 from privsyn.private.noise import release
 
-pytestmark = pytest.mark.no_cover  # lines that other tests cover
-
 EPSILON = 2.0  # the fewest runs tell as much
 ERROR = 1e-7  # of one bound
 RUNS = 600

@@ -122,7 +122,6 @@ def test_a_copy_is_without_error(schema):
     assert scores.rare_covered.synthetic == scores.identical_rows.synthetic == scores.gap_closed == 1
 
 
-@pytest.mark.no_cover
 def test_a_copy_is_indistinguishable_and_as_good_for_training(of_a_copy):
     # Half of the copies lie in the other half of the comparison, which can only make the AUC smaller.
     assert of_a_copy.propensity.synthetic < 0.6
@@ -130,7 +129,6 @@ def test_a_copy_is_indistinguishable_and_as_good_for_training(of_a_copy):
     assert of_a_copy.learning["boosting_auc"].independent == 0.5
 
 
-@pytest.mark.no_cover
 def test_independent_columns_lose_dependence_and_are_recognised():
     real = table()
     rng = np.random.default_rng(1)
@@ -296,7 +294,6 @@ def test_the_dtype_does_not_matter():
     assert evaluate(real, other, SCHEMA, models=False).triple_max.synthetic == 0
 
 
-@pytest.mark.no_cover
 def test_numbers_are_predicted_by_regression():
     scores = evaluate(table(), table(1), SCHEMA, target="pay")
     assert set(scores.learning) == {
@@ -315,7 +312,6 @@ def test_a_target_of_many_values_keeps_the_most_frequent_ones():
     assert set(np.delete(classes, frequent)) == {9}
 
 
-@pytest.mark.no_cover
 def test_models_are_tested_on_the_test_table():
     scores = evaluate(table(), table(1), SCHEMA, target="rich", test=table(2, 500))
     assert scores.test_rows == 500
@@ -331,7 +327,6 @@ def test_the_smallest_tables_are_compared(rows, target):
     str(scores)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("columns", [["job"], ["age"], ["job", "age"]], ids=str)
 def test_one_or_two_columns_are_compared(columns):
     scores = evaluate(table()[columns], table(1)[columns])
@@ -355,7 +350,6 @@ def test_a_row_is_flat_and_all_its_cells_are_numbers(of_a_copy):
     assert pd.DataFrame([row]).shape == (1, len(row))
 
 
-@pytest.mark.no_cover
 def test_the_same_tables_give_the_same_scores():
     small = table(rows=200), table(1, 200)
     first, second = (evaluate(*small, SCHEMA, target="rich").row() for _ in range(2))

@@ -45,7 +45,6 @@ def scores_of(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, float]:
     return {name: score.value for name, score in learning(view, task, known, tested).items()}
 
 
-@pytest.mark.no_cover
 def test_boosting_does_not_diverge_with_rare_classes(monkeypatch):
     """Without a penalty on its leaves its AUC is 0.57 here, that of the linear model 0.75."""
     monkeypatch.setattr(models, "HistGradientBoostingClassifier", HistGradientBoostingClassifier)  # all trees
@@ -54,7 +53,6 @@ def test_boosting_does_not_diverge_with_rare_classes(monkeypatch):
     assert scores["boosting_auc"] > scores["linear_auc"] - 0.06
 
 
-@pytest.mark.no_cover
 def test_classes_of_few_test_rows_have_no_weight():
     """One test row of a class would move the mean AUC of three classes by up to a third."""
     real, test = table_of_classes(500, 500, 20), table_of_classes(300, 300, 9, seed=2)
@@ -76,7 +74,6 @@ def test_no_verdict_if_real_rows_are_worse_for_training_than_synthetic_ones():
     assert "trained on real rows, 0." in fine.verdict
 
 
-@pytest.mark.no_cover
 def test_the_verdict_uses_the_model_that_scores_higher_on_real_rows():
     """A linear model cannot predict whether two columns are equal."""
     rng = np.random.default_rng(0)
@@ -99,7 +96,6 @@ def test_influences_of_an_auc_are_those_of_delong():
     assert found.mean() == pytest.approx(0)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("measure", ["auc", "r2"])
 def test_the_standard_error_is_that_of_fresh_test_rows(measure):
     """Two equally good models, 2,000 test tables: |difference| > 1.96 errors in 5 % of them.

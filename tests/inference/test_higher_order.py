@@ -17,7 +17,6 @@ from privsyn.marginals.marginal import Marginal, Measurement
 CUBE = reference.binary("xyz")
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("columns", [3, 4, 17, 40])
 @pytest.mark.parametrize("largest", [2, 9, 40])
 def test_sets_of_three_are_the_smallest_and_of_as_many_cells_the_first(columns, largest):

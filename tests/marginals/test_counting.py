@@ -80,7 +80,6 @@ def test_an_error_in_a_thread_or_in_the_rows_ends_the_count(monkeypatch):
             Tables(DOMAIN, SETS).count(blocks)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("n", [0, 1, STRETCH, 2 * STRETCH + 1])
 def test_no_row_is_lost_between_stretches(n):
     records = draw(n)
@@ -95,7 +94,6 @@ def test_two_threads_count_as_one(monkeypatch):
         assert alike(Tables(DOMAIN, SETS).count([block_of(records)]), expected(records))
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("size", "kind"), [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4")]
 )
@@ -110,7 +108,6 @@ def test_codes_are_as_small_as_may_be_and_the_largest_is_counted(size, kind):
     assert counted[1][1, size - 1] >= 1
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("shape", [(256, 256), (257, 256), (1, 65536), (65536, 1), (2, 32768), (64, 32, 32)])
 def test_the_cells_of_a_row_fit_in_two_bytes_or_are_counted_in_more(shape):
     domain, last = Domain(tuple("abc"[: len(shape)]), shape), np.array(shape) - 1

@@ -91,7 +91,6 @@ def seeded_run(learn, table, rho):
 # --- the budget --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.no_cover
 @both
 @each_table
 @each_budget
@@ -100,7 +99,6 @@ def test_the_whole_budget_is_spent_and_no_more(learn, table, rho):
     assert fsum(spend.rho for spend in private.spends) == pytest.approx(rho, rel=1e-9)
 
 
-@pytest.mark.no_cover
 @both
 @each_table
 def test_every_draw_is_of_a_scale_that_is_written_down(learn, table):
@@ -161,7 +159,6 @@ def test_tables_agree_with_the_one_ways(learn, share, table, rho):
             assert np.abs(gap).max() <= share * fitted.total
 
 
-@pytest.mark.no_cover
 @both
 @each_table
 def test_without_noise_the_true_counts_are_learnt(learn, table):
@@ -191,7 +188,6 @@ def test_the_total_is_the_private_estimate_and_not_the_row_count(learn):
     assert len(records) not in totals
 
 
-@pytest.mark.no_cover
 @both
 @each_table
 def test_nothing_is_learnt_but_from_answers(learn, table, monkeypatch):
@@ -247,7 +243,6 @@ def test_the_published_method_does_not_look_at_the_order_of_values():
 # --- the default -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.no_cover
 @both
 def test_more_budget_teaches_more(learn):
     """Mean distance from the true pairs over 5 seeds, at budgets a thousandfold apart: far from chance."""
@@ -340,7 +335,6 @@ def test_an_error_in_a_bigger_table_weighs_less(monkeypatch):
 # --- progress ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.no_cover
 @both
 @each_table
 def test_progress_grows_and_ends_at_its_total(learn, table):

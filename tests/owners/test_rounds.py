@@ -52,7 +52,6 @@ def answers(drawn, folder, party, settings=b"same", scale=1.0):
         steps.close()
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("party", [0, 1, 2])
 def test_an_owner_that_ends_in_any_round_resumes_and_draws_nothing_twice(party, when, tmp_path):

@@ -20,8 +20,6 @@ OFFENCES = [
 WIDE, PHONE, PAPER = 1280, 390, 718
 COLUMNS, RELEASED = 46, 16  # of the private page, whose map does not show all; of the public one
 
-pytestmark = pytest.mark.no_cover  # what is opened here, other tests have made and measured
-
 # What lies beyond the window's right edge, but for what a box that can be scrolled holds back.
 BEYOND = """() => {
     const scrolls = (element) => element && (getComputedStyle(element).overflowX === "auto" ||

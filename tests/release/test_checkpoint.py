@@ -69,7 +69,6 @@ def inside(path):
     return sorted(file.name for file in unfinished.folder_of(path).iterdir())
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_it_becomes_what_it_would_have_been(ending, model, tmp_path, made):
     whole, path = tmp_path / f"whole.{ending}", tmp_path / f"t.{ending}"

@@ -59,7 +59,6 @@ def test_one_column_has_no_pairs():
     assert trace(model.release_, table()[["a"]], model.sample()) == ()
 
 
-@pytest.mark.no_cover
 def test_the_private_report_shows_it(tmp_path, monkeypatch, capsys):
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)

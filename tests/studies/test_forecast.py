@@ -49,13 +49,11 @@ def found(release):
     return forecast(release, "ill", model="linear", draws=2, seed=0)
 
 
-@pytest.mark.no_cover
 def test_a_forecast_needs_the_saved_release_alone_and_can_be_repeated(release, found, tmp_path):
     release.save(tmp_path / "m.privsyn")
     assert forecast(load(tmp_path / "m.privsyn"), "ill", model="linear", draws=2, seed=0) == found
 
 
-@pytest.mark.no_cover
 def test_a_fitted_model_is_forecast_as_its_release(found):
     model = PrivSyn(3.0, 1e-6, SCHEMA, target="ill", seed=0)
     with pytest.raises(InputError, match=r"or a fitted model; got a PrivSyn"):

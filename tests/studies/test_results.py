@@ -52,7 +52,6 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("own_metrics", None)
 
 
-@pytest.mark.no_cover
 def test_a_sweep_has_own_metrics_a_name_and_a_long_form(folder):
     settings = {"seeds": 1, "models": False, "metrics": ["own_metrics:other_modes"]}
     rows = sweep("survey.csv", [1.0], **settings)

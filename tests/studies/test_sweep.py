@@ -29,7 +29,6 @@ def swept(out=None, epsilons=(1.0, 10.0), **settings):
     return sweep(table(), epsilons, seeds=2, schema=SCHEMA, models=False, out=out, **settings)
 
 
-@pytest.mark.no_cover
 def test_each_run_has_a_row_with_its_settings_costs_and_scores(folder):
     rows = swept("r.csv", presets=("default", "paper"))
     assert rows[["epsilon", "seed", "preset"]].apply(tuple, axis=1).tolist() == [
@@ -44,7 +43,6 @@ def test_each_run_has_a_row_with_its_settings_costs_and_scores(folder):
     pd.testing.assert_frame_equal(pd.read_csv("r.csv", dtype={"config": str}), rows, check_dtype=False)
 
 
-@pytest.mark.no_cover
 def test_more_budget_less_error():
     means = swept().groupby("epsilon")["pair_mean"].mean()
     assert means[10.0] < means[1.0]
@@ -99,7 +97,6 @@ def test_the_key_differs_with_everything_that_determines_a_row():
     assert Bench.of(table(), SCHEMA).key(Run(1, 0)) == keys[0]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "change",
     [
@@ -140,7 +137,6 @@ def test_rows_of_a_version_that_did_not_note_the_table_are_refused(folder):
         swept("r.csv")
 
 
-@pytest.mark.no_cover
 def test_rows_of_other_settings_stay_in_the_file_and_out_of_the_result(folder):
     first = swept("r.csv", epsilons=(1.0,))
     other = swept("r.csv", epsilons=(1.0,), delta=1e-6)

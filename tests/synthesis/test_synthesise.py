@@ -68,7 +68,6 @@ def test_what_was_equal_is_equal(method, shape):
     assert (records.codes[:, 0] == records.codes[:, 1]).mean() > 0.99
 
 
-@pytest.mark.no_cover  # the slow twin counts
 @both
 @shapes
 def test_every_table_is_met(method, shape):
@@ -86,7 +85,6 @@ def test_the_tables_of_a_forest_are_met_exactly_by_appending(shape):
         assert reference.distance(records, table) == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.no_cover
 @both
 @shapes
 @pytest.mark.parametrize("n", [0, 1, 5])

@@ -145,7 +145,6 @@ def test_chains_become_gaps_and_skip_what_is_missing():
         assert sample[name].mean() == pytest.approx(table[name].mean(), rel=0.03)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_a_constraint_on_dates_costs_no_accuracy(epsilon):
     """Mean stay within 5 %, arrivals within .01 of free columns. With repair: 2.4 times the stay."""

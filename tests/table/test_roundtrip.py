@@ -160,7 +160,6 @@ def kinds(series):
     return {type(cell) for cell in series.dropna()} if series.dtype == object else set()
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", CASES)
 def test_a_column_comes_back_as_it_was(name):
     column, known = CASES[name]
@@ -184,7 +183,6 @@ def test_a_column_comes_back_as_it_was(name):
 
 
 @pytest.mark.filterwarnings("ignore::privsyn.errors.UnorderedWarning")
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", [name for name, (column, _) in CASES.items() if column.dtype != object])
 def test_a_dtype_alone_is_enough(name):
     column = CASES[name][0]
@@ -262,7 +260,6 @@ POLARS = Schema(
 )
 
 
-@pytest.mark.no_cover
 def test_a_polars_table_comes_back_as_one(tmp_path):
     table = polars_table()
     model = fitted(table, POLARS)
@@ -304,7 +301,6 @@ def is_ordered(cells):
     return cells.type.ordered if isinstance(cells, pa.ChunkedArray) else cells.dtype.ordered
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", ordered_tables())
 def test_categories_have_the_order_of_the_schema_or_none(kind, tmp_path):
     """Without a schema they came out ordered high < low < mid < other: g >= "mid" was wrong."""
@@ -500,7 +496,6 @@ AS_FLOATS = {
 }
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("made", AS_FLOATS.values(), ids=AS_FLOATS)
 @pytest.mark.parametrize("bounds", [{"low": -9, "high": 99}, {}], ids=["given", "found"])
 def test_whole_numbers_stay_whole_in_a_dtype_of_floats(made, bounds, tmp_path):

@@ -77,7 +77,6 @@ def test_a_copy_of_the_rows_is_found_out_by_every_attack(of_a_copy):
     assert "A LEAK" in of_a_copy.verdict
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(4))
 def test_new_rows_of_the_population_reveal_nothing(seed):
     # Twice three halves of the interval are 5.9 standard errors on either side: 4e-9 for each of 8 risks.
@@ -88,7 +87,6 @@ def test_new_rows_of_the_population_reveal_nothing(seed):
         assert not Risk(risk.control, risk.train, risk.naive).above_zero_by(3)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("size", [ROWS // 4, 3 * ROWS], ids=["fewer held out", "more held out"])
 def test_how_many_rows_are_held_out_makes_neither_a_leak_nor_none(size):
     held_out = people(2, size)
@@ -128,7 +126,6 @@ def test_values_that_were_carried_over_are_found_though_no_row_was():
     assert risks.attacks["single out by one column"].interval[0] > 0.9
 
 
-@pytest.mark.no_cover
 def test_the_sides_exchanged_leak_nothing(of_a_copy):
     exchanged = attack(HELD_OUT, KEPT, KEPT)
     assert exchanged.leaks == ()
@@ -142,7 +139,6 @@ def test_what_the_columns_say_about_each_other_is_no_leak():
     assert not risk.above_zero_by(3)
 
 
-@pytest.mark.no_cover
 def test_one_seed_one_result():
     once, again, other = (attack(KEPT, people(3), HELD_OUT, seed=seed) for seed in (0, 0, 1))
     assert once == again != other
@@ -202,7 +198,6 @@ def test_values_are_all_told_apart_however_many():
     assert view.domain.sizes == (1200,)
 
 
-@pytest.mark.no_cover
 def test_intervals_hold_the_true_risk_as_often_as_they_say():
     # 1,000 runs at 95 %: 0.7 % of standard error, and five of them. Wilson's middle makes them a little wide.
     rng = np.random.default_rng(0)

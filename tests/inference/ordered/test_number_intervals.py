@@ -96,7 +96,6 @@ def test_intervals_use_what_is_known_of_coarse_sums():
     assert max(widths) < 0.5
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.5, 0.75, 0.95])
 def test_intervals_of_a_quantile_hold_at_least_as_often_as_they_say(share):
     """A quantile is in the interval if its cell is, so coarse cells make the interval hold more often."""
@@ -113,7 +112,6 @@ def test_intervals_of_a_quantile_hold_at_least_as_often_as_they_say(share):
     assert hits / RUNS > 0.92
 
 
-@pytest.mark.no_cover
 def test_intervals_of_a_quantile_are_no_wider_than_they_need_be():
     """With fine cells, 95 % of the intervals hold, not 98."""
     rng = np.random.default_rng(2)
@@ -140,7 +138,6 @@ def pair(rng, rows, correlation, size):
     return table.astype(float), float(np.corrcoef(*ranks)[0, 1])
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("rows", "correlation", "level", "sigma"),
     [(1000, 0.5, 2, 15.0), (1000, -0.7, 4, 10.0), (500, 0.0, 2, 1.0), (1000, 0.3, 8, 8.0)],

@@ -73,14 +73,12 @@ def test_draws_lie_about_the_measurement_and_not_about_the_shrunk_estimate():
     assert abs(moved - shift) < 0.1 * shift
 
 
-@pytest.mark.no_cover
 def test_a_cell_below_its_noise_stays_near_the_estimate():
     small = np.array([[1000.0, 5.0], [1000.0, 1000.0]])
     found = np.mean([one.marginals[0].counts[0, 1] for one in draws(fitted(small, sigma=100.0))])
     assert 2.0 < found < 15.0  # clipped normal noise would give 40
 
 
-@pytest.mark.no_cover
 def test_a_correlation_of_ranks_is_drawn_about_the_measurement():
     """Even where most cells lie below their noise."""
     place = np.arange(8)

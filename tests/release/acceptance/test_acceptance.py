@@ -98,7 +98,6 @@ def test_numbers_in_a_margin_are_compared_in_groups_of_equal_size():
     assert estimate == pytest.approx(distance(cells(real), cells(made)), abs=0.02)
 
 
-@pytest.mark.no_cover
 def test_a_table_just_above_its_bound_is_hardly_ever_accepted():
     """60 judgements of one release, whose distance from another table is just above what is allowed."""
     model = PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(people())

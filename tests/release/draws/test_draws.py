@@ -32,7 +32,6 @@ def model():
     return PrivSyn(2.0, 1e-9, SCHEMA, seed=1).fit(people())
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("threads", [1, 4])
 def test_threads_change_no_table_and_a_reader_may_stop(model, monkeypatch, threads):
     monkeypatch.setattr("privsyn.release.draws.draws.cpu_count", lambda: threads)
@@ -73,7 +72,6 @@ def test_too_few_tables_or_rows_are_refused(model, m, n):
         model.draws(m, n)
 
 
-@pytest.mark.no_cover
 def test_a_share_has_an_interval_that_is_as_wide_as_the_noise(model):
     """Of one column, where `counts` has an interval from known noise. 20 draws: 16 % in the width."""
     counts = model.accuracy_.counts("sex").set_index("sex")

@@ -246,7 +246,6 @@ def test_a_structural_gap_that_is_no_rule_in_both_directions_is_an_implication()
     ]
 
 
-@pytest.mark.no_cover
 def test_rare_values_that_the_list_leaves_out_are_no_structural_gap():
     rows = np.arange(1000)
     kind = np.where(rows > 995, np.char.add("rare", rows.astype(str)), np.where(rows % 2, "x", "y"))

@@ -383,7 +383,6 @@ def test_parts_of_a_date_are_of_the_calendar(method):
     assert len(sample.merge(days[parts], on=parts)) == 5000
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("rows", [0, 1, 1000])
 def test_what_is_fitted_under_constraints_can_be_loaded(rows, kept, tmp_path):

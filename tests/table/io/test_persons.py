@@ -165,7 +165,6 @@ PEOPLE = {
 AS_TEXT = ("python text", "csv")
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("form", "people"), [(f, p) for f in FORMS for p in PEOPLE if p != "floats" or f not in AS_TEXT]
 )
