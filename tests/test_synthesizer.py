@@ -514,6 +514,18 @@ def test_nothing_is_said_of_the_data(method, tmp_path, capfd, caplog):
 
 
 @both
+def test_equal_columns_stay_equal(method):
+    rng = np.random.default_rng(0)
+    a = rng.choice(list("wxyz"), 600, p=[0.4, 0.3, 0.2, 0.1])
+    table = pd.DataFrame({"a": a, "b": a})
+    schema = Schema({"a": Categorical(list("wxyz")), "b": Categorical(list("wxyz"))})
+    sample = fitted(method, LARGE, table, schema, seed=1).sample()
+    assert (sample["a"] == sample["b"]).mean() > 0.99
+    assert len(sample) == 600
+    assert (sample["a"].value_counts() - table["a"].value_counts()).abs().max() <= 0.02 * 600
+
+
+@both
 def test_a_chain_and_a_forest_keep_their_pairs(method):
     """a = b, c = d mostly a, and of another tree e = f: what nothing links is as independent as it was."""
     rng = np.random.default_rng(1)
@@ -551,6 +563,13 @@ def test_a_constant_column_stays_constant(method):
     sample = fitted(method, LARGE, table, schema, seed=1).sample()
     assert set(sample["a"]) == {"x"}
     assert sample["b"].value_counts().to_dict() == dict.fromkeys("xyz", 100)
+
+
+@both
+def test_one_column_has_its_counts(method):
+    schema, table = coded(1)
+    sample = fitted(method, LARGE, table, schema, seed=1).sample()
+    assert sample["c0"].value_counts().to_dict() == table["c0"].value_counts().to_dict()
 
 
 @both

@@ -275,6 +275,14 @@ def test_every_command_takes_a_folder_of_parquet_files_and_tells_which_others_it
     assert "parts: 2 files are not read" in run(capsys, "schema", "parts").err
 
 
+def test_without_a_seed_two_runs_differ(folder, capsys):
+    # Some 300 ages and pays, drawn at random within their bins: alike in fewer than 1 of 10^100 runs.
+    run(capsys, *SYNTH)
+    once = Path("out.csv").read_bytes()
+    run(capsys, *SYNTH)
+    assert Path("out.csv").read_bytes() != once
+
+
 def test_what_was_taken_as_public_of_the_file_is_said_once_by_the_run_that_reads_it(folder, capsys):
     done = run(capsys, *SYNTH, "--ledger", "ledger.json", "--model", "m.privsyn")
     for later in (("sample", "m.privsyn", "more.csv"), ("report", "m.privsyn", "page.html")):
@@ -617,6 +625,20 @@ def test_a_real_process_exits_with_the_code_and_one_line(folder):
     assert done.returncode == 2
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
     assert "delta" in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_a_disk_that_fills_up_leaves_one_line_and_no_file(folder, capsys, ending):
+    assert run(capsys, *SYNTH, "--model", "m.privsyn").code == 0
+    full = (  # no file of the process may grow beyond 10 kB
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))"
+    )
+    before = files(folder)
+    done = run_apart("sample", "m.privsyn", f"more.{ending}", "--rows", "9000", before=full)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"privsyn: more.{ending}: cannot be written")
+    assert files(folder) == before
 
 
 def test_what_libraries_warn_of_is_not_shown(folder, capsys, monkeypatch):

@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 from datetime import time
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from privsyn.table.drafting.check import check_schema
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.review_comments import draft_text
 from privsyn.table.encoding.dtypes import TEXT, family
+from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.io.csv_table import well_formed
 from privsyn.table.io.csv_text import PLAIN
 from privsyn.table.io.parquet import left_out
@@ -852,6 +854,28 @@ def test_a_check_counts_what_does_not_fit(table):
     ]
     frame = pd.DataFrame({"a": [1, 2, 9]})
     assert check_schema(frame, Schema({"a": Numerical(0, 9)})) == ["every cell fits"]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    "name", ["adult", "br2000", "hmeq", "hotel-bookings", "kc-house", "military", "nltcs"]
+)
+def test_real_tables_go_out_and_in_again(tmp_path, name):
+    path = tmp_path / "head.csv"
+    with gzip.open(DATA / f"{name}.csv.gz", "rt", encoding="utf-8") as file:
+        path.write_text("".join(islice(file, 3000)), encoding="utf-8")
+    draft = draft_schema(path)
+    source = read_in_memory(path, draft)
+    kept = {column: facts for column, facts in draft.columns.items() if facts.is_public}
+    schema, frame = Schema(kept, missing=draft.missing), source.frame[list(kept)]
+    codec = Codec.for_table(schema, frame)
+    for column, misfits in codec.misfits(frame).items():  # a draft lists no value of fewer than five rows
+        rows = frame[column].value_counts() if isinstance(kept[column], Categorical) else pd.Series([0])
+        assert misfits == rows[rows < FEW_ROWS].sum()
+    records = codec.encode(frame)
+    write_table(codec.decode(records, rng()), tmp_path / "t.csv")
+    again = read_in_memory(tmp_path / "t.csv", schema).frame
+    assert np.array_equal(codec.encode(again).codes, records.codes)
 
 
 @needs_data
