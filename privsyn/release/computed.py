@@ -6,7 +6,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.types import Floats, Integers
+from privsyn.marginals.types import Floats, Integers, Numbers
 from privsyn.release.pool import Pool
 from privsyn.release.ranges import records_with
 from privsyn.table.codec.codec import Codec
@@ -16,7 +16,6 @@ from privsyn.table.encoding.grid import ROUNDING
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.equal import CopyOf
-from privsyn.table.enforcement.rules import Numbers
 
 MOST_KINDS = 200
 """Combinations of other given values for which records are made. With more, these values are ignored where a

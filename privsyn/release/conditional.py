@@ -11,7 +11,7 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
-from privsyn.marginals.types import Floats, Mask
+from privsyn.marginals.types import Floats, Mask, Numbers
 from privsyn.release.computed import encoded_given, released_weights
 from privsyn.release.given import patterns
 from privsyn.release.pool import Pool
@@ -21,8 +21,8 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.parts import split_spans, times_within
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import LookUp
-from privsyn.table.enforcement.rules import Numbers, Span
 from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.condition import Span
 
 if TYPE_CHECKING:
     import pandas as pd

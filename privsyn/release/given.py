@@ -16,8 +16,8 @@ from privsyn.release.ranges import part_inside
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
-from privsyn.table.enforcement.rules import Span
 from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.condition import Span
 from privsyn.table.schema.constraint import python_value
 
 

@@ -17,9 +17,9 @@ from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal, lift
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.types import Numbers
 from privsyn.synthesis.annealing import finish
 from privsyn.table.codec.codec import Codec
-from privsyn.table.enforcement.rules import Numbers
 
 
 @dataclass(frozen=True, eq=False)

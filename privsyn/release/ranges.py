@@ -10,12 +10,12 @@ import numpy as np
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.marginals.types import Array, Floats, Integers, Mask
+from privsyn.marginals.types import Array, Floats, Integers, Mask, Numbers
 from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.enforcement.rules import Numbers, Span
+from privsyn.table.schema.condition import Span
 
 EACH = 1000
 """Records made for each combination of given values, to estimate the numbers that occur with it."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from privsyn.arguments import check_between, check_whole
 from privsyn.errors import InputError, about
-from privsyn.table.enforcement.rules import Span
 from privsyn.table.schema.columns import Numerical
+from privsyn.table.schema.condition import Span
 from privsyn.table.schema.schema import Schema
 
 GROUPS = 10

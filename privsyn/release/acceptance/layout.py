@@ -19,7 +19,7 @@ from privsyn.release.acceptance.criteria import Criteria
 from privsyn.release.acceptance.criterion import Criterion, Margin, Mean, spans
 from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.enforcement.rules import Span
+from privsyn.table.schema.condition import Span
 
 MOST_CELLS = 2**22
 """Largest table that is compared."""
