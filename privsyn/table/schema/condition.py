@@ -205,7 +205,7 @@ class Condition:
         """
         with about(f"{safe_repr(text)} is no condition"):
             reader = Reader(columns, strict=False)
-            boxes = reader.cases(reader.parse(reader.unquoted(text)), True)
+            boxes = reader.boxes(text)
             return cls(
                 frozenset(reader.named),
                 tuple(spans_of(columns, box) for box in boxes if () not in box.values()),
@@ -238,6 +238,10 @@ class Reader:
         self.quoted: dict[str, str] = {}
         self.named: set[str] = set()
         self.unlisted = False
+
+    def boxes(self, text: str) -> list[Box]:
+        """Return the boxes that a text means."""
+        return self.cases(self.parse(self.unquoted(text)), True)
 
     def unquoted(self, text: object) -> str:
         """Return text in which each name in backticks is replaced by one that Python can read."""
