@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
-from privsyn.release.ranges import part_inside
+from privsyn.release.conditional import part_inside
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
@@ -236,15 +236,3 @@ class _Numbers(dict[Any, float]):
         number = number if is_real else snapped  # keep a given real number exactly
         self[value] = number
         return number
-
-
-def patterns(
-    given: Mapping[str, Floats], missing: Collection[str] = ()
-) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """Yield each set of columns that are given together, with its rows; those `missing` are given as such."""
-    names = tuple(given)
-    known = np.stack([~np.isnan(given[name]) | (name in missing) for name in names], axis=1)
-    which, rows = np.unique(known, axis=0, return_inverse=True)
-    for place, pattern in enumerate(which):
-        some = tuple(name for name, is_given in zip(names, pattern, strict=True) if is_given)
-        yield some, np.flatnonzero(rows.ravel() == place)
