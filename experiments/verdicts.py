@@ -24,8 +24,7 @@ from privsyn.private.acceptance import Acceptance, margins
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian, SeededLaplace
 from privsyn.release.acceptance.criteria import Criteria, read_criteria
-from privsyn.release.acceptance.judge import SEED, judge, tests_of
-from privsyn.release.acceptance.statistic import Test
+from privsyn.release.acceptance.judge import SEED, Test, judge, tests_of
 
 HERE = Path(__file__).parent
 PAGE, ROWS_FILE = HERE.parent / "docs" / "publisher.md", HERE / "verdicts.csv"

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.allowed import Allowed
     from privsyn.table.enforcement.determined import Determined
     from privsyn.table.enforcement.equal import Equal
-    from privsyn.table.enforcement.forbidden import Forbidden
+    from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
     from privsyn.table.enforcement.increasing import Increasing
-    from privsyn.table.enforcement.missing_when import MissingWhen
     from privsyn.table.enforcement.total import Total
     from privsyn.table.schema.columns import (
         Categorical,
@@ -118,9 +117,8 @@ _HOMES = {
     "privsyn.table.enforcement.allowed": ("Allowed",),
     "privsyn.table.enforcement.determined": ("Determined",),
     "privsyn.table.enforcement.equal": ("Equal",),
-    "privsyn.table.enforcement.forbidden": ("Forbidden",),
+    "privsyn.table.enforcement.forbidden": ("Forbidden", "MissingWhen"),
     "privsyn.table.enforcement.increasing": ("Increasing",),
-    "privsyn.table.enforcement.missing_when": ("MissingWhen",),
     "privsyn.table.enforcement.total": ("Total",),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),

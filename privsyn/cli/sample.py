@@ -57,9 +57,9 @@ def sample(
             show_privacy,
             show_table,
         )
-        from privsyn.cli.common.given import parse_given
         from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
+        from privsyn.release.given import parse_given
         from privsyn.table.io.read_in_memory import check_excel_safe, ending_of
         from privsyn.table.io.write import write_table
 
@@ -79,7 +79,7 @@ def sample(
                 err=True,
             )
         release = load(model)
-        asked = parse_given(release.codec.schema, given) if given else None
+        asked = parse_given(release.codec.schema.coded, given) if given else None
         with progress() as report:
             if draws is not None:
                 made = release.draws(draws, rows, seed=seed, progress=report)

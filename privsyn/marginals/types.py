@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ Codes = npt.NDArray[np.int32]
 
 Mask = npt.NDArray[np.bool_]
 """True for the selected elements."""
+
+Numbers = Mapping[str, Floats]
+"""A number for each row, by column."""
 
 
 def keep(owner: object, *fields: str, dtype: npt.DTypeLike | None = None) -> None:

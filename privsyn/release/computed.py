@@ -6,9 +6,8 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.types import Floats, Integers
+from privsyn.marginals.types import Floats, Integers, Numbers
 from privsyn.release.pool import Pool
-from privsyn.release.ranges import records_with
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap, number_of
 from privsyn.table.codec.parts import split_given
@@ -16,7 +15,6 @@ from privsyn.table.encoding.grid import ROUNDING
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.equal import CopyOf
-from privsyn.table.enforcement.rules import Numbers
 
 MOST_KINDS = 200
 """Combinations of other given values for which records are made. With more, these values are ignored where a
@@ -142,7 +140,7 @@ def _near(pool: Pool, known: Numbers, name: str, n: int) -> tuple[Numbers, Integ
     held = {of: numbers for of, numbers in given.items() if of in pool.codec.domain.names}
     if held and len(np.unique(np.stack(list(held.values())), axis=1).T) > MOST_KINDS:
         held = {}
-    records, kinds, kind = records_with(pool, held, n)
+    records, kinds, kind = pool.with_values(held, n)
     numbers = pool.numbers(records)
     at = np.flatnonzero(~np.isnan(numbers[name]))
     if not len(at):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,15 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.marginals.types import Floats
-from privsyn.release.ranges import part_inside
+from privsyn.release.conditional import part_inside
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
-from privsyn.table.enforcement.rules import Span
-from privsyn.table.schema.columns import Ordinal
-from privsyn.table.schema.constraint import python_value
+from privsyn.table.schema.columns import Coded, Ordinal
+from privsyn.table.schema.condition import PRESENT, Reader, Span, check_values
+from privsyn.table.schema.constraint import Columns, python_value
+
+SIGN = re.compile(r"[<>]|[=!]=|\b(is|in)\b")
+"""What a condition has, and a value for a column has not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +47,11 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
     Parameters
     ----------
     codec : Codec
-    given : mapping of a column to a value or a range, or pandas.DataFrame
+    given : mapping of a column to a value or a range, or str, or pandas.DataFrame
         A range is ``(low, high)`` or ``{"low": low, "high": high}``, both ends included; either may be None.
-        None, NaN or ``pandas.NA`` for a column means that its cells are missing. Missing cells of a data
-        frame are filled in.
+        A list names some of a column's listed values. None, NaN or ``pandas.NA`` means that the cells are
+        missing. Text is a condition such as ``"age >= 65 and sex == 'F'"``. Missing cells of a data frame
+        are filled in.
     n : int, optional
         The number of rows that the caller asks for. It must be that of a data frame.
     rows : int
@@ -68,18 +73,88 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
         if not given.columns.is_unique:
             raise InputError("given has two columns of one name: drop one")
         cells = {name: given[name].tolist() for name in given.columns}
-    elif isinstance(given, Mapping):
-        ranges = {name: said for name, said in given.items() if isinstance(said, tuple | Mapping)}
+    elif isinstance(given, Mapping | str):
+        if isinstance(given, str):
+            with about("given"):
+                given = condition_as_given(codec.schema.coded, given)
+        ranges = {name: said for name, said in given.items() if isinstance(said, tuple | list | Mapping)}
         spans = {_known(codec, name): _span(codec, name, said) for name, said in ranges.items()}
         cells = {name: [value] * rows for name, value in given.items() if name not in ranges}
         missing = frozenset(_known(codec, name) for name in cells if _is_missing(given[name]))
     else:
-        raise InputError(f"given is a mapping of columns to values, or a data frame; got {safe_repr(given)}")
+        raise InputError(
+            f"given is a mapping of columns to values, a text, or a data frame; got {safe_repr(given)}"
+        )
     found = {}
     for name, values in cells.items():
         numbers = _Numbers(codec, _known(codec, name), quoting=isinstance(given, Mapping))
         found[name] = np.array([numbers[value] for value in values], np.float64)
     return Given(found, spans, missing)
+
+
+def condition_as_given(columns: Columns, text: str) -> dict[str, Any]:
+    """Return a condition as a mapping of columns to one value, a list of values, or a range.
+
+    >>> from privsyn import Categorical, Numerical
+    >>> columns = {"job": Categorical(["a", "b", "c"]), "age": Numerical(0, 99, integer=True)}
+    >>> condition_as_given(columns, "age >= 65 and job != 'c'")
+    {'age': {'low': 65}, 'job': ['a', 'b']}
+    """
+    boxes = Reader(columns).boxes(text)
+    if len(boxes) != 1:
+        raise InputError(f"{safe_repr(text)}: give one range, or values of a list, for each column")
+    given = {}
+    for name, values in boxes[0].items():
+        named = columns[name].all_values if values is PRESENT else values
+        alone = isinstance(named, tuple) and len(named) == 1
+        given[name] = named[0] if alone else list(named) if isinstance(named, tuple) else named
+    return given
+
+
+def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
+    """Parse texts of the command line: ``column=value``, ``column=low..high``, or a condition.
+
+    Either end of a range may be left out. A listed value that contains dots is a value, not a range. No value
+    means a missing cell, as in a CSV, unless the empty text is a listed value.
+
+    >>> from privsyn import Categorical, Numerical
+    >>> columns = {"zip": Categorical(["01", "02"]), "age": Numerical(0, 9)}
+    >>> parse_given(columns, ["zip=01", "age=3.."])
+    {'zip': '01', 'age': (3, None)}
+    >>> parse_given(columns, ["zip=", "age <= 4"])
+    {'zip': None, 'age': {'high': 4}}
+    """
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, equals, said = text.partition("=")
+        if name in columns and not said.startswith("="):
+            read = {name: _read_text(name, columns[name], said)}
+        elif SIGN.search(text):
+            with about("--given"):
+                read = condition_as_given(columns, text)
+        elif not equals:
+            raise InputError(f"--given needs a column and a value, as in sex=Female; got {safe_repr(text)}")
+        else:
+            meant = did_you_mean(name, columns)
+            raise InputError(
+                f"--given {safe_repr(name)}: there is no such column among those to be synthesised{meant}"
+            )
+        for twice in given.keys() & read:
+            raise InputError(
+                f"--given {safe_repr(twice)}: is given twice, and a row has one value: give it once"
+            )
+        given |= read
+    return given
+
+
+def _read_text(name: str, column: Coded, said: str) -> Any:
+    """Return a value of the column's type, a range of these, or None for missing."""
+    low, dots, high = said.partition("..")
+    is_listed = said in map(str, column.listed)
+    with replace_errors(f"--given {name}: {safe_repr(said)} is not a number", ValueError):
+        if dots and not is_listed:
+            return tuple(column.value_of(end) if end else None for end in (low, high))
+        return column.value_of(said) if said or is_listed else None
 
 
 def _is_missing(value: Any) -> bool:
@@ -96,8 +171,8 @@ def _known(codec: Codec, name: Any) -> str:
     return str(name)
 
 
-def _span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any]) -> Span:
-    """Return a range as a span; refuse a range without any value of the column."""
+def _span(codec: Codec, name: str, said: Any) -> Span:
+    """Return a range, or a list of values, as a span; refuse one without any value of the column."""
     try:
         return _read_span(codec, name, said)
     except InputError as error:
@@ -107,20 +182,18 @@ def _span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any]) ->
     raise InputError(f"given: column {name!r}: {complaint}")
 
 
-def _read_span(codec: Codec, name: str, said: tuple[Any, ...] | Mapping[str, Any]) -> Span:
+def _read_span(codec: Codec, name: str, said: Any) -> Span:
     column = codec.schema.coded[name]
-    names = ("low", "high") if len(said) == 2 else range(len(said))
-    ends: dict[Any, Any] = dict(said if isinstance(said, Mapping) else zip(names, said, strict=True))
-    if set(ends) - {"low", "high"}:
-        raise InputError("a range has a low and a high end, either of them None")
-    ends = {end: python_value(value) for end, value in ends.items() if value is not None}
-    if not ends:
-        raise InputError("a range needs a low or a high end")
     if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
         raise InputError("is computed, so it takes no range: give ranges of what it is computed from")
-    if isinstance(column, Ordinal) and "high" in ends:
-        ends["high"] = column.high_end(ends["high"])
-    span = Span.of(column, ends)
+    if isinstance(said, tuple):
+        said = {"low": said[0], "high": said[1]} if len(said) == 2 else {"": said}
+    values = check_values(said)
+    if isinstance(values, dict) and isinstance(column, Ordinal) and "high" in values:
+        values["high"] = column.high_end(values["high"])
+    span = Span.of(column, values)
+    if span.missing or (len(span.lows) > 1 and not column.lists_values):
+        raise InputError("give one value, one range, or a list if its values are listed")
     if not part_inside(codec.own_cells(name), span).any():
         raise InputError("none of its values lies in the range")
     return span
@@ -163,15 +236,3 @@ class _Numbers(dict[Any, float]):
         number = number if is_real else snapped  # keep a given real number exactly
         self[value] = number
         return number
-
-
-def patterns(
-    given: Mapping[str, Floats], missing: Collection[str] = ()
-) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """Yield each set of columns that are given together, with its rows; those `missing` are given as such."""
-    names = tuple(given)
-    known = np.stack([~np.isnan(given[name]) | (name in missing) for name in names], axis=1)
-    which, rows = np.unique(known, axis=0, return_inverse=True)
-    for place, pattern in enumerate(which):
-        some = tuple(name for name, is_given in zip(names, pattern, strict=True) if is_given)
-        yield some, np.flatnonzero(rows.ravel() == place)

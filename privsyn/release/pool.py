@@ -17,9 +17,13 @@ from privsyn.marginals.domain import Attributes, Records
 from privsyn.marginals.marginal import Marginal, lift
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.types import Array, Numbers
 from privsyn.synthesis.annealing import finish
+from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec
-from privsyn.table.enforcement.rules import Numbers
+
+EACH = 1000
+"""Records made for each combination of given values, to estimate the numbers that occur with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,21 @@ class Pool:
         """Return a record for each of `wanted`, which have codes of some attributes."""
         zeros = self.codec.possible(self.fitted.merging)
         return complete(wanted, self.records, self.tables, self.rng, zeros)
+
+    def with_values(self, held: Numbers, n: int) -> tuple[Records, Array, Array]:
+        """Return records with the given values, the combination of each record, and that of each row."""
+        merging = self.fitted.merging
+        if not held:
+            return self.records, np.zeros(len(self.records), np.int64), np.zeros(n, np.int64)
+        cells, axes = self.codec.cells(), merging.original.axes(tuple(held))
+        merged = [
+            merging.groups[axis][cells[name].find(numbers)]
+            for axis, (name, numbers) in zip(axes, held.items(), strict=True)
+        ]
+        distinct, kind = np.unique(np.stack(merged, axis=1), axis=0, return_inverse=True)
+        kinds = np.repeat(np.arange(len(distinct)), max(EACH, -(-ENOUGH // len(distinct))))
+        wanted = Records(merging.merged.project(tuple(held)), distinct[kinds])
+        return self.complete(wanted), kinds, kind.ravel()
 
     def numbers(self, records: Records) -> Numbers:
         """Return the numbers of all columns of records."""

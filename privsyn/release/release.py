@@ -91,10 +91,10 @@ class Release:
         ----------
         n : int, optional
             Number of rows, from 0 up. Default: the private estimate of the table's row count.
-        given : mapping of a column to a value or a range, or pandas.DataFrame, optional
-            Values of all rows, such as ``{"sex": "Female", "age": (30, 40)}``, or partial rows whose empty
-            cells are filled in. A range includes its ends; either may be None. Values in a range are as
-            frequent as in the release. None for a column means that its cells are missing.
+        given : mapping of a column to a value or a range, str, or pandas.DataFrame, optional
+            Values of all rows, such as ``{"sex": "Female", "age": (30, 40)}`` or ``"age >= 65"``, or partial
+            rows whose empty cells are filled in. A range includes its ends; either may be None. Values in a
+            range are as frequent as in the release. None for a column means that its cells are missing.
         balance : str, optional
             A column of listed values, each drawn equally often. Values with no row in the release are left
             out; an `AbsentWarning` names them.

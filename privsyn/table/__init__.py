@@ -6,9 +6,8 @@ The kinds of constraint are registered here, each under its name in a schema fil
 from privsyn.table.enforcement.allowed import Allowed
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.equal import Equal
-from privsyn.table.enforcement.forbidden import Forbidden
+from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
 from privsyn.table.enforcement.increasing import Increasing
-from privsyn.table.enforcement.missing_when import MissingWhen
 from privsyn.table.enforcement.total import Total
 from privsyn.table.schema.constraint import CONSTRAINTS
 

@@ -16,7 +16,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.marginals.types import Floats, keep
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.enforcement.rules import Span
+from privsyn.table.schema.condition import Span
 
 SQUARE = Domain(("a", "b"), (2, 2))
 TABLE = Marginal(SQUARE, np.ones((2, 2)))

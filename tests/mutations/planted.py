@@ -1342,14 +1342,14 @@ ACCEPTANCE = (
     ),
     bug(
         "a slope tested at twice the error allowed",
-        "privsyn/release/acceptance/line.py",
+        "privsyn/release/acceptance/judge.py",
         "last, self.slope + within)",
         "last, self.slope + 2 * within)",
         "tests/release/acceptance/test_slope.py::test_a_slope_is_exceeded_exactly_if_it_is_further_away",
     ),
     bug(
         "numbers of a slope taken to lie at the near end of their cells",
-        "privsyn/release/acceptance/line.py",
+        "privsyn/release/acceptance/judge.py",
         "np.where(u > 0, u * high, u * low)",
         "np.where(u > 0, u * low, u * high)",
         "tests/release/acceptance/test_slope.py::test_no_row_of_a_cell_adds_more_than_its_units",
@@ -1363,7 +1363,7 @@ ACCEPTANCE = (
     ),
     bug(
         "rows of a cut cell that lower a sum",
-        "privsyn/release/acceptance/statistic.py",
+        "privsyn/release/acceptance/judge.py",
         "np.expand_dims(np.maximum(side, 0), others) * cut",
         "np.expand_dims(side, others) * cut",
         "tests/release/acceptance/test_acceptance.py"
@@ -1371,7 +1371,7 @@ ACCEPTANCE = (
     ),
     bug(
         "rows of a cut cell that never meet the condition of a proportion",
-        "privsyn/release/acceptance/statistic.py",
+        "privsyn/release/acceptance/judge.py",
         "above[possible], below[sure])",
         "above[sure], below[sure])",
         "tests/release/acceptance/test_acceptance.py"
@@ -1379,7 +1379,7 @@ ACCEPTANCE = (
     ),
     bug(
         "numbers of a mean taken to lie at the near end of their cells",
-        "privsyn/release/acceptance/statistic.py",
+        "privsyn/release/acceptance/judge.py",
         "ceil((high - middle - within) / step) for high in last",
         "ceil((low - middle - within) / step) for low in first",
         "tests/release/acceptance/test_acceptance.py"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,13 +15,12 @@ from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.grouping import Grouping, groups_at
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask
+from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask, Numbers
 from privsyn.private.laws import Law
-from privsyn.release.acceptance.criteria import Criteria
-from privsyn.release.acceptance.criterion import Criterion, Margin, Mean, spans
+from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, spans
 from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.enforcement.rules import Span
+from privsyn.table.schema.condition import Span
 
 MOST_CELLS = 2**22
 """Largest table that is compared."""
@@ -112,12 +113,33 @@ class Summed:
         """A number in the middle: sums of products of what exceeds it are hardly rounded."""
         return float(np.nanmin(self.lows) / 2 + np.nanmax(self.highs) / 2)
 
-    def read(self, numbers: Mapping[str, Floats]) -> Floats:
+    def read(self, numbers: Numbers) -> Floats:
         """Return the number of each row; NaN if it does not count."""
         own = numbers[self.name]
         if self.span is None:
             return own
         return np.where(np.isnan(own) & (not self.span.missing), np.nan, self.span.holds(own))
+
+
+class Axis(NamedTuple):
+    """One attribute of the table of a criterion.
+
+    Parameters
+    ----------
+    name : str
+    cells : Cells
+        Its codes as numbers.
+    groups : integer array
+        The group of each code.
+    states : integer array
+        Whether the rows of each group lie outside the condition, may meet it, or surely do. Some may if the
+        end of a range cuts a cell of numbers.
+    """
+
+    name: str
+    cells: Cells
+    groups: Codes
+    states: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,72 +148,66 @@ class Layout:
 
     Parameters
     ----------
+    domain : Domain
+        The attributes of the release.
     criterion : Margin, Mean, Proportion or Slope
     summed : tuple of Summed
         The variables, if there are any. Their columns are the first axes, in single codes.
-    cells : tuple of Cells
-        The codes of each attribute as numbers.
-    groups : tuple of integer arrays
-        The group of each code.
+    axes : tuple of Axis
     where : mapping of a column to the values that meet its condition
-    possible, sure : tuple of bool arrays
-        For each attribute, whether some row of a group may meet the condition, and whether all rows do. They
-        differ for cells of numbers that the end of a range cuts.
     """
 
+    domain: Domain
     criterion: Criterion
     summed: tuple[Summed, ...]
-    cells: tuple[Cells, ...]
-    groups: tuple[Codes, ...]
+    axes: tuple[Axis, ...]
     where: Mapping[str, Span]
-    possible: tuple[Mask, ...]
-    sure: tuple[Mask, ...]
 
     @classmethod
     def of(cls, codec: Codec, fitted: Fitted, criterion: Criterion) -> Layout:
         """Return the layout."""
-        names, known = criterion.columns, codec.cells()
-        cells = tuple(known[name] for name in names)
+        known, domain = codec.cells(), codec.domain
         where, summed = spans(criterion.conditions, codec.schema), Summed.of(criterion, codec)
-        single = {of.name for of in summed}
-        groups: list[Codes] = []
-        states: list[Integers] = []
-        for name, axis, of in zip(names, codec.domain.axes(names), cells, strict=True):
-            group: Integers = np.arange(len(of.lows))
-            state = _states(where[name], of) if name in where else np.full(len(of.lows), SURE)
+        single, axes = {of.name for of in summed}, []
+        for name in criterion.columns:
+            axis, cells = domain.names.index(name), known[name]
+            groups: Integers = np.arange(len(cells.lows))
+            states = _states(where[name], cells) if name in where else np.full(len(cells.lows), SURE)
             if name in where and name not in single:
-                state, group = np.unique(state, return_inverse=True)
-            elif isinstance(criterion, Margin) and codec.domain.ordered[axis]:
-                coarse = groups_at(fitted.one_ways[axis], criterion.groups)
-                group = coarse[fitted.merging.groups[axis]]
-                state = np.full(int(group.max()) + 1, SURE)
-            groups.append(group.astype(np.int32))
-            states.append(state)
-        possible, sure = (tuple(state >= least for state in states) for least in (CUT, SURE))
-        return cls(criterion, summed, cells, tuple(groups), where, possible, sure)
+                states, groups = np.unique(states, return_inverse=True)
+            elif isinstance(criterion, Margin) and domain.ordered[axis]:
+                groups = groups_at(fitted.one_ways[axis], criterion.groups)[fitted.merging.groups[axis]]
+                states = np.full(int(groups.max()) + 1, SURE)
+            axes.append(Axis(name, cells, groups.astype(np.int32), states))
+        return cls(domain, criterion, summed, tuple(axes), where)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the table."""
-        return tuple(map(len, self.sure))
+        return tuple(len(axis.states) for axis in self.axes)
 
-    def merging(self, domain: Domain) -> Merging:
-        """Return the merging that joins the codes of these attributes and keeps those of all others."""
-        groups = dict(zip(self.criterion.columns, self.groups, strict=True))
-        both = tuple(
-            groups.get(name, np.arange(size, dtype=np.int32))
-            for name, size in zip(domain.names, domain.sizes, strict=True)
-        )
+    @property
+    def merging(self) -> Merging:
+        """The merging that joins the codes of these attributes and keeps those of all others."""
+        single = [np.arange(size, dtype=np.int32) for size in self.domain.sizes]
+        groups = dict(zip(self.domain.names, single, strict=True)) | {a.name: a.groups for a in self.axes}
+        both = tuple(groups.values())
         shares = tuple(1 / np.bincount(group)[group] for group in both)
-        return Merging(domain, Grouping(both).domain(replace(domain, ordered=())), both, shares)
+        return Merging(self.domain, Grouping(both).domain(replace(self.domain, ordered=())), both, shares)
 
-    def count(self, numbers: Mapping[str, Floats]) -> Ints:
+    def met(self, least: int) -> Mask:
+        """Return in which cells of the table all conditions may be met (`CUT`) or surely are (`SURE`)."""
+        masks = (axis.states >= least for axis in self.axes)
+        return np.asarray(reduce(np.logical_and.outer, masks, np.array(True)))
+
+    def count(self, numbers: Numbers) -> Ints:
         """Count synthetic rows, given the numbers of each column."""
-        places = np.ravel_multi_index(self._codes(numbers), self.shape)
+        codes = [axis.groups[axis.cells.find(numbers[axis.name])] for axis in self.axes]
+        places = np.ravel_multi_index(codes, self.shape)
         return np.bincount(places, minlength=prod(self.shape)).reshape(self.shape).astype(np.int64)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def products(self, numbers: Mapping[str, Floats]) -> Floats:
+    def products(self, numbers: Numbers) -> Floats:
         """Return the sums of products of 1 and all variables less their origins, over some synthetic rows.
 
         The rows are those that meet the conditions and have no missing variable. So the first number is how
@@ -205,10 +221,6 @@ class Layout:
             met &= ~np.isnan(column)
         table = np.column_stack([np.ones(len(met)), *columns])[met]
         return table.T @ table
-
-    def _codes(self, numbers: Mapping[str, Floats]) -> list[Codes]:
-        columns = zip(self.criterion.columns, self.cells, self.groups, strict=True)
-        return [group[cells.find(numbers[name])] for name, cells, group in columns]
 
 
 def _states(span: Span, cells: Cells) -> Integers:

@@ -394,7 +394,8 @@ class Codec:
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
-        return {name: encoder.read(table[name]) for name, encoder in self._columns.items()}
+        known = {name: encoder for name, encoder in self._columns.items() if name in table}
+        return {name: encoder.read(table[name]) for name, encoder in known.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""

@@ -17,13 +17,13 @@ from typing import cast
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.types import Floats, Ints, Numbers
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
 from privsyn.table.enforcement.allowed import Allowed
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.increasing import Increasing
-from privsyn.table.enforcement.rules import Computation, Numbers
+from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.columns import Coded, Numerical, Ordinal
 from privsyn.table.schema.constraint import computed_by
 from privsyn.table.schema.schema import Schema

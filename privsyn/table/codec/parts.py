@@ -20,8 +20,8 @@ from privsyn.table.encoding.steps import DAY
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.increasing import Increasing
-from privsyn.table.enforcement.rules import Span
 from privsyn.table.schema.columns import Datetime
+from privsyn.table.schema.condition import Span
 from privsyn.table.schema.schema import Schema
 
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats
+from privsyn.marginals.types import Floats, Numbers
 from privsyn.table.enforcement.determined import LookUp
-from privsyn.table.enforcement.rules import Computation, Numbers, Rule
+from privsyn.table.enforcement.rules import Computation, Rule
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 

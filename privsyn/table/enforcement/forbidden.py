@@ -1,23 +1,77 @@
-"""Forbidden: a combination of values that no row has."""
+"""Forbidden: a combination of values that no row has. MissingWhen: a column that some rows lack."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, about
-from privsyn.marginals.types import Integers, Mask
+from privsyn.errors import InputError
+from privsyn.marginals.types import Integers, Mask, Numbers
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.rules import Numbers, Rule, Span
-from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition, python_value
+from privsyn.table.enforcement.rules import Rule
+from privsyn.table.kinds.column_settings import flag
+from privsyn.table.schema.condition import PRESENT, Box, Span, check_box, in_all, spans_of
+from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition
 
-Condition = Mapping[str, Any]
-"""One value, a list of values, or a range ``{"low": a, "high": b}`` for each column; None is missing."""
+
+@dataclass(frozen=True)
+class MissingWhen(Constraint):
+    """Requires a column to be missing where a condition holds.
+
+    Parameters
+    ----------
+    column : str
+    when : mapping of other columns to values, as for `Forbidden`
+        The rows in which the column is missing.
+    only : bool
+        Whether the column is missing in these rows only.
+
+    Examples
+    --------
+    >>> MissingWhen("spouse_age", {"married": "no"}).columns
+    ('married', 'spouse_age')
+    """
+
+    column: str
+    when: Box
+    only: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "when", check_box("when", self.when))
+        object.__setattr__(self, "only", flag("only", self.only))
+        check_names("column and when", self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns of the condition, and last the column that must be missing."""
+        return (*self.when, self.column)
+
+    def derive(self, columns: Columns) -> Columns:
+        """Refuse a column that may not be missing."""
+        if not columns[self.column].nullable:
+            raise InputError(f"column {self.column!r} has nullable=False and so cannot be missing")
+        return {}
+
+    def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
+        """Add the values that the condition names."""
+        return _add_named_values(columns, found, self.when)
+
+    def explain(self) -> str:
+        """Return what the constraint does, in plain English."""
+        only = ", and in no other row" if self.only else ""
+        return f"{self.column} is missing where {condition(self.when)}{only}."
+
+    def rules(self, columns: Columns) -> list[Rule]:
+        """Forbid a present cell where the condition holds and, with `only`, a missing one elsewhere."""
+        spans, name = spans_of(columns, self.when), self.column
+        present, missing = (Span.of(columns[name], values) for values in (PRESENT, None))
+        rules: list[Rule] = [ForbiddenRule({**spans, name: present}, lost=name)]
+        if self.only:
+            rules += [ForbiddenRule({other: span.others, name: missing}) for other, span in spans.items()]
+        return rules
 
 
 @dataclass(frozen=True)
@@ -35,10 +89,10 @@ class Forbidden(Constraint):
     ('age', 'married')
     """
 
-    when: Condition
+    when: Box
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "when", check_condition(self.when))
+        object.__setattr__(self, "when", check_box("when", self.when))
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -47,7 +101,7 @@ class Forbidden(Constraint):
 
     def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
         """Add the values that the condition names."""
-        return add_named_values(columns, found, self.when)
+        return _add_named_values(columns, found, self.when)
 
     def explain(self) -> str:
         """Return what the constraint does, in plain English."""
@@ -84,7 +138,7 @@ class ForbiddenRule(Rule):
 
     def holds(self, numbers: Numbers) -> Mask:
         """Return where at least one value lies outside its span."""
-        return ~reduce(np.logical_and, (span.holds(numbers[name]) for name, span in self.spans.items()))
+        return ~in_all(self.spans, numbers)
 
     def possible(self, cells: list[Cells]) -> Mask:
         """Return all cells except those that lie completely inside the combination."""
@@ -117,16 +171,7 @@ def _all(cells: Cells, of_codes: Mask) -> Mask:
     return np.bincount(cells.groups, ~of_codes & (cells.shares > 0), minlength=cells.merged) == 0
 
 
-def spans_of(columns: Columns, when: Condition) -> dict[str, Span]:
-    """Return the condition as one span of numbers for each column."""
-    spans = {}
-    for name, values in when.items():
-        with about(f"column {name!r}"):
-            spans[name] = Span.of(columns[name], values)
-    return spans
-
-
-def add_named_values(columns: Columns, found: Collection[str], when: Condition) -> Columns:
+def _add_named_values(columns: Columns, found: Collection[str], when: Box) -> Columns:
     """Add the values that a condition names to the lists that were found under privacy."""
     declared = {}
     for name, values in when.items():
@@ -135,22 +180,3 @@ def add_named_values(columns: Columns, found: Collection[str], when: Condition) 
             named = values if isinstance(values, tuple) else (values,)
             declared[name] = column.with_listed([*column.listed, *(v for v in named if v is not None)])
     return declared
-
-
-def check_condition(when: object) -> Condition:
-    """Return a condition in normal form, read-only."""
-    if not isinstance(when, Mapping) or not when:
-        raise InputError('when: give a mapping of columns to values, such as {"married": "no"}')
-    check_names("when", tuple(when))
-    return MappingProxyType({name: _check_values(name, values) for name, values in when.items()})
-
-
-def _check_values(name: str, values: object) -> object:
-    if isinstance(values, Mapping):
-        ends = {end: python_value(value) for end, value in values.items() if value is not None}
-        if not ends or set(values) - {"low", "high"}:
-            raise InputError(f"when: {name!r}: a range has low, high or both")
-        return ends
-    if isinstance(values, list | set | frozenset | tuple):
-        return tuple(python_value(value) for value in values)
-    return python_value(values)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats, Integers, Mask
+from privsyn.marginals.types import Floats, Integers, Mask, Numbers
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.forbidden import ForbiddenRule
 from privsyn.table.enforcement.repair import Repair
-from privsyn.table.enforcement.rules import Numbers, Rule
+from privsyn.table.enforcement.rules import Rule
 from privsyn.table.kinds.column_settings import flag
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names

@@ -18,9 +18,9 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.marginals.graphs import components
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.marginals.types import Floats, Integers, Mask
+from privsyn.marginals.types import Floats, Integers, Mask, Numbers
 from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.rules import Computation, Numbers, Rule
+from privsyn.table.enforcement.rules import Computation, Rule
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint, about_constraint, computed_by, in_order
 

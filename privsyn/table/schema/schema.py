@@ -15,7 +15,7 @@ from privsyn.table.kinds.column_settings import marks
 from privsyn.table.schema.columns import Coded, Column
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.expressions.parse import parse_expression
+from privsyn.table.schema.expressions import parse_expression
 
 
 @dataclass(frozen=True)

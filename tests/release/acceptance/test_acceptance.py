@@ -23,8 +23,8 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.release.acceptance.criteria import read_criteria
-from privsyn.release.acceptance.judge import SEED, judge
-from privsyn.release.acceptance.statistic import _sides, _units
+from privsyn.release.acceptance.judge import SEED, _sides, _units, judge
+from privsyn.release.acceptance.layout import SURE
 from privsyn.release.release import Release
 from privsyn.table.codec.codec import Codec
 
@@ -243,7 +243,7 @@ def test_private_rows_of_a_cut_cell_are_taken_to_meet_a_condition_or_not_as_is_w
 def test_a_row_of_a_cut_cell_adds_as_much_as_if_it_met_the_condition_and_as_if_it_did_not():
     above, below = np.array([-3, 0, 5]), np.array([4, 0, -6])
     sure, possible = (np.array(mask) for mask in ([False, False, True], [False, True, True]))
-    layout = SimpleNamespace(sure=[np.ones(3, bool), sure], possible=[np.ones(3, bool), possible])
+    layout = SimpleNamespace(met=lambda least: np.tile(sure if least == SURE else possible, (3, 1)))
     for side, added in zip((above, below), _sides(layout, above, below), strict=True):
         outside, cut, inside = added.T
         assert not outside.any()

@@ -20,9 +20,8 @@ from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import ExactGaussian, SeededGaussian, SeededLaplace
 from privsyn.release.acceptance import judge
 from privsyn.release.acceptance.criteria import read_criteria
-from privsyn.release.acceptance.judge import SEED
+from privsyn.release.acceptance.judge import SEED, Line
 from privsyn.release.acceptance.layout import Summed
-from privsyn.release.acceptance.line import Line
 
 SCHEMA = Schema(
     {

@@ -11,8 +11,8 @@ from scipy.stats import binom
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.release.accuracy import Estimates
 from privsyn.release.draws.bias import PRIOR, Bias
-from privsyn.release.draws.conditions import Conditions
 
 SCHEMA = Schema(
     {
@@ -75,10 +75,10 @@ def test_intervals_hold_although_no_draw_has_the_dependence(release):
     for _ in range(RUNS):
         known = [with_noise(release, 5.0, rng)]
         bias = Bias(release.codec, release.fitted, known)
-        found = Conditions(frames[0], lambda *_: frames, [COLUMNS], bias).mean("pay", "group == 'a'")
+        found = Estimates(release.codec, lambda *_: frames, [COLUMNS], bias).mean("pay", "group == 'a'")
         held += found["low"] <= truth() <= found["high"]
     assert held >= binom.ppf(1e-7, RUNS, 0.95)
-    alone = Conditions(frames[0], lambda *_: frames, [COLUMNS], Bias(release.codec, release.fitted, []))
+    alone = Estimates(release.codec, lambda *_: frames, [COLUMNS], Bias(release.codec, release.fitted, []))
     assert alone.mean("pay", "group == 'a'")["high"] < truth()
 
 

@@ -8,7 +8,8 @@ import pytest
 from command import run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, load
-from privsyn.release.draws.conditions import Conditions
+from privsyn.release.accuracy import Estimates
+from privsyn.table.codec.codec import Codec
 
 ROWS = 2000
 SCHEMA = Schema(
@@ -100,7 +101,9 @@ def test_a_quote_in_the_name_of_a_column_begins_no_text():
     """The condition then seemed to be about no column, and was evaluated on draws of any."""
     frame = pd.DataFrame({"sex": ["Female", "Male"], "driver's age": [20, 40]})
     tables = [frozenset({"sex"}), frozenset(frame)]
-    found = Conditions(frame, lambda columns, progress: [frame[[*columns]]] * 2, tables, None)
+    schema = Schema({"sex": Categorical(["Female", "Male"]), "driver's age": Numerical(0, 99)})
+    codec = Codec(schema, tuple(frame), ("object", "int64"))
+    found = Estimates(codec, lambda columns, progress: [frame[[*columns]]] * 2, tables, None)
     for where in ("`driver's age` > 30 and sex == 'Male'", r"sex != 'it\'s' and `driver's age` > 30"):
         assert found.share(where)[["estimate", "covered"]].tolist() == [0.5, True]
 
@@ -127,7 +130,7 @@ def test_what_is_no_condition_is_refused_in_one_line(model, where):
 def test_a_condition_that_cannot_be_used_is_explained_and_says_what_can(model):
     asked = model.accuracy_
     with pytest.raises(
-        InputError, match=r"is no condition.*: there is no column 'sx'; did you mean 'sex'\?$"
+        InputError, match=r"is no condition: .* no column 'sx' that is counted; did you mean 'sex'\?$"
     ):
         asked.share("sx == 'Male' and age > 30")
     with pytest.raises(InputError, match=r"no condition.* of columns with values"):
@@ -209,9 +212,16 @@ def test_a_condition_is_never_run_as_code(model, where, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_two_columns_are_not_compared_and_the_error_names_what_to_write(model):
+    with pytest.raises(
+        InputError, match=r"not with another: .* take the mean over the tables of draws\(20\)"
+    ):
+        model.accuracy_.share("age < `my pay`")
+
+
 @pytest.mark.parametrize(
     "where",
-    ["age in [30, 40]", "not (age > 30)", 'sex == "it\'s # Female" or -age < 3', "20 <= age < 2 * 30"],
+    ["age in [30, 40]", "not (age > 30)", 'sex == "it\'s # Female" or 3 > age', "20 <= age < 60"],
 )
 def test_a_condition_compares_columns_with_values(model, where):
     assert 0 <= model.accuracy_.share(where)["estimate"] <= 1

@@ -13,7 +13,7 @@ from privsyn.table.enforcement.allowed import AllowedRule
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.forbidden import ForbiddenRule
 from privsyn.table.enforcement.increasing import IncreasingRule
-from privsyn.table.enforcement.rules import Span
+from privsyn.table.schema.condition import Span
 
 NAMES = ("a", "b", "c")
 

@@ -28,7 +28,7 @@ from privsyn import (
     Total,
 )
 from privsyn.table.enforcement.repair import rows_that_keep
-from privsyn.table.schema.expressions.parse import parse_expression
+from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.yaml_file import from_plain, parse, to_plain
 
 COLUMNS = {
@@ -75,6 +75,8 @@ MEANINGS = [
     ("job is missing or age is missing", lambda age, pay, job, wed: job is None or age is None),
     ("job is not missing", lambda age, pay, job, wed: job is not None),
     ("age <= 3 and not job == 'b'", lambda age, pay, job, wed: (age is None or age <= 3) and job != "b"),
+    ("(age > 1) & ~wed", lambda age, pay, job, wed: (age is None or age > 1) and wed is not True),
+    ("wed implies age == 3", lambda age, pay, job, wed: wed is not True or age in (None, 3)),
     ("age > 1 implies age != 3", lambda age, pay, job, wed: age != 3),
 ]
 
@@ -157,7 +159,7 @@ def test_listed_numbers_are_compared_as_numbers(text, kept):
         ("a != b", "no kind of constraint compares two columns by !="),
         ("a + b <= total", "a column alone"),
         ("total == a + 5", "a sum has columns"),
-        ("a == 5 implies a <= b", "under a condition"),
+        ("a == 5 implies a <= b", "not with another"),
         ("job > 'a'", "needs numbers or dates"),
         ("job == 'd'", "not one of its values"),
         ("open == 'd'", "needs the list of values"),

@@ -1,0 +1,389 @@
+"""Condition: which rows are meant, from a mapping of columns to values or from text such as ``"age >= 65"``.
+
+A condition is a union of boxes. A box has values for some columns: one, a tuple of them, or a range, where
+None is a missing cell. As numbers the values of a column are a `Span`. A listed value is its place in the
+list, a date is in days or seconds since 1970, and a missing cell is NaN.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, pairwise
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import numpy as np
+
+from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.marginals.types import Floats, Mask, Numbers, keep
+from privsyn.table.kinds.ordinal import ends_of
+from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.constraint import Columns, check_names, python_value
+
+DEEPEST = 50
+"""Levels of the syntax tree of a text."""
+
+MOST = 100
+"""Boxes that a text may join to."""
+
+LARGEST = 1e300
+
+LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+QUOTED = re.compile(rf"{LITERAL.pattern}|`([^`]*)`")
+
+PRESENT: Final = "any value that is not missing"
+
+Values = Any
+"""Listed values, a range ``{"low": a, "high": b}`` with one end or both, `PRESENT`, or None for missing."""
+
+Box = Mapping[str, Values]
+"""Values of some columns that occur together."""
+
+SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+OPPOSITE = {"==": "!=", "<": ">=", "<=": ">", "in": "not in"}
+OPPOSITE |= {opposite: sign for sign, opposite in OPPOSITE.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Disjoint closed intervals in increasing order, with or without missing cells.
+
+    Examples
+    --------
+    >>> span = Span(np.array([0.0, 5.0]), np.array([2.0, 5.0]), missing=True)
+    >>> span.holds(np.array([1.0, 3.0, 5.0, np.nan])).tolist()
+    [True, False, True, True]
+    """
+
+    lows: Floats
+    highs: Floats
+    missing: bool
+
+    def __post_init__(self) -> None:
+        keep(self, "lows", "highs", dtype=np.float64)
+        if self.lows.ndim != 1 or self.lows.shape != self.highs.shape:
+            raise ValueError(f"{self.lows.shape} low ends, {self.highs.shape} high ones")
+
+    @classmethod
+    def of(cls, column: Coded, values: Values) -> Self:
+        """Return the numbers of the values of a box."""
+        if values is PRESENT:
+            return cls(np.array([-np.inf]), np.array([np.inf]), missing=False)
+        if isinstance(values, Mapping):
+            return cls(*column.intervals_of(values), missing=False)
+        values = values if isinstance(values, tuple) else (values,)
+        found = np.unique([column.number_of(value) for value in values if value is not None])
+        return cls(found, found, missing=None in values)
+
+    @property
+    def is_about_missing(self) -> bool:
+        """Whether the span holds all missing cells and no others, or all others and none that is missing."""
+        present = self.lows.tolist() == [-np.inf] and self.highs.tolist() == [np.inf]
+        return present is not self.missing and (present or not len(self.lows))
+
+    def holds(self, numbers: Floats) -> Mask:
+        """Return which of the numbers are in the span."""
+        return np.where(np.isnan(numbers), self.missing, self.covers(numbers, numbers))
+
+    def covers(self, lows: Floats, highs: Floats) -> Mask:
+        """Return which intervals lie completely within the span; NaN does if missing cells do."""
+        if not len(self.lows):
+            return np.isnan(lows) & self.missing
+        last = np.searchsorted(self.lows, lows, side="right") - 1
+        inside = (last >= 0) & (highs <= self.highs[last])
+        return np.where(np.isnan(lows), self.missing, inside)
+
+    def touches(self, lows: Floats, highs: Floats) -> Mask:
+        """Return which intervals share a number with the span; NaN does if missing cells are in it.
+
+        >>> span = Span(np.array([0.0, 5.0]), np.array([2.0, 5.0]), missing=False)
+        >>> span.touches(np.array([2.0, 3.0, 4.0, np.nan]), np.array([3.0, 4.0, 9.0, np.nan])).tolist()
+        [True, False, True, False]
+        """
+        if not len(self.lows):
+            return np.isnan(lows) & self.missing
+        first = np.searchsorted(self.highs, lows)
+        shared = (first < len(self.highs)) & (self.lows[np.minimum(first, len(self.lows) - 1)] <= highs)
+        return np.where(np.isnan(lows), self.missing, shared)
+
+    @property
+    def ends(self) -> list[float]:
+        """The ends of the intervals."""
+        return [*self.lows.tolist(), *self.highs.tolist()]
+
+    @property
+    def others(self) -> Self:
+        """All numbers outside the span, without missing: a missing cell keeps a constraint."""
+        lows = np.append(-np.inf, np.nextafter(self.highs, np.inf))
+        highs = np.append(np.nextafter(self.lows, -np.inf), np.inf)
+        return type(self)(lows, highs, missing=False)
+
+
+def spans_of(columns: Columns, box: Box) -> dict[str, Span]:
+    """Return the numbers of each column of a box."""
+    spans = {}
+    for name, values in box.items():
+        with about(f"column {name!r}"):
+            spans[name] = Span.of(columns[name], values)
+    return spans
+
+
+def in_all(spans: Mapping[str, Span], numbers: Numbers) -> Mask:
+    """Return which rows lie in the span of every column."""
+    return reduce(np.logical_and, (span.holds(numbers[name]) for name, span in spans.items()))
+
+
+def check_box(what: str, box: object) -> Box:
+    """Return a box that a person wrote in normal form, read-only; `what` names the setting in errors."""
+    if not isinstance(box, Mapping) or not box:
+        raise InputError(f'{what}: give a mapping of columns to values, such as {{"married": "no"}}')
+    check_names(what, tuple(box))
+    found = {}
+    for name, values in box.items():
+        with about(f"{what}: {name!r}"):
+            found[name] = check_values(values)
+    return MappingProxyType(found)
+
+
+def check_values(values: object) -> Values:
+    """Return the values of one column of a box in normal form."""
+    if isinstance(values, Mapping):
+        ends = {end: python_value(value) for end, value in values.items() if value is not None}
+        if not ends or set(values) - {"low", "high"}:
+            raise InputError("a range has low, high or both")
+        return ends
+    if isinstance(values, list | set | frozenset | tuple):
+        return tuple(python_value(value) for value in values)
+    return python_value(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A condition on the rows of a table.
+
+    Parameters
+    ----------
+    columns : frozenset of str
+        The columns that it names.
+    boxes : tuple of mappings of a column to a Span
+        A row meets the condition if it lies in one of them.
+    unlisted : bool
+        Whether a value is named that may have been replaced by `other`, which is the name of no value alone.
+    """
+
+    columns: frozenset[str]
+    boxes: tuple[Mapping[str, Span], ...]
+    unlisted: bool = False
+
+    @classmethod
+    def read(cls, text: str, columns: Columns) -> Self:
+        """Return the condition that a text means, about columns whose values or bounds are known.
+
+        A value that is not in a list is that of no row.
+
+        >>> from privsyn import Categorical, Numerical
+        >>> columns = {"age": Numerical(0, 99, integer=True), "sex": Categorical(["F", "M"])}
+        >>> condition = Condition.read("age >= 65 and not sex == 'F'", columns)
+        >>> condition.holds({"age": np.array([70.0, 70.0]), "sex": np.array([1.0, np.nan])}).tolist()
+        [True, False]
+        """
+        with about(f"{safe_repr(text)} is no condition"):
+            reader = Reader(columns, strict=False)
+            boxes = reader.boxes(text)
+            return cls(
+                frozenset(reader.named),
+                tuple(spans_of(columns, box) for box in boxes if () not in box.values()),
+                reader.unlisted,
+            )
+
+    def holds(self, numbers: Numbers) -> Mask:
+        """Return which rows meet the condition."""
+        none = np.zeros(len(next(iter(numbers.values()))), np.bool_)
+        return reduce(np.logical_or, (in_all(box, numbers) for box in self.boxes), none)
+
+
+class Reader:
+    """Reads text about the columns of one schema: comparisons of columns with values, as boxes.
+
+    Parameters
+    ----------
+    columns : mapping of a name to a column
+    strict : bool
+        Whether values that a column does not list are refused; else they are those of no row.
+    """
+
+    forms = (
+        "write comparisons of columns with values, such as age >= 65 and sex == 'Female', joined by and, or,"
+        " not; to compare two columns, take the mean over the tables of draws(20)"
+    )
+
+    def __init__(self, columns: Columns, *, strict: bool = True) -> None:
+        self.columns, self.strict = columns, strict
+        self.quoted: dict[str, str] = {}
+        self.named: set[str] = set()
+        self.unlisted = False
+
+    def boxes(self, text: str) -> list[Box]:
+        """Return the boxes that a text means."""
+        return self.cases(self.parse(self.unquoted(text)), True)
+
+    def unquoted(self, text: object) -> str:
+        """Return text in which each name in backticks is replaced by one that Python can read."""
+        if not isinstance(text, str):
+            raise InputError(f"it is no text: {self.forms}")
+        return QUOTED.sub(self._name_for, text)
+
+    def _name_for(self, found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        name = f"quoted_{len(self.quoted)}_"
+        while name in self.columns:
+            name += "_"
+        self.quoted[name] = found[1]
+        return name
+
+    def parse(self, text: str) -> ast.expr:
+        """Return the syntax tree; nothing in it is ever run."""
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            raise InputError(f"it cannot be read: {self.forms}") from None
+        level: list[ast.AST] = [tree]
+        for _ in range(DEEPEST):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            raise InputError("it is nested too deeply")
+        return tree
+
+    def cases(self, node: ast.expr, truth: bool) -> list[Box]:
+        """Return the boxes in which a condition is true, or false.
+
+        A missing cell makes a comparison neither, unless it is with `missing`.
+        """
+        match node:
+            case ast.BoolOp(op, values):
+                found = [self.cases(value, truth) for value in values]
+                together = isinstance(op, ast.And) is truth
+            case ast.BinOp(left, ast.BitAnd() | ast.BitOr() as either, right):  # as pandas writes them
+                found = [self.cases(left, truth), self.cases(right, truth)]
+                together = isinstance(either, ast.BitAnd) is truth
+            case ast.UnaryOp(ast.Not() | ast.Invert(), operand):
+                return self.cases(operand, not truth)
+            case ast.Compare(left, ops, comparators):
+                pairs = zip(pairwise([left, *comparators]), ops, strict=True)
+                found = [self.pair(a, SIGNS[type(op)], b, truth) for (a, b), op in pairs]
+                together = truth
+            case ast.Name() if any(isinstance(each, bool) for each in self.columns[self.column(node)].listed):
+                return [{self.column(node): (truth,)}]
+            case _:
+                raise InputError(f"it is no comparison: {self.forms}")
+        return reduce(self.joined, found) if together else list(chain.from_iterable(found))
+
+    def pair(self, left: ast.expr, sign: str, right: ast.expr, truth: bool) -> list[Box]:
+        """Return the boxes in which one comparison is true, or false."""
+        if not names_column(left) and sign in MIRRORED:
+            left, sign, right = right, MIRRORED[sign], left
+        name = self.column(left)
+        if sign in ("is", "is not"):
+            if not (isinstance(right, ast.Name) and right.id == "missing"):
+                raise InputError("after 'is' stands 'missing' or 'not missing'; write == for values")
+            return [{name: None if (sign == "is") is truth else PRESENT}]
+        if names_column(right):
+            raise InputError(f"a condition compares a column with values, not with another: {self.forms}")
+        column, sign = self.columns[name], sign if truth else OPPOSITE[sign]
+        values = self._constants(right) if sign in ("in", "not in") else (self.constant(right),)
+        if not self.strict and column.lists_values:
+            self.unlisted |= column.other is not None and not {*values} <= {*column.listed}
+            if sign in ("==", "!=", "in", "not in"):
+                values = tuple(value for value in values if value in column.listed)
+        with about(f"column {name!r}"):
+            return [{name: found} for found in column.compared(sign, values)]
+
+    def joined(self, some: list[Box], others: list[Box]) -> list[Box]:
+        """Return each of some boxes together with each of others, where they agree."""
+        joined: list[Box] = []
+        for one in some:
+            for other in others:
+                shared = {
+                    name: _shared(self.columns[name], one[name], other[name]) for name in one.keys() & other
+                }
+                if () not in shared.values():
+                    joined.append({**one, **other, **shared})
+        if len(joined) > MOST:
+            raise InputError(f"it has more than {MOST} combinations of values: split it into several")
+        return joined
+
+    def column(self, node: ast.expr) -> str:
+        """Return the column that a side of a comparison names."""
+        if not isinstance(node, ast.Name):
+            raise InputError(f"one side of each comparison is a column alone: {self.forms}")
+        name = self.quoted.get(node.id, node.id)
+        if name not in self.columns:
+            meant = did_you_mean(name, self.columns) or "; text stands in quotes"
+            raise InputError(f"the schema has no column {name!r} that is counted{meant}")
+        self.named.add(name)
+        return name
+
+    def constant(self, node: ast.expr) -> Any:
+        """Return a number, text or boolean."""
+        match node:
+            case ast.Constant(bool() | str() as value):
+                return value
+            case ast.Constant(int() | float() as number) if number <= LARGEST:
+                return number
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)) if number <= LARGEST:
+                return -number
+        raise InputError(f"a value is a number, a text in quotes, True or False: {self.forms}")
+
+    def _constants(self, node: ast.expr) -> tuple[Any, ...]:
+        if not isinstance(node, ast.List | ast.Tuple) or not node.elts:
+            raise InputError("after 'in' stands a list of values, such as ['a', 'b']")
+        return tuple(map(self.constant, node.elts))
+
+
+def names_column(node: ast.expr) -> bool:
+    """Return whether a part of an expression names a column."""
+    return any(isinstance(each, ast.Name) and each.id != "missing" for each in ast.walk(node))
+
+
+def _shared(column: Coded, one: Values, other: Values) -> Values:
+    """Return what two sets of values share; an empty tuple if they share nothing.
+
+    >>> from privsyn import Numerical
+    >>> _shared(Numerical(0, 99), {"low": 3}, {"low": 5, "high": 9})
+    {'low': 5, 'high': 9}
+    >>> _shared(Numerical(0, 99), {"low": 3}, (1, 4)), _shared(Numerical(0, 99), None, PRESENT)
+    ((4,), ())
+    """
+    if one is None or other is None:
+        return None if one is other else ()
+    if one is PRESENT or other is PRESENT:
+        return other if one is PRESENT else one
+    if isinstance(one, tuple) or isinstance(other, tuple):
+        listed, rest = (one, other) if isinstance(one, tuple) else (other, one)
+        if isinstance(rest, tuple):
+            return tuple(value for value in listed if value in rest)
+        span = Span.of(column, rest)
+        return tuple(value for value in listed if span.holds(np.array([column.number_of(value)]))[0])
+    lows = [ends["low"] for ends in (one, other) if "low" in ends]
+    highs = [ends["high"] for ends in (one, other) if "high" in ends]
+    low = max(lows, key=column.number_of, default=None)
+    high = min(highs, key=column.number_of, default=None)
+    crossed = None not in (low, high) and column.number_of(low) > column.number_of(high)
+    return () if crossed else ends_of(low, high)

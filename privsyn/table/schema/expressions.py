@@ -1,0 +1,160 @@
+"""Read constraints as people write them, such as ``"end >= start"``, as the kinds of constraint there are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from privsyn.errors import InputError, about
+from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.condition import LITERAL, PRESENT, SIGNS, Box, Reader, names_column
+from privsyn.table.schema.constraint import CONSTRAINTS, Constraint
+
+LONGEST = 1000
+"""Characters of an expression."""
+
+KINDS: Mapping[str, Any] = CONSTRAINTS
+
+LINK = re.compile(rf"{LITERAL.pattern}|\b(implies|iff)\b")
+
+
+def parse_expression(text: str, columns: Mapping[str, Coded]) -> list[Constraint]:
+    """Return the constraints that an expression means.
+
+    Parameters
+    ----------
+    text : str
+        Python's comparisons, `and`, `or`, `not`, `is missing`, `implies` and `iff`. Names that are no Python
+        names stand in backticks.
+    columns : mapping of a name to a column
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or no kind of constraint can keep it.
+
+    Examples
+    --------
+    >>> from privsyn import Categorical, Numerical
+    >>> columns = {"age": Numerical(0, 99, integer=True), "job": Categorical(["a", "b"])}
+    >>> parse_expression("age < 15 implies job is missing", columns)
+    [MissingWhen(column='job', when=mappingproxy({'age': {'high': 14}}), only=False)]
+    """
+    with about(repr(text[:100])):
+        if len(text) > LONGEST:
+            raise InputError(f"an expression has at most {LONGEST} characters")
+        return _Expressions(columns).constraints(text)
+
+
+class _Expressions(Reader):
+    """Reads expressions, each as the constraints that it means."""
+
+    forms = (
+        "write columns in order (start <= end), a sum (total == a + b), a copy (paid == billed), or"
+        " comparisons of columns with values, joined by and, or, not, implies, iff"
+        " (age < 15 implies job is missing)"
+    )
+
+    def constraints(self, text: str) -> list[Constraint]:
+        """Return the constraints of an expression, with or without one implication."""
+        text = self.unquoted(text)
+        link = next((found for found in LINK.finditer(text) if found[1]), None)
+        if link is None:
+            return list(self._facts(self.parse(text)))
+        left, right = self.parse(text[: link.start()]), self.parse(text[link.end() :])
+        forbidden = self.joined(self.cases(left, True), self.cases(right, False))
+        if link[1] == "iff":
+            forbidden += self.joined(self.cases(left, False), self.cases(right, True))
+        return self._forbid(forbidden)
+
+    def _facts(self, node: ast.expr) -> Iterator[Constraint]:
+        """Yield the constraints of an expression that holds in every row."""
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+            for part in node.values:
+                yield from self._facts(part)
+        elif isinstance(node, ast.Compare) and any(
+            names_column(a) and names_column(b) for a, b in pairwise([node.left, *node.comparators])
+        ):
+            yield from self._chain(node)
+        else:
+            yield from self._forbid(self.cases(node, False))
+
+    def _chain(self, node: ast.Compare) -> Iterator[Constraint]:
+        """Yield the constraints of ``a <= b <= c``, of a sum, or of a copy."""
+        increasing: list[str] = []
+        strict = ""
+        for (left, right), op in zip(pairwise([node.left, *node.comparators]), node.ops, strict=True):
+            sign = SIGNS[type(op)]
+            if not (names_column(left) and names_column(right)):
+                yield from self._forbid(self.pair(left, sign, right, False))
+            elif sign == "==":
+                yield self._computed(left, right)
+            elif sign in ("<", "<=", ">", ">="):
+                pair = [self.column(left), self.column(right)]
+                if increasing[-1:] == pair[:1] and strict == sign:
+                    increasing.append(pair[1])
+                    continue
+                if increasing:
+                    yield _increasing(increasing, strict)
+                increasing, strict = pair, sign
+            else:
+                raise InputError(f"no kind of constraint compares two columns by {sign}: {self.forms}")
+        if increasing:
+            yield _increasing(increasing, strict)
+
+    def _computed(self, left: ast.expr, right: ast.expr) -> Constraint:
+        """Return the constraint that computes the column that stands alone on one side."""
+        if not isinstance(left, ast.Name):
+            left, right = right, left
+        total, factors = self.column(left), self._sum(right)
+        if list(factors.values()) == [1]:
+            return KINDS["equal"](columns=(*factors, total))
+        return KINDS["total"](column=total, of=factors)
+
+    def _sum(self, node: ast.expr) -> dict[str, float]:
+        """Return the factor of each column in a weighted sum."""
+        match node:
+            case ast.BinOp(left, ast.Add() | ast.Sub() as op, right):
+                sign = 1 if isinstance(op, ast.Add) else -1
+                factors = self._sum(left)
+                for name, factor in self._sum(right).items():
+                    factors[name] = factors.get(name, 0) + sign * factor
+                return factors
+            case ast.BinOp(left, ast.Mult(), right):
+                number, rest = (left, right) if not names_column(left) else (right, left)
+                factor = self.constant(number)
+                return {name: factor * each for name, each in self._sum(rest).items()}
+            case ast.UnaryOp(ast.USub(), operand):
+                return {name: -factor for name, factor in self._sum(operand).items()}
+            case ast.Name():
+                return {self.column(node): 1}
+        raise InputError(f"a sum has columns, and numbers as factors: {self.forms}")
+
+    def _forbid(self, combinations: list[Box]) -> list[Constraint]:
+        """Return the constraints by which no row has one of the combinations."""
+        if not combinations:
+            raise InputError("it is true of every row: leave it out")
+        return [self._forbidden(combination) for combination in combinations]
+
+    def _forbidden(self, combination: Box) -> Constraint:
+        present = [name for name, values in combination.items() if values is PRESENT]
+        if not present:
+            return KINDS["forbidden"](when=dict(combination))
+        *filled, column = present
+        when = {name: values for name, values in combination.items() if name != column}
+        if not when:
+            raise InputError(f"{column!r} would be missing in every row: leave the column out")
+        for name in filled:
+            if not self.columns[name].is_public:
+                hint = self.columns[name].public_hint
+                raise InputError(f"{name!r}: {hint}, or say when only one column is missing")
+            when[name] = self.columns[name].all_values
+        return KINDS["missing"](column=column, when=when)
+
+
+def _increasing(names: list[str], sign: str) -> Constraint:
+    columns = names if sign[0] == "<" else names[::-1]
+    return KINDS["increasing"](columns=columns, strict=len(sign) == 1)

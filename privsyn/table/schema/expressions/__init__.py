@@ -1,1 +1,0 @@
-"""Constraints as people write them, such as ``"end >= start"``, to the kinds of constraint there are."""
