@@ -17,7 +17,7 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods.paper import _kernels as paper_kernels
 from privsyn.synthesis import _kernels as synthesis_kernels
-from privsyn.synthesis.layout import lay_out
+from privsyn.synthesis.annealing import lay_out
 
 pytestmark = pytest.mark.no_cover  # slow twins above all, and compiled code
 

@@ -15,7 +15,7 @@ from math import comb, prod
 
 import numpy as np
 
-from privsyn.inference.denoising import denoise
+from privsyn.inference.consistency import denoise
 from privsyn.inference.prior.dispersion import (
     departure_likelihood,
     pooled_dispersions,
@@ -24,9 +24,8 @@ from privsyn.inference.prior.dispersion import (
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.grouping import Grouping
 from privsyn.marginals.ipf import fit_margins
-from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.types import Floats, Mask
 

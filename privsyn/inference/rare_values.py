@@ -8,8 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.ordered.binning import Axis, join_cells
-from privsyn.inference.ordered.hierarchy import expected_cells
+from privsyn.inference.ordered.binning import Axis, expected_cells, join_cells
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging

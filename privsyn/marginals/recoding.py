@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
 from privsyn.marginals.types import Codes, Floats, keep
 
 

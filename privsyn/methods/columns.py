@@ -10,8 +10,7 @@ from math import sqrt
 import numpy as np
 
 from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
-from privsyn.inference.ordered.binning import Axis
-from privsyn.inference.ordered.hierarchy import LEVELS, expected_cells, in_runs
+from privsyn.inference.ordered.binning import LEVELS, Axis, expected_cells, in_runs
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.problem import Problem
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
@@ -213,7 +212,7 @@ def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats
 def _first_look(
     private: PrivateTable, rho: float, axes: Mapping[str, Axis]
 ) -> tuple[tuple[Measurement, ...], dict[str, Floats]]:
-    """Return the one-ways, and the expected counts of columns in fine cells; see `hierarchy`.
+    """Return the one-ways, and the expected counts of columns in fine cells; see `binning`.
 
     A level is the same private table in merged codes. So each is a question of known sensitivity, and columns
     that are not merged are counted at each level.

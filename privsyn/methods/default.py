@@ -16,15 +16,13 @@ from privsyn.inference.consistency import combine_measurements
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import GROUPS, candidates, measured_as, score_bigger
 from privsyn.inference.ordered.concordance import Concordance, signs_of, with_evidence
-from privsyn.inference.ordered.resolution import Resolutions
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
 from privsyn.inference.problem import UNKNOWN, Estimate, Problem
-from privsyn.inference.selection import STEPS, allocate, near_pairs, slopes_along, slopes_of
+from privsyn.inference.selection import STEPS, Resolutions, allocate, near_pairs, slopes_along, slopes_of
 from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.grouping import NO_GROUPS
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import NO_GROUPS, Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.types import Floats, Mask
 from privsyn.methods.columns import measure_columns

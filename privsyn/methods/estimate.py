@@ -9,8 +9,7 @@ from itertools import chain
 import numpy as np
 
 from privsyn.inference.consistency import combine_one_ways
-from privsyn.inference.error_bars import one_way_certainty, table_certainties
-from privsyn.inference.fitted import Fitted
+from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import denoise_bigger, expected_by
 from privsyn.inference.ordered.concordance import Concordance, within_intervals
 from privsyn.inference.pairs import Pairs, estimate_pairs

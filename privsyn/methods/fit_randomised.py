@@ -10,8 +10,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.consistency import combine_one_ways, estimate_total
-from privsyn.inference.error_bars import one_way_certainty, table_certainties
-from privsyn.inference.fitted import Fitted
+from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.pairs import estimate_pairs
 from privsyn.inference.problem import Estimate, Problem
 from privsyn.inference.rare_values import merge_rare

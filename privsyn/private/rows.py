@@ -14,10 +14,9 @@ from math import prod
 
 import numpy as np
 
-from privsyn.marginals.counting import Ask, Block, Tables, Walk, block_of
+from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.grouping import NO_GROUPS, Grouping
-from privsyn.marginals.packing import Packing
+from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Ints
 

@@ -1,4 +1,7 @@
-"""Conditional samples: complete partial rows, and balance classes."""
+"""Conditional samples: complete partial rows, and balance classes.
+
+Given values of computed columns become values of the columns that they are computed from.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,18 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
-from privsyn.marginals.types import Floats, Mask
-from privsyn.release.computed import encoded_given, released_weights
+from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.release.given import patterns
 from privsyn.release.pool import Pool
-from privsyn.release.ranges import within
+from privsyn.release.ranges import records_with, within
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec
-from privsyn.table.codec.parts import split_spans, times_within
+from privsyn.table.codec.gaps import Gap, number_of
+from privsyn.table.codec.parts import split_given, split_spans, times_within
+from privsyn.table.encoding.grid import ROUNDING
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import LookUp
+from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.rules import Numbers, Span
 from privsyn.table.schema.columns import Categorical
 
@@ -145,3 +150,158 @@ def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[
                 raise InputError(f"given: {maker.column!r} has a value that no {by!r} leads to")
             found[by] = Span(keys, keys, missing=False)
     return found
+
+
+MOST_KINDS = 200
+"""Combinations of other given values for which records are made. With more, these values are ignored where a
+given column is split into the columns before and a gap."""
+
+NEAR = 50
+"""Records on either side of a given value: a row takes the gap of one of them."""
+
+
+def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
+    """Return the given numbers of encoded columns.
+
+    A given copy becomes a value of the column that is counted, and a given look-up value a key that leads
+    to it. A given column that is encoded as a gap becomes the columns before it and the gap.
+
+    Raises
+    ------
+    InputError
+        If a given column is a total, or given values contradict each other.
+    """
+    codec = pool.codec
+    known = {**given, **_whole_times(pool, given)}
+    for maker in reversed(codec.computed):
+        if maker.column not in known:
+            continue
+        wanted, by = known[maker.column], maker.by[0]
+        match maker:
+            case Gap() if np.isnan(wanted).all():
+                known[maker.name] = wanted
+            case Gap():
+                known |= _split(pool, known, maker, n)
+            case CopyOf() | LookUp() if len(maker.by) == 1:
+                if by not in known:
+                    known[by] = wanted if isinstance(maker, CopyOf) else _keys(pool, maker, wanted)
+                elif not np.array_equal(maker.make(known), wanted, equal_nan=True):
+                    raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
+            case _:
+                raise InputError(
+                    f"given: {maker.column!r} is computed: give {' and '.join(maker.by)} instead"
+                )
+    known = split_given(known, codec.parts)
+    return {name: numbers for name, numbers in known.items() if name in codec.domain.names}
+
+
+def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
+    """Return times for the columns whose date is given, and from which a given column follows by a gap.
+
+    A time of day that is not given is drawn from the records. No time is later than the given column.
+    """
+    codec, found = pool.codec, {}
+    for gap in codec.computed:
+        first = gap.by[0]
+        date, clock, *_ = (*codec.attributes_of(first), "")
+        if not isinstance(gap, Gap) or first not in codec.parts or {gap.column, date} - set(given):
+            continue
+        if np.isnan(given[gap.column]).all():
+            continue
+        at = pool.rng.integers(len(pool.records), size=len(given[date]))
+        drawn = pool.numbers(pool.records)[first][at] % DAY if clock not in given else given[clock]
+        ends = _floored(codec, first, given[gap.column] / gap.scales[0])
+        whole = given[date] * DAY + np.nan_to_num(drawn)
+        found[first] = np.where(np.floor(ends / DAY) == given[date], np.minimum(whole, ends), whole)
+    return found
+
+
+def _keys(pool: Pool, maker: LookUp, wanted: Floats) -> Floats:
+    """Return a key that leads to each wanted value, drawn by the released counts of the keys.
+
+    Only a missing key leads to a missing value.
+    """
+    if np.isnan(wanted).all():
+        return wanted
+    weights = released_weights(pool.codec, pool.fitted, maker.by[0])
+    found = np.empty(len(wanted))
+    for value in np.unique(wanted):
+        keys = maker.keys[maker.values == value, 0].astype(np.int64)
+        if not len(keys):
+            raise InputError(f"given: {maker.column!r} has a value that follows from no {maker.by[0]!r}")
+        probabilities = weights[keys] + np.finfo(float).tiny
+        at = wanted == value
+        found[at] = pool.rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
+    return found
+
+
+def _split(pool: Pool, known: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
+    """Return the columns before a given one, and the gap to it.
+
+    Columns before that are not given come from a record whose value of the column is near the given one. They
+    are shifted by the difference.
+    """
+    codec, found = pool.codec, dict(known)
+    if not set(gap.before) <= set(known):
+        records, at = _near(pool, known, gap.column, n)
+        shift = known[gap.column] - records[gap.column][at]
+        for name, scale in zip(gap.before, gap.scales, strict=True):
+            if name not in known:
+                numbers = np.minimum(records[name][at] + shift / scale, known[gap.column] / scale)
+                found[name] = _floored(codec, name, numbers)
+        if (last := gap.before[-1]) not in known:  # strictly below, on a grid of its own
+            step = codec.own_cells(last).grid.step  # type: ignore[union-attr]
+            found[last] = np.where(
+                gap.distance(found) < 0, _floored(codec, last, found[last] - step), found[last]
+            )
+    if (gap.distance(found) < 0).any():
+        names = ", ".join((*gap.before, gap.column))
+        raise InputError(
+            f"no row was found that keeps the constraints on {names}: "
+            "change the constraints, or the given values"
+        )
+    return {**found, gap.name: gap.gap_of(found)}
+
+
+def _floored(codec: Codec, name: str, numbers: Floats) -> Floats:
+    """Return the largest number of a column at or below each number; the lower bound if there is none."""
+    grid = codec.own_cells(name).grid
+    points = np.floor((numbers - grid.low) * grid.scale + ROUNDING)  # type: ignore[union-attr]
+    return number_of(grid, np.clip(points, 0, grid.points - 1))  # type: ignore[arg-type, union-attr]
+
+
+def _near(pool: Pool, known: Numbers, name: str, n: int) -> tuple[Numbers, Integers]:
+    """Return decoded records, and for each row one of them: with its given values, and near it in `name`."""
+    given = split_given(known, pool.codec.parts)
+    held = {of: numbers for of, numbers in given.items() if of in pool.codec.domain.names}
+    if held and len(np.unique(np.stack(list(held.values())), axis=1).T) > MOST_KINDS:
+        held = {}
+    records, kinds, kind = records_with(pool, held, n)
+    numbers = pool.numbers(records)
+    at = np.flatnonzero(~np.isnan(numbers[name]))
+    if not len(at):
+        raise InputError(f"given: in the release, {name!r} is always missing")
+    order = at[np.lexsort((numbers[name][at], kinds[at]))]
+    found = np.empty(n, np.int64)
+    for of in np.unique(kind):
+        rows, same = np.flatnonzero(kind == of), order[kinds[order] == of]
+        same = same if len(same) else at[np.argsort(numbers[name][at])]
+        place = np.searchsorted(numbers[name][same], known[name][rows])
+        place = place + pool.rng.integers(-NEAR, NEAR + 1, len(rows))
+        found[rows] = same[np.clip(place, 0, len(same) - 1)]
+    return numbers, found
+
+
+def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
+    """Return the released count of each listed value of a column; empty if the column lists none."""
+    size = codec.listed(name)
+    if name in codec.domain.names:
+        (place,) = codec.domain.axes((name,))
+        merging = fitted.merging
+        return (fitted.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
+    maker = next((maker for maker in codec.computed if maker.column == name), None)
+    if isinstance(maker, LookUp) and len(maker.by) == 1 and size:
+        keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)
+        weights = released_weights(codec, fitted, maker.by[0])[keys]
+        return np.bincount(values, weights, minlength=size).astype(np.float64)
+    return np.ones(size)

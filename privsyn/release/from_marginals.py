@@ -25,8 +25,7 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import estimate_pairs
 from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Integers
 from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs

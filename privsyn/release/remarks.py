@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
-from privsyn.release.computed import released_weights
+from privsyn.release.conditional import released_weights
 from privsyn.table.codec.codec import Codec
 from privsyn.table.kinds.categorical import OTHER
 from privsyn.table.schema.columns import Numerical

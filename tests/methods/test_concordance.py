@@ -17,8 +17,7 @@ from privsyn.inference.problem import Problem
 from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channel, Channels
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.grouping import groups_at
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Marginal, groups_at
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.methods import default
 from privsyn.private.measure import PrivateTable

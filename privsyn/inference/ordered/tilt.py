@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.marginals.grouping import Grouping, groups_at
 from privsyn.marginals.ipf import fit_alike, fit_margins, lift_all
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 from privsyn.marginals.types import Codes, Floats, Mask
 
 STEPS = 20  # most steps towards a trend

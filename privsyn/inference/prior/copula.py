@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Grouping, Marginal
 from privsyn.marginals.types import Codes, Floats
 
 TINY = 1e-12  # the smallest share

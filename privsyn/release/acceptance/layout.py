@@ -11,7 +11,7 @@ import numpy as np
 from privsyn.errors import InputError, about, spelled
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping, groups_at
+from privsyn.marginals.marginal import Grouping, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask
 from privsyn.private.laws import Law

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from privsyn.inference.consistency import combine_one_ways
-from privsyn.inference.ordered.resolution import Resolutions
 from privsyn.inference.prior.smoothing import Waves
 from privsyn.inference.problem import Estimate
-from privsyn.inference.selection import STEPS, allocate, slopes_along
+from privsyn.inference.selection import STEPS, Resolutions, allocate, slopes_along
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
 DOMAIN = Domain(("a", "b", "c"), (32, 32, 3), ordered=(32, 32, 0))
 SIDES = tuple(

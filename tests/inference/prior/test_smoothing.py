@@ -22,8 +22,7 @@ from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves, covariance, fitted_waves, is_smooth, spectrum_of
 from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import product
 
