@@ -21,7 +21,7 @@ from privsyn.inference.prior.dispersion import (
     pooled_dispersions,
     residual_likelihoods,
 )
-from privsyn.inference.problem import Estimate
+from privsyn.inference.problem import GROUPS, Estimate
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Domain, Records
 from privsyn.marginals.ipf import fit_margins
@@ -30,7 +30,6 @@ from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, produc
 from privsyn.marginals.types import Floats, Mask
 
 LARGEST = 5  # attributes of a table; three if one of them is ordered
-GROUPS = 4  # groups of the ordered codes of an attribute
 MOST_CELLS = 6000
 MOST_CODES = 2**18  # cells of a set over all codes: they are kept, 2 MB, until the set is rejected
 MOST_SETS = 1000  # scored sets of one size; limited by run time

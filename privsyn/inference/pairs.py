@@ -30,7 +30,6 @@ from privsyn.inference.prior.dispersion import (
 )
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves, is_smooth
 from privsyn.inference.problem import Estimate, Problem
-from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
@@ -46,7 +45,7 @@ TINY = 1e-9  # records squared: least variance of a cell
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Estimates from one-ways and pairs together.
+    """What is known of one-ways and pairs together.
 
     Parameters
     ----------
@@ -57,12 +56,14 @@ class Pairs:
         Of the measured pairs.
     waves : Waves
         Prior along the ordered attributes.
+    concordances : sequence of Concordance, optional
     """
 
     total: float
     one_ways: tuple[Marginal, ...]
     estimates: tuple[Estimate, ...]
     waves: Waves
+    concordances: Sequence[Concordance] = ()
 
     @property
     def tables(self) -> tuple[Marginal, ...]:
@@ -100,19 +101,14 @@ def independent_pairs(
 
 
 def score_pairs(
-    departures: Floats,
-    sigma: float,
-    expected: tuple[Marginal, ...],
-    one_ways: tuple[Measurement, ...],
-    waves: Waves,
-    blocks: Merging,
-    channels: Channels = NO_CHANNELS,
+    problem: Problem, departures: Floats, sigma: float, expected: tuple[Marginal, ...], waves: Waves
 ) -> list[Floats]:
     """Return log-likelihoods of each pair's dispersion, by its noisy departure from independence.
 
     Counts are those after randomisation. It leaves a share of the dispersion, and adds sampling variance.
     """
-    measured = {m.attributes[0]: m for m in one_ways}
+    blocks, channels = problem.blocks, problem.channels
+    measured = {m.attributes[0]: blocks.merge_counts(m) for m in problem.one_ways}
     variance = {
         name: np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors)
         for name, group in zip(blocks.original.names, blocks.groups, strict=True)
@@ -143,7 +139,6 @@ def score_pairs(
 
 def estimate_pairs(
     problem: Problem,
-    one_ways: tuple[Measurement, ...],
     measured: tuple[Estimate, ...],
     rng: np.random.Generator,
     concordances: Sequence[Concordance] = (),
@@ -157,13 +152,12 @@ def estimate_pairs(
     ----------
     problem : Problem
         Its structural zeros have been applied to all measurements.
-    one_ways : tuple of Measurement, one per attribute
     measured : tuple of Estimate, one per pair
         With their measurements, and with what was known before these.
     rng : numpy.random.Generator
     concordances : sequence of Concordance, optional
     """
-    total, margins = problem.margins((*one_ways, *(pair.measured for pair in measured)))
+    total, margins = problem.margins((*problem.one_ways, *(pair.measured for pair in measured)))
     one_way = {margin.attributes[0]: margin for margin in margins}
     tables = []
     for pair in measured:
@@ -180,7 +174,7 @@ def estimate_pairs(
         new if new.measured is old.measured else replace(new, measured=old.measured)
         for new, old in zip(moved, measured, strict=True)
     )
-    return Pairs(total, margins, tuple(found), waves)
+    return Pairs(total, margins, tuple(found), waves, concordances)
 
 
 def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: float) -> Iterator[Estimate]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
-from privsyn.marginals.recoding import Merging
+from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.marginals.types import Floats, keep
 
+GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
 UNKNOWN, NOTHING = np.zeros(DISPERSIONS.shape), np.zeros(())
 UNKNOWN.setflags(write=False)
 NOTHING.setflags(write=False)
@@ -37,6 +39,8 @@ class Problem:
         Of the randomised attributes. All measurements are of the table after randomisation.
     target : str, optional
         The attribute to be predicted.
+    one_ways : tuple of Measurement, one per attribute, optional
+        The counts of each attribute, from questions about it alone.
     """
 
     merging: Merging
@@ -44,6 +48,7 @@ class Problem:
     tails: Tails | None = None
     channels: Channels = NO_CHANNELS
     target: str | None = None
+    one_ways: tuple[Measurement, ...] = ()
 
     @property
     def domain(self) -> Domain:
@@ -56,6 +61,16 @@ class Problem:
         settle = None if self.tails is None else self.tails.settle
         averaged = average_one_ways(self.domain, measured, total, settle, self.channels.unbiased)
         return total, self.zeros.settle(averaged)
+
+    @cached_property
+    def alone(self) -> tuple[Marginal, ...]:
+        """The one-way tables, estimated from the `one_ways` alone."""
+        return self.margins(self.one_ways)[1]
+
+    @cached_property
+    def blocks(self) -> Merging:
+        """The merging of each attribute's ordered codes to `GROUPS` blocks."""
+        return joined(self.domain, self.alone, GROUPS)
 
     def shared(self, measured: tuple[Measurement, ...]) -> Merging:
         """Return the merging that draws the cells of tails as the one-way answers say."""

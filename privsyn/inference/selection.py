@@ -175,16 +175,14 @@ class Resolutions:
 
     Parameters
     ----------
-    one_ways : tuple of Marginal, one per attribute
-        Non-negative counts.
     waves : Waves
     rho_of : callable, optional
         From costs to rho, if budgets are not in zCDP.
     """
 
-    def __init__(self, one_ways: Sequence[Marginal], waves: Waves, rho_of: RhoOf | None = None) -> None:
+    def __init__(self, waves: Waves, rho_of: RhoOf | None = None) -> None:
         self._rho_of = rho_of
-        self._one_ways = {table.attributes[0]: table for table in one_ways}
+        self._one_ways = {table.attributes[0]: table for table in waves.one_ways}
         self._waves = waves
         self._groups = {name: _levels(table) for name, table in self._one_ways.items()}
         self._places: dict[tuple[str, bytes], int] = {}

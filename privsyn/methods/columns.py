@@ -32,8 +32,8 @@ MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pair
 
 def measure_columns(
     private: PrivateTable, rho: float, facts: PublicFacts
-) -> tuple[PrivateTable, Problem, tuple[Measurement, ...], Split]:
-    """Return the private table in merged codes, what these are, the one-ways from two looks, and the split.
+) -> tuple[PrivateTable, Problem, Split]:
+    """Return the private table in merged codes, these with the one-ways from two looks, and the split.
 
     The first look determines the budget of the second, its split over the columns, and which fine cells are
     joined: a sum of many cells is far noisier than one count of the group. Both looks together determine the
@@ -65,8 +65,8 @@ def measure_columns(
     merging = joined.then(pooled)
     tails = Tails(merging, facts.axes)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
-    problem = Problem(merging, facts.zeros_after(merging), tails, channels, facts.target)
-    return private.merge(pooled), problem, one_ways, split
+    problem = Problem(merging, facts.zeros_after(merging), tails, channels, facts.target, one_ways)
+    return private.merge(pooled), problem, split
 
 
 def missing_thresholds(

@@ -15,7 +15,7 @@ from privsyn.inference.ordered.concordance import Concordance, within_intervals
 from privsyn.inference.pairs import Pairs, estimate_pairs
 from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Attributes
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.synthesis.synthesise import synthesise
 
@@ -25,8 +25,9 @@ MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
 ROUGH = 2  # sweeps over them: unexplained departures show long before the fit is exact
 
 
-def fit_one_ways(problem: Problem, one_ways: tuple[Measurement, ...]) -> Fitted:
+def fit_one_ways(problem: Problem) -> Fitted:
     """Return the model of one-way tables alone."""
+    one_ways = problem.one_ways
     total, margins = problem.margins(one_ways)
     certainties = tuple(map(one_way_certainty, map(problem.channels.unbiased, one_ways), margins))
     return Fitted(problem.shared(one_ways), margins, (), total, certainties)
@@ -34,7 +35,6 @@ def fit_one_ways(problem: Problem, one_ways: tuple[Measurement, ...]) -> Fitted:
 
 def fit_tables(
     problem: Problem,
-    one_ways: tuple[Measurement, ...],
     measured: tuple[Estimate, ...],
     bigger: tuple[Estimate, ...],
     rng: np.random.Generator,
@@ -46,7 +46,6 @@ def fit_tables(
     ----------
     problem : Problem
         Its structural zeros have been applied to all measurements.
-    one_ways : tuple of Measurement, one per attribute
     measured : tuple of Estimate
         Pairs with their measurements, and with what was known before these.
     bigger : tuple of Estimate
@@ -55,10 +54,10 @@ def fit_tables(
     concordances : sequence of Concordance, optional
     """
     domain, zeros, unbiased = problem.domain, problem.zeros, problem.channels.unbiased
-    pairs = estimate_pairs(problem, one_ways, measured, rng, concordances)
+    pairs = estimate_pairs(problem, measured, rng, concordances)
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = (m.measured for m in measured if zeros.of(domain.project(m.attributes)).all())
-    combined = tuple(map(unbiased, combine_one_ways(domain, (*one_ways, *whole))))
+    combined = tuple(map(unbiased, combine_one_ways(domain, (*problem.one_ways, *whole))))
     shared = problem.shared(combined)
     two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)
     two_way = within_intervals(two_way, pairs.one_ways, shared, zeros)

@@ -130,20 +130,21 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
 def _fit(codec: Codec, tables: Sequence[CountTable], rng: np.random.Generator) -> Fitted:
     """Return the model of the given tables."""
     merging = _merging(codec, tables)
-    problem = Problem(merging, codec.possible(merging), Tails(merging, {}))
-    measured = [problem.zeros.clean(_measurement(merging, table)) for table in tables]
+    zeros = codec.possible(merging)
+    measured = [zeros.clean(_measurement(merging, table)) for table in tables]
     by_size = [[m for m in measured if len(m.attributes) == size] for size in (1, 2)]
     bigger = [m for m in measured if len(m.attributes) > 2]
     one_ways = _one_ways(merging.merged, by_size[0], measured)
+    problem = Problem(merging, zeros, Tails(merging, {}), one_ways=one_ways)
     pairs = tuple(Estimate(m.marginal, measured=m) for m in _pairs(by_size[1], bigger))
     if not pairs:
-        return fit_one_ways(problem, one_ways)
+        return fit_one_ways(problem)
     if not bigger:
-        return fit_tables(problem, one_ways, pairs, (), rng)
-    first = estimate_pairs(problem, one_ways, pairs, rng)
+        return fit_tables(problem, pairs, (), rng)
+    first = estimate_pairs(problem, pairs, rng)
     found, _ = predicted_by_pairs(problem, tuple(m.attributes for m in bigger), first, rng)
     sets = tuple(map(measured_as, unscored(found, first.one_ways), bigger))
-    return fit_tables(problem, one_ways, pairs, sets, rng)
+    return fit_tables(problem, pairs, sets, rng)
 
 
 def _merging(codec: Codec, tables: Sequence[CountTable]) -> Merging:

@@ -103,20 +103,6 @@ def signs_of(side: Marginal) -> Ints:
     return signs
 
 
-def with_evidence(
-    evidence: Sequence[Floats],
-    expected: Sequence[Marginal],
-    concordances: Sequence[Concordance],
-    waves: Waves,
-) -> list[Floats]:
-    """Return the evidence of each pair, with that of its concordance added."""
-    of = {concordance.attributes: concordance for concordance in concordances}
-    return [
-        known + of[pair.attributes].likelihoods(pair.counts, waves) if pair.attributes in of else known
-        for known, pair in zip(evidence, expected, strict=True)
-    ]
-
-
 def with_concordances(pairs: Sequence[Estimate], concordances: Sequence[Concordance]) -> tuple[Estimate, ...]:
     """Return the estimated pairs, moved towards the measured concordances.
 

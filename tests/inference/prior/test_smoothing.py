@@ -56,8 +56,9 @@ def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
         table = Marginal(square(ordered), true).join(groups)
         noisy = Marginal(table.domain, table.counts + rng.normal(0, sigma, table.domain.shape))
         measured = Measurement(noisy, sigma**2, groups if ordered else NO_GROUPS)
-        problem, pair = Problem(reference.unmerged(square(ordered))), Estimate(noisy, measured=measured)
-        (estimate,) = estimate_pairs(problem, one_ways, (pair,), rng).tables
+        problem = Problem(reference.unmerged(square(ordered)), one_ways=one_ways)
+        pair = Estimate(noisy, measured=measured)
+        (estimate,) = estimate_pairs(problem, (pair,), rng).tables
         found.append(np.abs(estimate.counts - true).sum() / TOTAL)
     return np.array(found)
 
