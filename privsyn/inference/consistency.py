@@ -20,7 +20,7 @@ from operator import itemgetter
 import numpy as np
 
 from privsyn.inference import _kernels
-from privsyn.marginals.domain import Domain
+from privsyn.marginals.domain import Codes, Counts, Domain, Floats, Ints
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_alike, kind_of, lift_all, sums_of
 from privsyn.marginals.marginal import (
     LEVELS,
@@ -33,7 +33,6 @@ from privsyn.marginals.marginal import (
     groups_at,
     unstacked,
 )
-from privsyn.marginals.types import Codes, Counts, Floats, Ints
 
 EXACT = 1e-30  # replaces a variance of 0, so that precisions stay finite
 
@@ -326,7 +325,7 @@ def settle(
     for groups in _levels(domains[0], margins[0]):
         joint = Grouping((each, *groups))
         sums = joint.join(counts)
-        limits = [(tuple(map(_coarser_group, groups, coarser)), kept)]
+        limits = [(tuple(old[firsts(new)] for new, old in zip(groups, coarser, strict=True)), kept)]
         for side in lifted:
             whole = [group[:size] for group, size in zip(groups, side.shape[1:], strict=True)]
             limits.append(_as_sums(Grouping((each, *whole)).join(side), sums.shape[1:]))
@@ -352,11 +351,6 @@ def _levels(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[Codes, 
     sides = {name: margin.project((name,)) for margin in margins for name in margin.attributes}
     levels = [level for level in LEVELS if level < max(domain.ordered)]
     return [*(tuple(groups_at(sides[name], level) for name in domain.names) for level in levels), every]
-
-
-def _coarser_group(group: Codes, coarser: Codes) -> Codes:
-    """Return the coarser group of each group; both are given for each code."""
-    return coarser[firsts(group)]
 
 
 def _as_sums(lifted: Floats, shape: tuple[int, ...]) -> RequiredSums:

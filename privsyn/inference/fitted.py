@@ -18,11 +18,10 @@ from scipy.special import ndtr, ndtri
 from privsyn.inference.consistency import EXACT
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.problem import Estimate
-from privsyn.marginals.domain import Attributes
+from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Floats
 
 FURTHEST = 6.0
 """Standard deviations below zero: answers further off are clipped here, for numerical accuracy."""
@@ -170,7 +169,8 @@ def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement
             share = np.divide(counts, margin, out=np.zeros(counts.shape), where=margin > 0)
             side = np.array([m.grouping.project((axis,)).join(noise[m.attributes[axis]]) for m in some])
             variance += side.reshape(-1, *(1,) * axis, size, *(1,) * (counts.ndim - axis - 2)) * share**2
-        errors[places] = _expected_variations(variance, sums_of(counts))
+        deviations = MEAN_OF_ABSOLUTE * sums_of(np.sqrt(np.maximum(variance, EXACT)))
+        errors[places] = np.minimum(deviations / (2 * np.maximum(sums_of(counts), 1.0)), 1.0)
     return list(map(Certainty, (t.measured for t in tables), errors.tolist()))
 
 
@@ -199,12 +199,6 @@ def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) 
 def _centred(variance: Floats) -> Floats:
     """Return the variance of a cell after centring along every axis: a share of prod(1 - 1/size)."""
     return variance * prod(1 - 1 / size for size in variance.shape)
-
-
-def _expected_variations(variance: Floats, totals: Floats) -> Floats:
-    """Return the expected total variation of each table under normal errors, at most 1."""
-    errors = MEAN_OF_ABSOLUTE * sums_of(np.sqrt(np.maximum(variance, EXACT)))
-    return np.minimum(errors / (2 * np.maximum(totals, 1.0)), 1.0)
 
 
 def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:

@@ -23,11 +23,10 @@ from privsyn.inference.prior.dispersion import (
 )
 from privsyn.inference.problem import GROUPS, Estimate
 from privsyn.marginals.counting import Tables, block_of
-from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.domain import Attributes, Domain, Floats, Mask, Records
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
-from privsyn.marginals.types import Floats, Mask
 
 LARGEST = 5  # attributes of a table; three if one of them is ordered
 MOST_CELLS = 6000

@@ -30,12 +30,11 @@ from privsyn.inference.prior.dispersion import (
 )
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves, is_smooth
 from privsyn.inference.problem import Estimate, Problem
-from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.domain import Attributes, Domain, Floats, Ints
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
-from privsyn.marginals.types import Floats, Ints
 
 # From trials on the five benchmark tables, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
 MARGIN_NOISE = 0.5  # share of the one-ways' noise variance that remains after norm-sub

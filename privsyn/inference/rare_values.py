@@ -9,10 +9,9 @@ import numpy as np
 
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.ordered.binning import Axis, expected_cells, join_cells
-from privsyn.marginals.domain import Domain
+from privsyn.marginals.domain import Codes, Domain, Floats, Mask
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, Mask
 
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 

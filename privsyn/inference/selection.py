@@ -24,9 +24,8 @@ import numpy as np
 from privsyn.inference import _kernels
 from privsyn.inference.prior.smoothing import Waves, groups_of
 from privsyn.inference.problem import Estimate
-from privsyn.marginals.domain import Attributes
+from privsyn.marginals.domain import Attributes, Codes, Floats, Ints
 from privsyn.marginals.marginal import LEVELS, Grouping, Marginal, groups_at
-from privsyn.marginals.types import Codes, Floats, Ints
 
 RhoOf = Callable[[Floats], Floats]
 """From costs to the rho of Gaussian noise with the same variance."""

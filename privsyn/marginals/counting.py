@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals._kernels import add_counts, recode
-from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.domain import Attributes, Domain, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
-from privsyn.marginals.types import Ints
 
 Block = tuple[npt.NDArray[np.unsignedinteger], ...]
 """Coded rows, one array per column, each of the smallest type that holds the attribute's codes."""
@@ -91,8 +90,7 @@ class Tables:
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         """The shape of each table."""
-        sizes = dict(zip(self.domain.names, self.domain.sizes, strict=True))
-        return [tuple(sizes[name] for name in attributes) for attributes in self.sets]
+        return [tuple(self.domain.size_of[name] for name in attributes) for attributes in self.sets]
 
     def count(self, blocks: Iterable[Block]) -> list[Ints]:
         """Return the counts of all rows of all blocks, each table in its shape."""

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.types import Codes, Counts, Floats, keep
+from privsyn.marginals.domain import Attributes, Codes, Counts, Domain, Floats, keep
 
 LEVELS = (2, 4, 8, 16, 32)
 """Number of groups of an attribute with ordered codes. The finest level keeps all codes."""
@@ -235,9 +234,7 @@ def lift(table: Marginal, domain: Domain) -> Counts:
     (1, 3)
     """
     kept = tuple(name for name in domain.names if name in table.attributes)
-    shape = tuple(
-        size if name in table.attributes else 1 for name, size in zip(domain.names, domain.sizes, strict=True)
-    )
+    shape = [size if name in table.attributes else 1 for name, size in domain.size_of.items()]
     return table.project(kept).counts.reshape(shape)
 
 

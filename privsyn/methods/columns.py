@@ -12,13 +12,12 @@ import numpy as np
 from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
 from privsyn.inference.ordered.binning import LEVELS, Axis, expected_cells, in_runs
 from privsyn.inference.ordered.tails import Tails
-from privsyn.inference.problem import Problem
+from privsyn.inference.problem import Problem, PublicFacts
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
+from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Measurement
-from privsyn.marginals.types import Floats
 from privsyn.methods.budget import FIRST_LOOK, TREND_GROUPS, Split
-from privsyn.methods.facts import PublicFacts
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 

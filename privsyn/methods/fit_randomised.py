@@ -12,11 +12,10 @@ from privsyn.errors import InputError
 from privsyn.inference.consistency import combine_one_ways, estimate_total
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.problem import Estimate, Problem
+from privsyn.inference.problem import Estimate, Problem, PublicFacts
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.methods.columns import MANY_VALUES
-from privsyn.methods.facts import PublicFacts
 from privsyn.private.randomised_response import LocalPromise, RandomisedTable
 from privsyn.progress import Progress
 from privsyn.table.codec.codec import Codec

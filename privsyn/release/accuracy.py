@@ -11,7 +11,7 @@ import pandas as pd
 from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.fitted import Certainty, Fitted
 from privsyn.inference.ordered.number_intervals import Interval, share_interval
-from privsyn.marginals.types import Codes
+from privsyn.marginals.domain import Codes
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import compress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
-from privsyn.marginals.types import Floats, Integers, Mask
+from privsyn.marginals.domain import Floats, Integers, Mask, Records
 from privsyn.release.given import patterns
 from privsyn.release.pool import Pool
 from privsyn.release.ranges import records_with, within
@@ -22,12 +21,11 @@ from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap, number_of
 from privsyn.table.codec.parts import split_given, split_spans, times_within
-from privsyn.table.encoding.grid import ROUNDING
+from privsyn.table.encoding.grid import ROUNDING, Grid
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.enforcement.rules import Numbers, Span
-from privsyn.table.schema.columns import Categorical
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,8 +42,7 @@ def balanced(codec: Codec, fitted: Fitted, name: str, n: int, rng: np.random.Gen
 
 def absent(codec: Codec, fitted: Fitted, name: str) -> tuple[Any, ...]:
     """Return the listed values of a column with no row in the release, which no sample can have."""
-    values = cast(Categorical, codec.schema.coded[name]).values or ()
-    return tuple(compress(values, ~_is_released(codec, fitted, name)))
+    return tuple(compress(codec.schema.coded[name].listed, ~_is_released(codec, fitted, name)))
 
 
 def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:
@@ -250,7 +247,7 @@ def _split(pool: Pool, known: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
                 numbers = np.minimum(records[name][at] + shift / scale, known[gap.column] / scale)
                 found[name] = _floored(codec, name, numbers)
         if (last := gap.before[-1]) not in known:  # strictly below, on a grid of its own
-            step = codec.own_cells(last).grid.step  # type: ignore[union-attr]
+            step = _grid(codec, last).step
             found[last] = np.where(
                 gap.distance(found) < 0, _floored(codec, last, found[last] - step), found[last]
             )
@@ -265,9 +262,16 @@ def _split(pool: Pool, known: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
 
 def _floored(codec: Codec, name: str, numbers: Floats) -> Floats:
     """Return the largest number of a column at or below each number; the lower bound if there is none."""
-    grid = codec.own_cells(name).grid
-    points = np.floor((numbers - grid.low) * grid.scale + ROUNDING)  # type: ignore[union-attr]
-    return number_of(grid, np.clip(points, 0, grid.points - 1))  # type: ignore[arg-type, union-attr]
+    grid = _grid(codec, name)
+    points = np.floor((numbers - grid.low) * grid.scale + ROUNDING)
+    return number_of(grid, np.clip(points, 0, grid.points - 1))
+
+
+def _grid(codec: Codec, name: str) -> Grid:
+    """Return the grid of a column of numbers or times."""
+    grid = codec.grid(name)
+    assert grid is not None  # noqa: S101
+    return grid
 
 
 def _near(pool: Pool, known: Numbers, name: str, n: int) -> tuple[Numbers, Integers]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.release.ranges import part_inside
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap

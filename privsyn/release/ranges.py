@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
+from privsyn.marginals.domain import Array, Floats, Integers, Mask, Records
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.marginals.types import Array, Floats, Integers, Mask
 from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec

@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.domain import Floats, Ints
 
 if TYPE_CHECKING:
     from privsyn.synthesis.annealing import Move

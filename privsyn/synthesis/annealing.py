@@ -21,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals.counting import Tables, block_of
-from privsyn.marginals.domain import Attributes, Records
+from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Records
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, groups_at
 from privsyn.marginals.statistics import coupling, pairs_within, total_variation
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
-from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.synthesis import _kernels
 
 SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the rows are no better

@@ -18,12 +18,10 @@ from os import cpu_count
 import numpy as np
 
 from privsyn.marginals.counting import code_type
-from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.graphs import strongest_tree
+from privsyn.marginals.domain import Codes, Domain, Floats, Records
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.statistics import mutual_information, pairs_within
+from privsyn.marginals.statistics import mutual_information, pairs_within, strongest_tree
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Codes, Floats
 from privsyn.progress import Progress
 from privsyn.synthesis._kernels import round_with_offset
 from privsyn.synthesis.annealing import finish

@@ -777,7 +777,7 @@ RELEASE = (
         "the table kept, and measured again in sample",
         (
             Edit(
-                "privsyn/release/model.py",
+                "privsyn/release/release.py",
                 "        return method(self._fitted, *args, **options)\n",
                 "        if hasattr(self, '_table'):\n            self.fit(self._table)\n"
                 "        return method(self._fitted, *args, **options)\n",

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.marginals.domain import Domain
+from privsyn.marginals.domain import Codes, Domain, Floats, Ints, Mask, keep
 from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, Ints, Mask, keep
 
 STEP = 1.5
 """Price of a step of the density: STEP * ln(cells) noise variances of squared residuals. A spike needs two

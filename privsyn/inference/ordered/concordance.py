@@ -28,11 +28,10 @@ from privsyn.inference.ordered.tilt import SAME, ranks_of, tilted_to
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves
 from privsyn.inference.problem import Estimate
-from privsyn.marginals.domain import Attributes
+from privsyn.marginals.domain import Attributes, Floats, Ints
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Floats, Ints
 
 # The first three are plausible values that were not tuned.
 USUAL = 0.5  # error variance of the concordance of an estimated table, over the noise variance of the table

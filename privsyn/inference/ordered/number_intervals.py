@@ -35,9 +35,9 @@ import numpy as np
 from privsyn.inference.fitted import ROUNDING, TWO_SIDED, count_intervals, laplace_intervals
 from privsyn.inference.posterior.tables import TILT
 from privsyn.inference.prior.copula import TERMS, hermite
+from privsyn.marginals.domain import Codes, Floats, keep
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, keep
 
 LEAST_TOTAL = 4.0
 """Standard deviations: if the noisy number of records is smaller, nothing is known."""

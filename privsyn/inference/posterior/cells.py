@@ -24,9 +24,9 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.inference.ordered.tilt import Trend, ranks_of
+from privsyn.marginals.domain import Codes, Floats
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, Measurement, groups_at
-from privsyn.marginals.types import Codes, Floats
 
 CENTRINGS = 10  # most rounds of removing what contradicts the margins
 ROUNDS = 5  # of proportional fitting after a level

@@ -31,12 +31,11 @@ from privsyn.inference.higher_order import margins_inside
 from privsyn.inference.ordered.tilt import Trend, ranks_of
 from privsyn.inference.posterior.cells import draw_cells, places_in
 from privsyn.marginals.counting import count
-from privsyn.marginals.domain import Records
+from privsyn.marginals.domain import Codes, Floats, Records
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import NO_GROUPS, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Codes, Floats
 
 FARTHEST = 3.0  # standard deviations: a number beyond counts as this one, so that no tilt is steep
 ENOUGH = 0.1  # standard deviations of the trend of independent records: a gap that does not matter

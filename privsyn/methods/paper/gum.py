@@ -16,11 +16,10 @@ from itertools import count
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.graphs import components as connected
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.statistics import components as connected
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.methods.paper import _kernels
 from privsyn.progress import Progress, no_progress
 from privsyn.synthesis.synthesise import draw_given, independent_start, stack

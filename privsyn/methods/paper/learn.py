@@ -15,12 +15,10 @@ import numpy as np
 
 from privsyn.inference.consistency import EXACT, combine_one_ways, estimate_total, norm_sub
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
-from privsyn.inference.problem import Estimate
+from privsyn.inference.problem import Estimate, PublicFacts
 from privsyn.inference.rare_values import merge_rare
-from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement, lift
-from privsyn.marginals.types import Floats
-from privsyn.methods.facts import PublicFacts
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 
@@ -171,7 +169,7 @@ def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, 
 
 def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[str]) -> Attributes:
     """Return the clique that `combine` takes next, or () if there is none."""
-    size = dict(zip(domain.names, domain.sizes, strict=True))
+    size = domain.size_of
     best: Attributes = ()
     least = 0  # number of cells of the best
     steps = 0

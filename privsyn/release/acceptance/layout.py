@@ -10,10 +10,9 @@ import numpy as np
 
 from privsyn.errors import InputError, about, spelled
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Domain
+from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask
 from privsyn.marginals.marginal import Grouping, groups_at
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask
 from privsyn.private.laws import Law
 from privsyn.release.acceptance.criteria import Criteria
 from privsyn.release.acceptance.criterion import Criterion, Margin, Mean, spans

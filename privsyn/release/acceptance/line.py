@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.domain import Floats, Ints
 from privsyn.private.acceptance import UNIT
 from privsyn.release.acceptance.layout import Summed
 

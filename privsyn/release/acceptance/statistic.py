@@ -10,9 +10,8 @@ from math import ceil, isfinite
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, Mask
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Floats, Ints, Mask
 from privsyn.private.acceptance import QUESTION, UNIT, Distance, Excess, Sums
 from privsyn.release.acceptance.criterion import Margin, Proportion
 from privsyn.release.acceptance.layout import Layout

@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 
 from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.marginals.domain import Floats, Integers, Mask
 from privsyn.marginals.marginal import Measurement
-from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 

@@ -14,8 +14,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.inference.ordered.number_intervals import Interval
-from privsyn.marginals.domain import Records
-from privsyn.marginals.types import Floats, Mask
+from privsyn.marginals.domain import Floats, Mask, Records
 from privsyn.progress import Progress
 from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.pooling import pool

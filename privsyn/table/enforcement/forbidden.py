@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.errors import InputError, about
-from privsyn.marginals.types import Integers, Mask
+from privsyn.marginals.domain import Integers, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Numbers, Rule, Span
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition, python_value
