@@ -87,7 +87,7 @@ ABLATIONS = (
     Variant("the default"),
     Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": 0.02 / 16}),
     Variant("one share of departures", {"privsyn.methods.budget.departures_share": constant_share}),
-    Variant("all groups, whatever the noise", {"privsyn.inference.ordered.resolution.LEVELS": ()}),
+    Variant("all groups, whatever the noise", {"privsyn.inference.selection.LEVELS": ()}),
     Variant("norm-sub, no denoising", {"privsyn.inference.prior.smoothing.denoise_all": only_norm_sub}),
     Variant("no latent classes", {"privsyn.inference.pairs.latent_class_pairs": no_classes}),
     Variant("dispersions not pooled", {"privsyn.inference.prior.dispersion.USUAL_SCATTER": 10.0}),

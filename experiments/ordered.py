@@ -21,7 +21,7 @@ from tables import Table, read
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.tails import Tails
-from privsyn.marginals.grouping import groups_at
+from privsyn.marginals.marginal import groups_at
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "numbers-measured.md"
@@ -94,13 +94,13 @@ def no_tails(merging, axes):
 
 STEPS = (
     Variant("the default"),
-    Variant("32 groups, whatever the noise", {"privsyn.inference.ordered.resolution._levels": thirty_two}),
+    Variant("32 groups, whatever the noise", {"privsyn.inference.selection._levels": thirty_two}),
     Variant("32 groups a column, whatever the noise", {"privsyn.methods.columns.FEWEST_GROUPS": 32}),
     Variant("no concordances", {"privsyn.methods.budget.UNCERTAIN": 0.0}),
     Variant("no shrinkage by frequency", {"privsyn.inference.prior.smoothing.covariance": each_code_alone}),
     Variant("no copula", {"privsyn.inference.prior.smoothing.GAINED": 1e9}),
     Variant("no tail dependence", {"privsyn.inference.prior.smoothing.gumbel": independent}),
-    Variant("coarse sums not kept", {"privsyn.inference.denoising.LEVELS": ()}),
+    Variant("coarse sums not kept", {"privsyn.inference.consistency.LEVELS": ()}),
     Variant("no tables of three columns", {"privsyn.methods.default.candidates": lambda domain, target: ()}),
     Variant("no posterior of the tails", {"privsyn.methods.columns.Tails": no_tails}),
     Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": -1.0}),

@@ -21,8 +21,7 @@ from privsyn.progress import no_progress
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
-from privsyn.release.model import ReleasedModel
-from privsyn.release.release import Release
+from privsyn.release.release import Release, ReleasedModel
 from privsyn.settings import Settings
 from privsyn.table.io.target_column import as_frame, with_target
 from privsyn.table.schema.yaml_file import SchemaOrPath

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from reference import binary
 
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Grouping, Marginal
 from privsyn.methods.paper import _kernels as paper_kernels
 from privsyn.synthesis import _kernels as synthesis_kernels
-from privsyn.synthesis.layout import lay_out
+from privsyn.synthesis.annealing import lay_out
 
 SHAPE = (3, 4, 2, 3)
 compiled = settings(deadline=None)  # the first call compiles
@@ -324,7 +324,7 @@ def assert_drawn_as_if_tried_out(shape, n, sets, heat, seed):
     codes = np.stack([rng.permutation(column) for column in start.codes.T], axis=1).astype(np.uint16)
     wanted, noise = np.concatenate([target.ravel() for target in targets]), rng.gumbel(size=50)
     noise = noise.astype(np.float32)
-    for move in lay_out(start, tables, groups=dict(enumerate(groups)), together=together):
+    for move in lay_out(start, tables, groups=dict(enumerate(map(Grouping, groups))), together=together):
         axes = tuple(dict.fromkeys(move.moved.tolist()))
         counts = [np.zeros(cells, np.int64) for cells in shapes]
         for count, columns, of_table in zip(counts, sets, groups, strict=True):

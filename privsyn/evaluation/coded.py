@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.types import Floats, Integers, Ints, keep
+from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Records, keep
 from privsyn.table.encoding.words import MISSING
 
 OTHER = "(other values)"

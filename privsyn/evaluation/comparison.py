@@ -13,8 +13,7 @@ from privsyn.errors import InputError, did_you_mean, plural, safe_repr
 from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.encoding import View, code_together
 from privsyn.evaluation.pooled_values import pool_rare
-from privsyn.marginals.domain import Records
-from privsyn.marginals.types import Floats, Integers, Mask
+from privsyn.marginals.domain import Floats, Integers, Mask, Records
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.schema import Schema, declared
 

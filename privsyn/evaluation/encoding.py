@@ -18,8 +18,7 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.evaluation.coded import OTHER, Coded
-from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.domain import Codes, Domain, Floats, Records
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import OBJECT
 from privsyn.table.encoding.grid import Grid

@@ -16,8 +16,7 @@ from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
 from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores
-from privsyn.marginals.domain import Attributes
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Attributes, Floats
 from privsyn.table.schema.schema import Schema
 
 WORST = 10

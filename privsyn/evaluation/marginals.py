@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from privsyn.evaluation.comparison import SEED, Comparison
-from privsyn.marginals.domain import Attributes, Records
+from privsyn.marginals.domain import Attributes, Floats, Ints, Records
 from privsyn.marginals.statistics import total_variation
-from privsyn.marginals.types import Floats, Ints
 
 MOST_PAIRS = 1000
 """All pairs of 45 columns; a fixed sample for wider tables."""

@@ -12,8 +12,7 @@ import numpy as np
 
 from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import Comparison, Found
-from privsyn.marginals.domain import Records
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats, Records
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,8 +39,7 @@ from threadpoolctl import threadpool_limits
 from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import DEFAULT_LEARNERS
 from privsyn.evaluation.encoding import View
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.types import Codes, Floats, Ints, Mask
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Mask
 
 MOST_ROWS = 100_000
 """Largest number of training rows."""

@@ -15,8 +15,7 @@ import numpy as np
 from privsyn.evaluation.coded import Coded, Levels, coarsen
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import View
-from privsyn.marginals.domain import Attributes
-from privsyn.marginals.types import Floats, Integers, Mask, keep
+from privsyn.marginals.domain import Attributes, Floats, Integers, Mask, keep
 from privsyn.table.encoding.words import MISSING
 
 MOST_COLUMNS = 200

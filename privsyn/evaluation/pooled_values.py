@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import plural
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.dtypes import OBJECT
 from privsyn.table.kinds.categorical import OTHER
 from privsyn.table.schema.columns import Categorical, Column

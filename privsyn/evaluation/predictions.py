@@ -21,7 +21,7 @@ import numpy as np
 from privsyn.evaluation.coded import OTHER
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.metric import Score
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 
 if TYPE_CHECKING:
     from privsyn.evaluation.models import ModelScore, Task

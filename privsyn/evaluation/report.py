@@ -18,7 +18,7 @@ from privsyn.evaluation.numbers import METHODS
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.pages.picture import Axis, Bins, histogram, percent_of, strip
 from privsyn.pages.sections import Section, render
 from privsyn.pages.words import percent

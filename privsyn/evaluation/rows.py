@@ -11,9 +11,8 @@ from scipy.stats import wasserstein_distance
 from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.metric import Score
-from privsyn.marginals.domain import Records
+from privsyn.marginals.domain import Floats, Ints, Records
 from privsyn.marginals.statistics import total_variation
-from privsyn.marginals.types import Floats, Ints
 
 RARE = 0.01
 """A value is rare below this share of the real rows."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
 
 TINIEST = float(np.finfo(float).tiny)  # share: avoids division by 0 where no possible count explains a cell
 LEAST_FITTED = 1e-12  # share of a cell: avoids division by 0 where all classes rule it out

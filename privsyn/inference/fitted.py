@@ -1,12 +1,264 @@
-"""Fitted: the estimated tables, ready for synthesis."""
+r"""Fitted: the estimated tables, ready for synthesis, and their errors, estimated from noisy answers.
+
+Two errors are different. An *interval* for a count uses only the noisy answers about that table, whose noise
+is known. It is valid for every private table. The *expected error* is that of the estimate, which also uses
+other answers (one-ways, other pairs, latent classes). It is as good as the model.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from math import prod
 
-from privsyn.inference.error_bars import Certainty
-from privsyn.marginals.marginal import Marginal
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from privsyn.inference.consistency import EXACT
+from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.inference.problem import Estimate
+from privsyn.marginals.domain import Attributes, Floats
+from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
+from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.recoding import Merging
+
+FURTHEST = 6.0
+"""Standard deviations below zero: answers further off are clipped here, for numerical accuracy."""
+
+MISSED = 1 / 20
+"""Share of intervals that may miss the true number: all intervals are of the level 1 - MISSED, 95 %."""
+
+LEVEL = f"{1 - MISSED:.0%}"
+TWO_SIDED, ONE_SIDED = float(ndtri(1 - MISSED / 2)), float(ndtri(1 - MISSED))  # 1.96 and 1.64
+ROUNDING = 1 / 12  # variance added by rounding the noise to whole records, if it is over half a record
+
+HALF = 0.5  # record
+
+LEAST = 1e-4  # standard deviations: smallest mean in the table of intervals
+STEPS = 2000
+HALVINGS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Certainty:
+    """Error of one released table of counts.
+
+    Parameters
+    ----------
+    measured : Measurement
+        Precision-weighted mean of all measurements of this table.
+    error : float
+        Expected total variation between the released counts and the true ones: the share of records that
+        would have to change.
+    """  # style: allow
+
+    measured: Measurement
+    error: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.error < float("inf"):
+            raise ValueError(f"error {self.error}: expected is a number of at least 0")
+        if not np.isfinite(self.measured.marginal.counts).all():
+            raise ValueError("the measured counts are not all finite")
+
+    @property
+    def attributes(self) -> Attributes:
+        """Attributes of the table."""
+        return self.measured.attributes
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise in a cell, in records: the root of the mean noise variance."""
+        return float(np.sqrt(self.measured.variance.mean()))
+
+    def intervals(self, *, laplace: bool = False) -> tuple[Floats, Floats]:
+        """Return the ends of a 95 % interval for the true count of each cell.
+
+        The noise is Gaussian or, with `laplace`, discrete Laplace.
+        """
+        intervals_of = laplace_intervals if laplace else count_intervals
+        return intervals_of(self.measured.marginal.counts, self.measured.variance)
+
+    def distance(self, counts: Floats) -> float:
+        """Return the expected total variation between given counts and the true ones.
+
+        It covers all that changed the counts: noise, constraints and sampling. Only measurements of this
+        table are used; see `expected_distance`.
+        """
+        return expected_distance(self.measured, counts)
+
+
+def one_way_certainty(measured: Measurement, table: Marginal) -> Certainty:
+    """Return the certainty of a one-way table.
+
+    Parameters
+    ----------
+    measured : Measurement
+        Mean of all its noisy answers.
+    table : Marginal
+        The released counts: non-negative, and consistent with the constraints.
+    """  # style: allow
+    return Certainty(measured, expected_distance(measured, table.counts))
+
+
+def expected_distance(measured: Measurement, counts: Floats) -> float:
+    r"""Return the expected total variation between given counts and the true ones.
+
+    A true count is modelled as normal about its noisy answer, truncated to :math:`t \ge 0`. With :math:`\mu`
+    the answer, :math:`\sigma` the noise and :math:`a = (c - \mu) / \sigma`, :math:`b = -\mu / \sigma`, the
+    mean of :math:`|t - c|` is
+    :math:`\sigma (2 \varphi(a) - \varphi(b) + a (2 \Phi(a) - 1 - \Phi(b))) / (1 - \Phi(b))`.
+
+    Parameters
+    ----------
+    measured : Measurement
+    counts : array of the table's shape, not negative
+        In records. Their total is taken as the true one.
+
+    Examples
+    --------
+    Noise of 10 records in each of two cells; then a constraint moved 100 of 200 records:
+
+    >>> from privsyn.marginals.domain import Domain
+    >>> measured = Measurement(Marginal(Domain(("a",), (2,)), np.array([150.0, 50.0])), 100.0)
+    >>> round(expected_distance(measured, np.array([150.0, 50.0])), 3)
+    0.028
+    >>> round(expected_distance(measured, np.array([50.0, 150.0])), 3)
+    0.5
+    """  # style: allow
+    total = float(counts.sum())
+    sigma = np.sqrt(np.maximum(_centred(measured.variance), EXACT))
+    seen = measured.marginal.counts - (measured.marginal.total - total) / counts.size
+    below = np.minimum(-seen / sigma, FURTHEST)
+    away = counts / sigma + below
+    bells = 2 * _bell(away) - _bell(below)
+    mean = sigma * (bells + away * (2 * ndtr(away) - 1 - ndtr(below))) / ndtr(-below)
+    return min(float(np.maximum(mean, 0.0).sum()) / (2 * max(total, 1.0)), 1.0)
+
+
+def _bell(x: Floats) -> Floats:
+    """Return the density of the standard normal distribution."""
+    return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+
+
+def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement]) -> list[Certainty]:
+    """Return the certainty of each table that was measured and then fitted to the one-ways, in order.
+
+    A table that was measured over joined codes has the expected error of its groups. Tables of one shape are
+    computed together.
+
+    Parameters
+    ----------
+    tables : sequence of Estimate
+        The released counts. What is left is of the table's shape, or of that of its groups.
+    one_ways : sequence of Measurement
+        Mean of all measurements of each attribute of the tables. Their noise adds to the errors.
+    """
+    noise = {one_way.attributes[0]: one_way.variance for one_way in one_ways}
+    joined = list(map(_in_groups, tables))
+    errors = np.empty(len(joined))
+    for places in alike([c.shape for c, _ in joined], [c.size for c, _ in joined], CELLS_AT_ONCE):
+        some = [tables[i].measured for i in places]
+        counts, variance = map(np.array, zip(*(joined[i] for i in places), strict=True))
+        variance *= prod(1 - 1 / size for size in counts.shape[1:])
+        variance *= _misfits(some, variance, counts)
+        for axis, size in enumerate(counts.shape[1:]):
+            others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
+            margin = counts.sum(axis=others, keepdims=True)
+            share = np.divide(counts, margin, out=np.zeros(counts.shape), where=margin > 0)
+            side = np.array([m.grouping.project((axis,)).join(noise[m.attributes[axis]]) for m in some])
+            variance += side.reshape(-1, *(1,) * axis, size, *(1,) * (counts.ndim - axis - 2)) * share**2
+        deviations = MEAN_OF_ABSOLUTE * sums_of(np.sqrt(np.maximum(variance, EXACT)))
+        errors[places] = np.minimum(deviations / (2 * np.maximum(sums_of(counts), 1.0)), 1.0)
+    return list(map(Certainty, (t.measured for t in tables), errors.tolist()))
+
+
+def _in_groups(table: Estimate) -> tuple[Floats, Floats]:
+    """Return the counts of a table and their posterior variance, in the groups in which it was measured."""
+    measured, left = table.measured, table.left
+    if left.shape != measured.variance.shape:
+        # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
+        left = np.minimum(measured.grouping.join(np.sqrt(left)) ** 2, measured.variance)
+    return measured.grouping.join(table.table.counts), left
+
+
+def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:
+    """Return the factors, at least 1, by which measurements show errors larger than the model expects.
+
+    If the model is right, residuals have the noise variance minus that of the estimate. What exceeds this by
+    more than chance (one standard deviation) is attributed to the model.
+    """
+    noise = np.array([m.variance for m in measured])
+    energy = sums_of((np.array([m.marginal.counts for m in measured]) - counts) ** 2)
+    excess = energy - sums_of(noise - variance) - np.sqrt(2 * sums_of(noise**2))
+    factors = 1.0 + np.maximum(excess, 0.0) / np.maximum(sums_of(variance), EXACT)
+    return np.asarray(factors.reshape(-1, *(1,) * (counts.ndim - 1)))
+
+
+def _centred(variance: Floats) -> Floats:
+    """Return the variance of a cell after centring along every axis: a share of prod(1 - 1/size)."""
+    return variance * prod(1 - 1 / size for size in variance.shape)
+
+
+def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Return the lower and upper ends of 95 % intervals for counts, from noisy answers alone.
+
+    For any true counts of at least 0, each interval covers its count with probability 0.95.
+
+    Parameters
+    ----------
+    seen : array
+        Noisy answers, in records.
+    variance : array of the same shape
+        Noise variance of each, in records squared.
+
+    Examples
+    --------
+    >>> low, high = count_intervals(np.array([500.0, 0.0, -300.0]), np.full(3, 100.0**2))
+    >>> low.round().tolist(), high.round().tolist()
+    ([304.0, 0.0, 0.0], [696.0, 196.0, 42.0])
+    """
+    sigma = np.sqrt(variance + ROUNDING)
+    means, lowest, highest = _accepted()
+    places = seen / sigma
+    low = np.where(places < highest[-1], np.interp(places, highest, means, left=0.0), places - TWO_SIDED)
+    high = np.where(places < lowest[-1], np.interp(places, lowest, means), places + TWO_SIDED)
+    return low * sigma, high * sigma
+
+
+def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    r"""Return the same for discrete Laplace noise, or sums of it: they cover with probability at least 0.95.
+
+    A single answer has the widest tails: for :math:`\mu \ge t = b \ln 20` it lies within t of its mean with
+    probability 0.95. Below, answers are accepted from minus infinity, because the likelihood ratio of every
+    :math:`x < 0` is the same, :math:`e^{-\mu / b}`; then :math:`b \ln 10` above the mean is enough. A sum of
+    many answers is nearly normal. It stays within t with probability 0.966, and its one-sided quantile is
+    1.645 standard deviations, slightly above :math:`b \ln 10`. Half a record is added, because
+    :math:`P(|X| > t + 1/2) \le e^{-t/b}` for whole numbers.
+    """
+    scale = 1 / (2 * np.arcsinh(1 / np.sqrt(2 * np.maximum(variance, EXACT))))
+    one, two = np.sqrt(2) * ONE_SIDED * scale, np.log(1 / MISSED) * scale
+    from_below, from_above = seen - one - HALF, seen - two - HALF
+    low = np.where(from_above >= two, from_above, np.minimum(from_below, two))
+    return np.maximum(low, 0.0), np.maximum(seen, 0.0) + two + HALF
+
+
+@cache
+def _accepted() -> tuple[Floats, Floats, Floats]:
+    r"""Return means near zero, and the smallest and largest accepted answer of each, in standard deviations.
+
+    The likelihood ratio of :math:`x < 0` is :math:`e^{x\mu - \mu^2/2}` and that of :math:`x \ge 0` is
+    :math:`e^{-(x - \mu)^2/2}`. They are equal at :math:`\mu + t` and at :math:`(\mu^2 - t^2) / 2\mu`; t is
+    chosen so that 95 % of answers lie between. From :math:`\mu = 1.96` on, t is constant.
+    """
+    means = np.geomspace(LEAST, TWO_SIDED, STEPS)
+    short, long = np.full(STEPS, ONE_SIDED), np.full(STEPS, TWO_SIDED)
+    for _ in range(HALVINGS):
+        reach = (short + long) / 2
+        enough = ndtr(reach) - ndtr(-(means**2 + reach**2) / (2 * means)) >= 1 - MISSED
+        short, long = np.where(enough, short, reach), np.where(enough, reach, long)
+    return means, (means**2 - long**2) / (2 * means), means + long
 
 
 @dataclass(frozen=True, eq=False)

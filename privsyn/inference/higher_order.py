@@ -15,23 +15,20 @@ from math import comb, prod
 
 import numpy as np
 
-from privsyn.inference.denoising import denoise
+from privsyn.inference.consistency import denoise
 from privsyn.inference.prior.dispersion import (
     departure_likelihood,
     pooled_dispersions,
     residual_likelihoods,
 )
-from privsyn.inference.problem import Estimate
+from privsyn.inference.problem import GROUPS, Estimate
 from privsyn.marginals.counting import Tables, block_of
-from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.grouping import Grouping
+from privsyn.marginals.domain import Attributes, Domain, Floats, Mask, Records
 from privsyn.marginals.ipf import fit_margins
-from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
-from privsyn.marginals.types import Floats, Mask
 
 LARGEST = 5  # attributes of a table; three if one of them is ordered
-GROUPS = 4  # groups of the ordered codes of an attribute
 MOST_CELLS = 6000
 MOST_CODES = 2**18  # cells of a set over all codes: they are kept, 2 MB, until the set is rejected
 MOST_SETS = 1000  # scored sets of one size; limited by run time

@@ -1,8 +1,15 @@
-"""Pairs of attributes: their expected counts before measurement, and their estimates afterwards.
+r"""Pairs of attributes: their expected counts before measurement, and their estimates afterwards.
 
-Expected counts are those of independence. Once all pairs are measured, a latent class model is fitted to them
-(`mixture`). The dispersion of a pair about its expected counts is estimated from its dependence score and its
+Expected counts are those of independence. Once all pairs are measured, a latent class model is fitted to
+them. The dispersion of a pair about its expected counts is estimated from its dependence score and its
 residuals. If these carry little information, it is taken from the other pairs (`dispersion`).
+
+The latent classes are a better expectation than independence: a mixture of a few products.
+
+.. math:: P(a, b) = \sum_k \pi_k \theta_{ka} \theta_{kb}
+
+With a small budget, noise dominates each single pair. All pairs share the classes, which have too few
+parameters to fit the noise of each (latent class analysis: Lazarsfeld and Henry, 1968).
 """
 
 from __future__ import annotations
@@ -14,22 +21,20 @@ from math import prod
 
 import numpy as np
 
+from privsyn.inference import _kernels
 from privsyn.inference.ordered.concordance import Concordance, with_concordances
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     departure_likelihoods,
     pooled_dispersions,
 )
-from privsyn.inference.prior.mixture import latent_class_pairs, parameters
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves, is_smooth
 from privsyn.inference.problem import Estimate, Problem
-from privsyn.marginals.channel import NO_CHANNELS, Channels
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins
+from privsyn.marginals.domain import Attributes, Domain, Floats, Ints
+from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
-from privsyn.marginals.types import Floats
 
 # From trials on the five benchmark tables, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
 MARGIN_NOISE = 0.5  # share of the one-ways' noise variance that remains after norm-sub
@@ -39,7 +44,7 @@ TINY = 1e-9  # records squared: least variance of a cell
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Estimates from one-ways and pairs together.
+    """What is known of one-ways and pairs together.
 
     Parameters
     ----------
@@ -50,12 +55,14 @@ class Pairs:
         Of the measured pairs.
     waves : Waves
         Prior along the ordered attributes.
+    concordances : sequence of Concordance, optional
     """
 
     total: float
     one_ways: tuple[Marginal, ...]
     estimates: tuple[Estimate, ...]
     waves: Waves
+    concordances: Sequence[Concordance] = ()
 
     @property
     def tables(self) -> tuple[Marginal, ...]:
@@ -93,19 +100,14 @@ def independent_pairs(
 
 
 def score_pairs(
-    departures: Floats,
-    sigma: float,
-    expected: tuple[Marginal, ...],
-    one_ways: tuple[Measurement, ...],
-    waves: Waves,
-    blocks: Merging,
-    channels: Channels = NO_CHANNELS,
+    problem: Problem, departures: Floats, sigma: float, expected: tuple[Marginal, ...], waves: Waves
 ) -> list[Floats]:
     """Return log-likelihoods of each pair's dispersion, by its noisy departure from independence.
 
     Counts are those after randomisation. It leaves a share of the dispersion, and adds sampling variance.
     """
-    measured = {m.attributes[0]: m for m in one_ways}
+    blocks, channels = problem.blocks, problem.channels
+    measured = {m.attributes[0]: blocks.merge_counts(m) for m in problem.one_ways}
     variance = {
         name: np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors)
         for name, group in zip(blocks.original.names, blocks.groups, strict=True)
@@ -136,7 +138,6 @@ def score_pairs(
 
 def estimate_pairs(
     problem: Problem,
-    one_ways: tuple[Measurement, ...],
     measured: tuple[Estimate, ...],
     rng: np.random.Generator,
     concordances: Sequence[Concordance] = (),
@@ -150,13 +151,12 @@ def estimate_pairs(
     ----------
     problem : Problem
         Its structural zeros have been applied to all measurements.
-    one_ways : tuple of Measurement, one per attribute
     measured : tuple of Estimate, one per pair
         With their measurements, and with what was known before these.
     rng : numpy.random.Generator
     concordances : sequence of Concordance, optional
     """
-    total, margins = problem.margins((*one_ways, *(pair.measured for pair in measured)))
+    total, margins = problem.margins((*problem.one_ways, *(pair.measured for pair in measured)))
     one_way = {margin.attributes[0]: margin for margin in margins}
     tables = []
     for pair in measured:
@@ -173,7 +173,7 @@ def estimate_pairs(
         new if new.measured is old.measured else replace(new, measured=old.measured)
         for new, old in zip(moved, measured, strict=True)
     )
-    return Pairs(total, margins, tuple(found), waves)
+    return Pairs(total, margins, tuple(found), waves, concordances)
 
 
 def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: float) -> Iterator[Estimate]:
@@ -260,3 +260,68 @@ def _totals(counts: Floats) -> Floats:
 def _outer(a: Floats, b: Floats) -> Floats:
     """Return the outer product of each row of `a` with that of `b`."""
     return a[:, :, np.newaxis] * b[:, np.newaxis]
+
+
+CLASSES = 20
+CLASS_ROUNDS = 100  # of expectation-maximisation; stopping early helps against fitting noise
+START_SCATTER = 0.5  # standard deviation of ln(weight) among classes at the start
+KEPT_OPEN = 1e-9  # least share of a value in a class, over its overall share: no value is ruled out
+LEAST_SHARE = 1e-12
+
+
+def latent_class_pairs(
+    domain: Domain, one_ways: tuple[Marginal, ...], pairs: tuple[Marginal, ...], rng: np.random.Generator
+) -> tuple[Floats, ...]:
+    """Return the expected counts of each pair, by a mixture of `CLASSES` products fitted to all `pairs`.
+
+    Parameters
+    ----------
+    domain : Domain
+    one_ways : tuple of Marginal, one per attribute, in the domain's order
+    pairs : tuple of Marginal over two attributes
+        Non-negative counts.
+    rng : numpy.random.Generator
+        Draws the starting classes.
+
+    Returns
+    -------
+    tuple of arrays, one per pair and of its shape, in records.
+    """
+    if not pairs:
+        return ()
+    starts = np.cumsum([0, *domain.sizes])
+    edges = np.array([[starts[axis] for axis in domain.axes(pair.attributes)] for pair in pairs], np.int64)
+    shares = np.concatenate([one_way.counts / one_way.total for one_way in one_ways])[:, np.newaxis]
+    factors = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
+    values = _per_attribute((shares + LEAST_SHARE) * factors, starts)
+    classes = np.full(CLASSES, 1 / CLASSES)
+    shapes, totals = np.array([pair.domain.shape for pair in pairs]), np.empty(len(pairs))
+    groups = list(alike([pair.domain.shape for pair in pairs], shapes.prod(axis=1).tolist(), CELLS_AT_ONCE))
+    for places in groups:
+        totals[places] = sums_of(np.array([pairs[place].counts for place in places]))
+    observed = np.concatenate([pair.counts.ravel() for pair in pairs])
+    observed /= np.repeat(totals, shapes.prod(axis=1))
+    for _ in range(CLASS_ROUNDS):
+        evidence = np.zeros_like(values)
+        _kernels.add_class_evidence(values, classes, observed, edges, shapes, evidence)
+        classes = evidence.sum(axis=0) / evidence.sum()
+        values = _per_attribute(evidence + KEPT_OPEN * shares + LEAST_SHARE, starts)
+    found: dict[int, Floats] = {}
+    for places in groups:
+        first, second = (
+            values[edges[places, axis, np.newaxis] + np.arange(shapes[places[0], axis])] for axis in (0, 1)
+        )
+        weights = totals[places, np.newaxis, np.newaxis] * (first * classes)
+        found.update(zip(places, weights @ second.transpose(0, 2, 1), strict=True))
+    return tuple(found[place] for place in range(len(pairs)))
+
+
+def parameters(domain: Domain) -> int:
+    """Return the number of free parameters of the mixture."""
+    return CLASSES * (sum(size - 1 for size in domain.sizes) + 1) - 1
+
+
+def _per_attribute(values: Floats, starts: Ints) -> Floats:
+    """Return weights of shape (values of all attributes, classes), normalised within each attribute."""
+    sums = np.add.reduceat(values, starts[:-1], axis=0)
+    return values / np.repeat(sums, np.diff(starts), axis=0)

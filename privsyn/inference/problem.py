@@ -1,22 +1,58 @@
-"""Problem: what is public or released of all columns. Estimate: what is known of one table of several."""
+"""Problem: what is public or released of all columns. Estimate: what is known of one table of several.
+
+`PublicFacts` are what a method may know about the columns beyond their domain, before any question.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, estimate_total
+from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.grouping import NO_GROUPS, Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import Merging
+from privsyn.marginals.domain import Attributes, Domain, Floats, keep
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
+from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Floats, keep
 
+
+@dataclass(frozen=True)
+class PublicFacts:
+    """What is public about the columns: by the schema, by the settings, or by released answers.
+
+    Parameters
+    ----------
+    target : str, optional
+        The attribute to be predicted. Its relations to the others matter most.
+    axes : mapping of an attribute to its Axis
+        The attributes that are encoded in fine cells.
+    zeros_after : function of a Merging
+        Return the structural zeros of the merged codes.
+    doubtful : collection of attributes
+        Attributes whose values or bounds were found under privacy. No row may hold the code that stands for
+        all other values, or lie near the bounds.
+    kept : mapping of an attribute to a probability
+        The attributes that the respondents randomised, and the probability that a cell was kept.
+    nullable : collection of attributes
+        The attributes whose last code is that of missing cells.
+    """
+
+    target: str | None = None
+    axes: Mapping[str, Axis] = field(default_factory=lambda: MappingProxyType({}))
+    zeros_after: Callable[[Merging], StructuralZeros] = lambda _: NO_ZEROS
+    doubtful: Collection[str] = ()
+    kept: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    nullable: Collection[str] = ()
+
+
+GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
 UNKNOWN, NOTHING = np.zeros(DISPERSIONS.shape), np.zeros(())
 UNKNOWN.setflags(write=False)
 NOTHING.setflags(write=False)
@@ -38,6 +74,8 @@ class Problem:
         Of the randomised attributes. All measurements are of the table after randomisation.
     target : str, optional
         The attribute to be predicted.
+    one_ways : tuple of Measurement, one per attribute, optional
+        The counts of each attribute, from questions about it alone.
     """
 
     merging: Merging
@@ -45,6 +83,7 @@ class Problem:
     tails: Tails | None = None
     channels: Channels = NO_CHANNELS
     target: str | None = None
+    one_ways: tuple[Measurement, ...] = ()
 
     @property
     def domain(self) -> Domain:
@@ -57,6 +96,16 @@ class Problem:
         settle = None if self.tails is None else self.tails.settle
         averaged = average_one_ways(self.domain, measured, total, settle, self.channels.unbiased)
         return total, self.zeros.settle(averaged)
+
+    @cached_property
+    def alone(self) -> tuple[Marginal, ...]:
+        """The one-way tables, estimated from the `one_ways` alone."""
+        return self.margins(self.one_ways)[1]
+
+    @cached_property
+    def blocks(self) -> Merging:
+        """The merging of each attribute's ordered codes to `GROUPS` blocks."""
+        return joined(self.domain, self.alone, GROUPS)
 
     def shared(self, measured: tuple[Measurement, ...]) -> Merging:
         """Return the merging that draws the cells of tails as the one-way answers say."""

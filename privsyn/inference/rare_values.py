@@ -8,12 +8,10 @@ from types import MappingProxyType
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.ordered.binning import Axis, join_cells
-from privsyn.inference.ordered.hierarchy import expected_cells
-from privsyn.marginals.domain import Domain
+from privsyn.inference.ordered.binning import Axis, expected_cells, join_cells
+from privsyn.marginals.domain import Codes, Domain, Floats, Mask
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, Mask
 
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numba import njit, types
 from numba.extending import intrinsic
 
-from privsyn.marginals.types import Floats, Integers, Ints
+from privsyn.marginals.domain import Floats, Integers, Ints
 
 STRETCH = 8192
 """Rows counted in one table before the next: two columns of them stay in the first-level cache."""

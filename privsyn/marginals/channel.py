@@ -31,10 +31,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, keep
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, keep
 
 LEAST = 1e-9
 """Records: replaces a sum of 0."""
@@ -114,8 +113,12 @@ class Channels:
     @classmethod
     def for_domain(cls, kept: Mapping[str, float], domain: Domain) -> Channels:
         """Return the channels of columns that were randomised over all codes of the domain."""
-        sizes = dict(zip(domain.names, domain.sizes, strict=True))
-        return cls({name: Channel(p, np.full(sizes[name], 1 / sizes[name])) for name, p in kept.items()})
+        return cls(
+            {
+                name: Channel(p, np.full(domain.size_of[name], 1 / domain.size_of[name]))
+                for name, p in kept.items()
+            }
+        )
 
     def merge(self, merging: Merging) -> Channels:
         """Return the channels of merged codes."""

@@ -2,6 +2,8 @@
 
 The counts of two blocks of rows add up. So rows may come in blocks or lie on many machines. Only the counts
 are kept.
+
+`Packing` packs several columns of few codes into one byte, so that more rows fit in memory.
 """
 
 from __future__ import annotations
@@ -19,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals._kernels import add_counts, recode
-from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.grouping import NO_GROUPS, Grouping
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Attributes, Domain, Ints, Records
+from privsyn.marginals.marginal import NO_GROUPS, Grouping
 
 Block = tuple[npt.NDArray[np.unsignedinteger], ...]
 """Coded rows, one array per column, each of the smallest type that holds the attribute's codes."""
@@ -89,8 +90,7 @@ class Tables:
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         """The shape of each table."""
-        sizes = dict(zip(self.domain.names, self.domain.sizes, strict=True))
-        return [tuple(sizes[name] for name in attributes) for attributes in self.sets]
+        return [tuple(self.domain.size_of[name] for name in attributes) for attributes in self.sets]
 
     def count(self, blocks: Iterable[Block]) -> list[Ints]:
         """Return the counts of all rows of all blocks, each table in its shape."""
@@ -159,3 +159,64 @@ def _finish(begun: list[Future[None]]) -> None:
     """Wait for threads and raise their errors."""
     for task in begun:
         task.result()
+
+
+BYTE = 256  # numbers that a byte holds
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Which columns share a byte. It follows from the sizes of the domain, which are public.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of codes of each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> packing = Packing((2, 300, 100))
+    >>> block = np.array([1, 0], np.uint8), np.array([299, 7], np.uint16), np.array([99, 5], np.uint8)
+    >>> packing.groups
+    ((1,), (2, 0))
+    >>> [column.tolist() for column in packing.pack(block)]
+    [[299, 7], [199, 10]]
+    >>> [column.tolist() for column in packing.unpack(packing.pack(block))]
+    [[1, 0], [299, 7], [99, 5]]
+    """
+
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The places of the columns that share a byte: large columns first, each where it first fits."""
+        groups: list[list[int]] = []
+        for place in sorted(range(len(self.sizes)), key=lambda place: -self.sizes[place]):
+            fitting = (g for g in groups if self.sizes[place] * prod(self.sizes[p] for p in g) <= BYTE)
+            group = next(fitting, None)
+            if group is None:
+                groups.append(group := [])
+            group.append(place)
+        return tuple(map(tuple, groups))
+
+    def pack(self, block: Block) -> Block:
+        """Return one column for each group: the codes of a row as the digits of one number."""
+        packed = []
+        for first, *others in self.groups:
+            column = block[first]
+            for place in others:
+                column = column * column.dtype.type(self.sizes[place]) + block[place]
+            packed.append(column)
+        return tuple(packed)
+
+    def unpack(self, packed: Block) -> Block:
+        """Return the columns that were packed."""
+        columns = dict[int, npt.NDArray[np.unsignedinteger]]()
+        for group, column in zip(self.groups, packed, strict=True):
+            for place in group[:0:-1]:
+                size = column.dtype.type(self.sizes[place])
+                rest = column // size
+                columns[place], column = column - rest * size, rest
+            columns[group[0]] = column
+        return tuple(columns[place] for place in range(len(columns)))

@@ -1,16 +1,55 @@
-"""Domain: the names and sizes of coded attributes. Records: rows of codes over a domain."""
+"""Domain: the names and sizes of coded attributes. Records: rows of codes over a domain.
+
+Arrays have types by content, and value objects keep read-only copies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from operator import gt
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from privsyn.marginals.types import Codes
+Array = npt.NDArray[Any]
+"""Array of any comparable values."""
+
+Floats = npt.NDArray[np.float64]
+
+Counts = Floats
+"""Counts of records: whole numbers, unless noise or arithmetic changed them."""
+
+Ints = npt.NDArray[np.int64]
+
+Integers = npt.NDArray[np.integer]
+"""Integers of any width."""
+
+Codes = npt.NDArray[np.int32]
+"""Codes of attributes, from 0 up."""
+
+Mask = npt.NDArray[np.bool_]
+"""True for the selected elements."""
+
+Numbers = Mapping[str, Floats]
+"""A number for each row, by column."""
+
+
+def keep(owner: object, *fields: str, dtype: npt.DTypeLike | None = None) -> None:
+    """Replace the arrays, or tuples of arrays, of a frozen value object by read-only copies.
+
+    Call it first in ``__post_init__``.
+    """
+    for field in fields:
+        value = getattr(owner, field)
+        copies = [np.array(array, dtype=dtype) for array in (value if isinstance(value, tuple) else (value,))]
+        for copy in copies:
+            copy.setflags(write=False)
+        object.__setattr__(owner, field, tuple(copies) if isinstance(value, tuple) else copies[0])
+
 
 Attributes = tuple[str, ...]
 
@@ -72,6 +111,11 @@ class Domain:
     def cells(self) -> int:
         """Number of cells of the full table, an exact Python integer."""
         return prod(self.sizes)
+
+    @cached_property
+    def size_of(self) -> dict[str, int]:
+        """The size of each attribute."""
+        return dict(zip(self.names, self.sizes, strict=True))
 
     @property
     def strides(self) -> tuple[int, ...]:

@@ -7,9 +7,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from privsyn.marginals import _kernels
-from privsyn.marginals.domain import Domain
+from privsyn.marginals.domain import Domain, Floats, Mask
 from privsyn.marginals.marginal import Marginal, for_alike, unstacked
-from privsyn.marginals.types import Floats, Mask
 
 FITTINGS = 30  # most rounds over the margins
 FITTED = 1e-12  # share of the total: a margin counts as met if its largest gap is below

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.types import Array, Floats
+from privsyn.marginals.domain import Array, Floats
 
 
 def nearest_rows(

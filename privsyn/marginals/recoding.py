@@ -14,10 +14,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
-from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.types import Codes, Floats, keep
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Records, keep
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
 
 
 @dataclass(frozen=True, eq=False)

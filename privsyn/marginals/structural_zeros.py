@@ -11,10 +11,9 @@ from functools import reduce
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.domain import Attributes, Domain, Mask
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement, lift
-from privsyn.marginals.types import Mask
 
 ROUNDS = 10  # most rounds of reconciling one-way tables with the zeros
 MET = 1e-3  # of the total: a smaller gap counts as compatible with the zeros

@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 
 from privsyn.errors import InputError, safe_repr, spelled, warn_noise
-from privsyn.marginals.domain import Domain
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Domain, Floats
 from privsyn.private.laws import GAUSSIAN, Law
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records

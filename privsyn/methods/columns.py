@@ -10,16 +10,14 @@ from math import sqrt
 import numpy as np
 
 from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
-from privsyn.inference.ordered.binning import Axis
-from privsyn.inference.ordered.hierarchy import LEVELS, expected_cells, in_runs
+from privsyn.inference.ordered.binning import LEVELS, Axis, expected_cells, in_runs
 from privsyn.inference.ordered.tails import Tails
-from privsyn.inference.problem import Problem
+from privsyn.inference.problem import Problem, PublicFacts
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
+from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Measurement
-from privsyn.marginals.types import Floats
 from privsyn.methods.budget import FIRST_LOOK, TREND_GROUPS, Split
-from privsyn.methods.facts import PublicFacts
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 
@@ -33,8 +31,8 @@ MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pair
 
 def measure_columns(
     private: PrivateTable, rho: float, facts: PublicFacts
-) -> tuple[PrivateTable, Problem, tuple[Measurement, ...], Split]:
-    """Return the private table in merged codes, what these are, the one-ways from two looks, and the split.
+) -> tuple[PrivateTable, Problem, Split]:
+    """Return the private table in merged codes, these with the one-ways from two looks, and the split.
 
     The first look determines the budget of the second, its split over the columns, and which fine cells are
     joined: a sum of many cells is far noisier than one count of the group. Both looks together determine the
@@ -66,8 +64,8 @@ def measure_columns(
     merging = joined.then(pooled)
     tails = Tails(merging, facts.axes)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
-    problem = Problem(merging, facts.zeros_after(merging), tails, channels, facts.target)
-    return private.merge(pooled), problem, one_ways, split
+    problem = Problem(merging, facts.zeros_after(merging), tails, channels, facts.target, one_ways)
+    return private.merge(pooled), problem, split
 
 
 def missing_thresholds(
@@ -213,7 +211,7 @@ def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats
 def _first_look(
     private: PrivateTable, rho: float, axes: Mapping[str, Axis]
 ) -> tuple[tuple[Measurement, ...], dict[str, Floats]]:
-    """Return the one-ways, and the expected counts of columns in fine cells; see `hierarchy`.
+    """Return the one-ways, and the expected counts of columns in fine cells; see `binning`.
 
     A level is the same private table in merged codes. So each is a question of known sensitivity, and columns
     that are not merged are counted at each level.

@@ -3,35 +3,35 @@
 Pairs are scored against the released one-ways, with a quarter of InDif's noise, or less if they have the
 target. One convex step selects them and allocates their budget. They are then shrunk towards a latent class
 model of all pairs. A second look measures bigger tables that the pairs do not explain, or pairs again.
+
+`fit_tables` and what follows it in this file read answers only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from math import prod
 
 import numpy as np
 
-from privsyn.inference.consistency import combine_measurements
-from privsyn.inference.fitted import Fitted
-from privsyn.inference.higher_order import GROUPS, candidates, measured_as, score_bigger
-from privsyn.inference.ordered.concordance import Concordance, signs_of, with_evidence
-from privsyn.inference.ordered.resolution import Resolutions
+from privsyn.inference.consistency import combine_measurements, combine_one_ways
+from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
+from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, measured_as, score_bigger
+from privsyn.inference.ordered.concordance import Concordance, signs_of, within_intervals
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
-from privsyn.inference.problem import UNKNOWN, Estimate, Problem
-from privsyn.inference.selection import STEPS, allocate, near_pairs, slopes_along, slopes_of
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.grouping import NO_GROUPS
-from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import Merging, joined
-from privsyn.marginals.types import Floats, Mask
+from privsyn.inference.problem import GROUPS, UNKNOWN, Estimate, Problem, PublicFacts
+from privsyn.inference.selection import STEPS, Resolutions, allocate, near_pairs, slopes_along, slopes_of
+from privsyn.marginals.domain import Attributes, Domain, Floats, Mask
+from privsyn.marginals.marginal import NO_GROUPS, Marginal
+from privsyn.marginals.recoding import Merging
 from privsyn.methods.columns import measure_columns
-from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs
-from privsyn.methods.facts import PublicFacts
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.progress import Progress
+from privsyn.synthesis.synthesise import synthesise
 
 MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
 MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
@@ -45,11 +45,7 @@ SMALL_FIRST = 0.25  # with a target: errors weigh cells^-SMALL_FIRST, for models
 
 
 def learn(
-    private: PrivateTable,
-    rho: float,
-    rng: np.random.Generator,
-    report: Progress,
-    facts: PublicFacts,
+    private: PrivateTable, rho: float, rng: np.random.Generator, report: Progress, facts: PublicFacts
 ) -> Fitted:
     """Measure one-ways, the departure of each pair from independence, and the tables worth measuring.
 
@@ -64,7 +60,7 @@ def learn(
     facts : PublicFacts
     """
     report("counting", 0, 4)
-    private, problem, one_ways, split = measure_columns(private, rho, facts)
+    private, problem, split = measure_columns(private, rho, facts)
     sets = tuple(s for s in candidates(private.domain, facts.target) if not problem.channels.random(s))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
@@ -72,48 +68,34 @@ def learn(
         split = split.without("sets")
     if not split.pairs:
         report("counting", 4, 4)
-        return fit_one_ways(problem, one_ways)
+        return fit_one_ways(problem)
     report("counting", 1, 4)
 
-    _, margins = problem.margins(one_ways)
-    candidate_pairs = near_pairs(private.domain.names, MOST_CANDIDATES, facts.target)
-    expected = independent_pairs(private.domain, margins, problem.zeros, candidate_pairs)
-    blocks, waves = joined(private.domain, margins, GROUPS), Waves(margins)
-    evidence = _score(private, problem, one_ways, expected, blocks, waves, split.departures)
-    concordances = _concordances(private, problem, margins, candidate_pairs, split.concordances)
-    split = split if concordances else split.without("concordances")
-    evidence = with_evidence(evidence, expected, concordances, waves)
+    pairs = _departures(private, problem, split.departures)
+    pairs = _concordances(private, problem, pairs, split.concordances)
+    split = split if pairs.concordances else split.without("concordances")
     report("counting", 2, 4)
 
-    resolutions = Resolutions(margins, waves, private.rho_of)
-    pairs = _measure_pairs(private, problem, expected, evidence, split.pairs, resolutions)
-    found = estimate_pairs(problem, one_ways, pairs, rng, concordances)
+    measured = _measure_pairs(private, problem, pairs, split.pairs)
+    pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
     report("counting", 3, 4)
 
-    bigger = _unexplained(private, problem, sets, found, split.sets, rng, blocks)
-    pairs, bigger = _measure_again(private, problem, found, bigger, split.second_look)
-    fitted = fit_tables(problem, one_ways, pairs, bigger, rng, concordances)
+    bigger = _unexplained(private, problem, sets, pairs, split.sets, rng)
+    measured, bigger = _measure_again(private, problem, pairs, bigger, split.second_look)
+    fitted = fit_tables(problem, measured, bigger, rng, pairs.concordances)
     report("counting", 4, 4)
     return fitted
 
 
-def _score(
-    private: PrivateTable,
-    problem: Problem,
-    one_ways: tuple[Measurement, ...],
-    expected: tuple[Marginal, ...],
-    blocks: Merging,
-    waves: Waves,
-    rho: float,
-) -> list[Floats]:
-    """Return the evidence of each pair before any is measured: its departure. Flat without a budget.
+def _departures(private: PrivateTable, problem: Problem, rho: float) -> Pairs:
+    """Return what is known of each pair before any is measured: independence, and its departure from it.
 
-    The pairs with the target are a question of their own, with less noise: their choice matters more.
+    The pairs with the target are a question of their own, with less noise: their choice matters more. Without
+    a budget nothing is asked.
     """
-    evidence = [UNKNOWN for _ in expected]
-    if not rho:
-        return evidence
-    in_blocks = tuple(map(blocks.merge_counts, one_ways))
+    names, margins = near_pairs(private.domain.names, MOST_CANDIDATES, problem.target), problem.alone
+    expected = independent_pairs(private.domain, margins, problem.zeros, names)
+    evidence, waves = [UNKNOWN] * len(expected), Waves(margins)
     with_target = np.array([problem.target in pair.attributes for pair in expected])
     # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
     # the sum of weight times noise over all pairs is least at these costs.
@@ -124,92 +106,81 @@ def _score(
         (with_target, first, "pairs with the target"),
         (~with_target, rho - first, "pairs"),
     )
-    for part, cost, what in questions:
+    for part, cost, what in questions if rho else ():
         if not part.any():
             continue
         places = np.flatnonzero(part).tolist()
-        merged = tuple(blocks.merge_table(problem.channels.observed(expected[i])) for i in places)
-        departures, sigma = private.departures(merged, cost, blocks, what)
-        found = score_pairs(departures, sigma, merged, in_blocks, waves, blocks, problem.channels)
-        for place, score in zip(places, found, strict=True):
+        merged = tuple(problem.blocks.merge_table(problem.channels.observed(expected[i])) for i in places)
+        departures, sigma = private.departures(merged, cost, problem.blocks, what)
+        for place, score in zip(places, score_pairs(problem, departures, sigma, merged, waves), strict=True):
             evidence[place] = score
-    return evidence
+    return Pairs(margins[0].total, margins, tuple(map(Estimate, expected, evidence)), waves)
 
 
-def _concordances(
-    private: PrivateTable,
-    problem: Problem,
-    margins: tuple[Marginal, ...],
-    candidate_pairs: tuple[Attributes, ...],
-    rho: float,
-) -> tuple[Concordance, ...]:
-    """Return the noisy concordance of each candidate pair of ordered columns; see `Concordance`.
+def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: float) -> Pairs:
+    """Return the pairs with the noisy concordance of each pair of ordered columns; see `Concordance`.
 
     A pair is left out if a constraint rules out some of its cells, if a column was randomised, or if all
     records of a column are in one half.
     """
     if not rho:
-        return ()
+        return pairs
     signs = {
-        name: signs_of(margin)
-        for name, margin in zip(private.domain.names, margins, strict=True)
-        if margin.domain.ordered[0] > 2 and not problem.channels.random((name,))
+        margin.attributes[0]: signs_of(margin)
+        for margin in pairs.one_ways
+        if margin.domain.ordered[0] > 2 and not problem.channels.random(margin.attributes)
     }
     halved = {name for name, sign in signs.items() if {-1, 1} <= set(sign.tolist())}
-    pairs = tuple(
-        pair
-        for pair in candidate_pairs
-        if halved >= set(pair) and problem.zeros.of(private.domain.project(pair)).all()
-    )
-    if not pairs:
-        return ()
-    found, variance = private.concordances(pairs, signs, rho)
-    return tuple(
-        Concordance((a, b), (signs[a], signs[b]), concordance, variance)
-        for (a, b), concordance in zip(pairs, found.tolist(), strict=True)
-    )
+    asked = {
+        place: pair.attributes
+        for place, pair in enumerate(pairs.estimates)
+        if halved >= set(pair.attributes) and problem.zeros.of(pair.table.domain).all()
+    }
+    if not asked:
+        return pairs
+    found, variance = private.concordances(tuple(asked.values()), signs, rho)
+    estimates, concordances = list(pairs.estimates), []
+    for (place, (a, b)), concordance in zip(asked.items(), found.tolist(), strict=True):
+        concordances.append(Concordance((a, b), (signs[a], signs[b]), concordance, variance))
+        pair = estimates[place]
+        evidence = pair.evidence + concordances[-1].likelihoods(pair.table.counts, pairs.waves)
+        estimates[place] = replace(pair, evidence=evidence)
+    return replace(pairs, estimates=tuple(estimates), concordances=tuple(concordances))
 
 
-def _measure_pairs(
-    private: PrivateTable,
-    problem: Problem,
-    expected: tuple[Marginal, ...],
-    evidence: list[Floats],
-    rho: float,
-    resolutions: Resolutions,
-) -> tuple[Estimate, ...]:
+def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: float) -> tuple[Estimate, ...]:
     """Return the pairs worth measuring, measured at their best resolution."""
+    tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
     dispersions = np.maximum(
-        pooled_dispersions(evidence, expected[0].total, hopeful=True), SAMPLING_DISPERSION
+        pooled_dispersions([pair.evidence for pair in tables], tables[0].table.total, hopeful=True),
+        SAMPLING_DISPERSION,
     )
-    attributes = tuple(pair.attributes for pair in expected)
-    smooth = np.array([is_smooth(pair.domain) for pair in expected])
-    gains = np.empty((len(attributes), len(STEPS)))
-    nominal = np.flatnonzero(~smooth).tolist()
-    variances = [dispersions[i] * expected[i].counts for i in nominal]
-    gains[nominal] = slopes_of(variances, rho, private.rho_of)
-    places = np.flatnonzero(smooth).tolist()
-    pairs = [attributes[i] for i in places]
-    most = max((resolutions.levels(pair) for pair in pairs), default=0)
+    attributes = tuple(pair.attributes for pair in tables)
+    smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
+    gains = np.empty((len(tables), len(STEPS)))
+    nominal, places = np.flatnonzero(~smooth).tolist(), np.flatnonzero(smooth).tolist()
+    gains[nominal] = slopes_of(
+        [dispersions[i] * tables[i].table.counts for i in nominal], rho, private.rho_of
+    )
+    ordered = [attributes[i] for i in places]
+    most = max(map(resolutions.levels, ordered), default=0)
     errors = np.array(
-        [resolutions.errors_at(level, pairs, dispersions[places], rho) for level in range(most)]
+        [resolutions.errors_at(level, ordered, dispersions[places], rho) for level in range(most)]
     )
     if places:
         gains[places] = slopes_along(errors.min(axis=0), rho)
     weights = _weights(private.domain, attributes, problem.target)
     rhos = _most(gains, rho, weights, jumps=private.law.name == "laplace")
-    chosen = np.flatnonzero(rhos)
-    groupings = [NO_GROUPS] * len(attributes)
+    chosen = np.flatnonzero(rhos).tolist()
+    groupings = [NO_GROUPS] * len(tables)
     for row, i in enumerate(places):
         step = int(np.argmin(np.abs(rho * STEPS - rhos[i])))
-        level = int(np.argmin(errors[:, row, step]))
-        groupings[i] = resolutions.groups(attributes[i], level)
+        groupings[i] = resolutions.groups(attributes[i], int(np.argmin(errors[:, row, step])))
     measured = private.marginals(
         tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
     return tuple(
-        Estimate(expected[i], evidence[i], measured=problem.zeros.clean(m))
-        for i, m in zip(chosen, measured, strict=True)
+        replace(tables[i], measured=problem.zeros.clean(m)) for i, m in zip(chosen, measured, strict=True)
     )
 
 
@@ -231,11 +202,11 @@ def _unexplained(
     pairs: Pairs,
     rho: float,
     rng: np.random.Generator,
-    blocks: Merging,
 ) -> tuple[Estimate, ...]:
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
+    blocks = problem.blocks
     found, scatter = predicted_by_pairs(problem, sets, pairs, rng, blocks)
     departures, sigma = private.departures(found, rho, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
@@ -266,7 +237,7 @@ def _measure_again(
         [*(once[i].left for i in others), *(s.variance for s in sets)], rho, private.rho_of
     )
     if smooth:
-        resolutions = Resolutions(pairs.one_ways, pairs.waves, private.rho_of)
+        resolutions = Resolutions(pairs.waves, private.rho_of)
         gains[smooth] = slopes_along(resolutions.errors_left([once[i] for i in smooth], rho), rho)
     rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
@@ -301,3 +272,78 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
         weight = LIKELY_TARGET
     targets = np.where([not wanted.isdisjoint(attributes) for attributes in tables], weight, 1.0)
     return np.asarray(targets * smooth * (1.0 if target is None else cells**-SMALL_FIRST))
+
+
+MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
+MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
+MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
+ROUGH = 2  # sweeps over them: unexplained departures show long before the fit is exact
+
+
+def fit_one_ways(problem: Problem) -> Fitted:
+    """Return the model of one-way tables alone."""
+    one_ways = problem.one_ways
+    total, margins = problem.margins(one_ways)
+    certainties = tuple(map(one_way_certainty, map(problem.channels.unbiased, one_ways), margins))
+    return Fitted(problem.shared(one_ways), margins, (), total, certainties)
+
+
+def fit_tables(
+    problem: Problem,
+    measured: tuple[Estimate, ...],
+    bigger: tuple[Estimate, ...],
+    rng: np.random.Generator,
+    concordances: Sequence[Concordance] = (),
+) -> Fitted:
+    """Return the model of one-ways, pairs and bigger tables.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its structural zeros have been applied to all measurements.
+    measured : tuple of Estimate
+        Pairs with their measurements, and with what was known before these.
+    bigger : tuple of Estimate
+        The same for tables of three and more attributes.
+    rng : numpy.random.Generator
+    concordances : sequence of Concordance, optional
+    """
+    domain, zeros, unbiased = problem.domain, problem.zeros, problem.channels.unbiased
+    pairs = estimate_pairs(problem, measured, rng, concordances)
+    # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
+    whole = (m.measured for m in measured if zeros.of(domain.project(m.attributes)).all())
+    combined = tuple(map(unbiased, combine_one_ways(domain, (*problem.one_ways, *whole))))
+    shared = problem.shared(combined)
+    two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)
+    two_way = within_intervals(two_way, pairs.one_ways, shared, zeros)
+    bigger = tuple(replace(table, measured=unbiased(table.measured)) for table in bigger)
+    found = (*two_way, *denoise_bigger(bigger, tuple(t.table for t in two_way), pairs.one_ways, zeros))
+    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *table_certainties(found, combined))
+    return Fitted(shared, pairs.one_ways, tuple(t.table for t in found), pairs.total, certainties)
+
+
+def predicted_by_pairs(
+    problem: Problem,
+    sets: tuple[Attributes, ...],
+    pairs: Pairs,
+    rng: np.random.Generator,
+    blocks: Merging | None = None,
+) -> tuple[tuple[Marginal, ...], float]:
+    """Return the counts of sets of attributes that the pairs predict, and their variance over the count.
+
+    Records are made from the pairs and counted, in blocks of codes if these are given. With very many pairs
+    they have the attributes of the sets alone. What these share through others is then not predicted.
+    """
+    domain, possible = problem.domain, problem.zeros
+    many = len(pairs.tables) > MOST_TABLES and not possible.masks
+    needed = set(chain.from_iterable(sets) if many else domain)
+    names = tuple(name for name in domain if name in needed)
+    one_ways = tuple(table for table in pairs.one_ways if needed.issuperset(table.attributes))
+    tables = tuple(table for table in pairs.tables if needed.issuperset(table.attributes))
+    tables += possible.missing_from(pairs.tables, pairs.one_ways)
+    lookups = ROUGH * sum(len(table.attributes) for table in tables)
+    enough = min(round(pairs.total), MOST_RECORDS, MOST_LOOKUPS // max(lookups, 1))
+    records = synthesise(domain.project(names), one_ways, tables, enough, rng, sweeps=ROUGH, zeros=possible)
+    scatter = pairs.total / len(records)
+    records = records if blocks is None else blocks.project(names).merge(records)
+    return expected_by(records, sets, pairs.total), scatter

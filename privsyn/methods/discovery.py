@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.errors import InputError, about_not_found
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 from privsyn.private.discovery import (
     GRIDS,
     Found,

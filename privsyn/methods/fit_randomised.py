@@ -10,14 +10,12 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.consistency import combine_one_ways, estimate_total
-from privsyn.inference.error_bars import one_way_certainty, table_certainties
-from privsyn.inference.fitted import Fitted
+from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.problem import Estimate, Problem
+from privsyn.inference.problem import Estimate, Problem, PublicFacts
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.methods.columns import MANY_VALUES
-from privsyn.methods.facts import PublicFacts
 from privsyn.private.randomised_response import LocalPromise, RandomisedTable
 from privsyn.progress import Progress
 from privsyn.table.codec.codec import Codec
@@ -78,12 +76,13 @@ def learn_randomised(
     channels = Channels.for_domain(facts.kept, table.domain)
     first = table.count(tuple((name,) for name in table.domain))
     merging = merge_rare(tuple(map(channels.unbiased, first)), estimate_total(first), spared=MANY_VALUES)
-    table, problem = table.merge(merging), Problem(merging, channels=channels.merge(merging))
-    unbiased = problem.channels.unbiased
     one_ways = tuple(map(merging.merge_counts, first))
+    table = table.merge(merging)
+    problem = Problem(merging, channels=channels.merge(merging), one_ways=one_ways)
+    unbiased = problem.channels.unbiased
     measured = table.count(tuple(combinations(table.domain.names, 2)))
     report("counting", 1, 2)
-    pairs = estimate_pairs(problem, one_ways, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)
+    pairs = estimate_pairs(problem, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)
     combined = tuple(map(unbiased, combine_one_ways(table.domain, one_ways)))
     found = [replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates]
     certain = table_certainties(found, combined)

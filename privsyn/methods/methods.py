@@ -8,11 +8,11 @@ from typing import Protocol
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
+from privsyn.inference.problem import PublicFacts
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods import default
-from privsyn.methods.facts import PublicFacts
 from privsyn.methods.paper import learn as paper
 from privsyn.methods.paper.gum import synthesise_as_published
 from privsyn.private.accounting import Accounting

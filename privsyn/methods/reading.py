@@ -11,9 +11,9 @@ import numpy as np
 
 from privsyn.arguments import check_bytes, check_column
 from privsyn.errors import spelled, warn_columns
-from privsyn.marginals.packing import Packing
+from privsyn.inference.problem import PublicFacts
+from privsyn.marginals.counting import Packing
 from privsyn.methods.discovery import reserved_delta
-from privsyn.methods.facts import PublicFacts
 from privsyn.methods.fit_randomised import check_dtypes
 from privsyn.private.accounting import rho_for
 from privsyn.private.contribution import kept_rows

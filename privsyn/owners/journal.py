@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 
 KEY = "run.json"
 PART = 16  # bytes of this owner's part of the run's name

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 
 PRIME = 2**61 - 1
 """Size of the field. Sums between -2^60 and 2^60 are exact; others would wrap, which costs no privacy."""

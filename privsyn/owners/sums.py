@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 from privsyn.owners.journal import PART, Journal
 from privsyn.owners.network import AbsentError, Connection, LostError
 from privsyn.progress import Progress

@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
-    from privsyn.marginals.types import Floats, Mask
+    from privsyn.marginals.domain import Floats, Mask
 
 WIDTH, HEIGHT = 320, 120
 BASE, TOP = HEIGHT - 18, 14

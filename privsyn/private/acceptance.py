@@ -16,9 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes
+from privsyn.marginals.domain import Attributes, Ints, keep
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Ints, keep
 from privsyn.private.laws import Law
 
 UNIT = 2**16

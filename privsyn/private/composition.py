@@ -32,7 +32,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from privsyn.errors import InputError, plural
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.private.accounting import delta_for, epsilon_for
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privsyn.marginals.types import Ints, Mask
+from privsyn.marginals.domain import Ints, Mask
 from privsyn.private.sampler import Bits
 
 NOBODY = -1

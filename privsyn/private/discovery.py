@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Integers, Ints
+from privsyn.marginals.domain import Integers, Ints
 from privsyn.private.accounting import sigma_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release

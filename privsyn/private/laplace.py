@@ -20,7 +20,7 @@ from math import exp
 import numpy as np
 from mpmath import libmp
 
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 from privsyn.private.sampler import FEWEST, GUARD, Bits, Tail, Words, check_scale, in_blocks
 
 TOLERANCE = 1e-10

@@ -24,7 +24,7 @@ from typing import Final, Literal, Protocol, TypeVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.private.accounting import Accounting, rho_of, sigma_for
 
 LawName = Literal["gaussian", "laplace"]

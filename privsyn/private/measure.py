@@ -23,11 +23,9 @@ from typing import Literal
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.grouping import NO_GROUPS, Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, Records
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Floats, Ints
 from privsyn.private.acceptance import Excess
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release

@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from privsyn.arguments import check_whole
-from privsyn.marginals.types import Integers, Ints
+from privsyn.marginals.domain import Integers, Ints
 from privsyn.private.laplace import discrete_laplace
 from privsyn.private.laws import GAUSSIAN, LAPLACE, Law, LawName, share_sigma, shared_gaussian
 from privsyn.private.sampler import Bits, os_entropy, rounded_gaussian, seeded_bits

@@ -25,10 +25,9 @@ import numpy as np
 from mpmath import libmp
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.marginals.domain import Attributes, Domain
+from privsyn.marginals.domain import Attributes, Domain, Integers, Ints
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Integers, Ints
 from privsyn.private.rows import Rows
 from privsyn.private.sampler import Bits, os_entropy
 

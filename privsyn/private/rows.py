@@ -14,12 +14,10 @@ from math import prod
 
 import numpy as np
 
-from privsyn.marginals.counting import Ask, Block, Tables, Walk, block_of
-from privsyn.marginals.domain import Attributes, Domain, Records
-from privsyn.marginals.grouping import NO_GROUPS, Grouping
-from privsyn.marginals.packing import Packing
+from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_of
+from privsyn.marginals.domain import Attributes, Domain, Ints, Records
+from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Ints
 
 CELL = 8  # bytes of a count
 
@@ -146,11 +144,14 @@ class Rows:
 
     def _batches(self, sets: Sequence[Attributes]) -> Iterator[list[Attributes]]:
         """Yield the sets in order, in batches whose counts fit in memory; a larger set comes alone."""
-        sizes = dict(zip(self.domain.names, self.domain.sizes, strict=True))
         batch: list[Attributes] = []
         size = 0
         for attributes in sets:
-            more = 0 if attributes in self._known else CELL * prod(sizes[name] for name in attributes)
+            more = (
+                0
+                if attributes in self._known
+                else CELL * prod(self.domain.size_of[name] for name in attributes)
+            )
             if batch and size + more > self.memory:
                 yield batch
                 batch, size = [], 0

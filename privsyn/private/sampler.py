@@ -23,7 +23,7 @@ from mpmath import libmp
 from scipy.special import ndtri
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 
 Words = npt.NDArray[np.uint64]
 Bits = Callable[[int], Words]

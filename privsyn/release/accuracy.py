@@ -10,12 +10,9 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, printable, safe_repr
-from privsyn.inference.error_bars import Certainty
-from privsyn.inference.fitted import Fitted
-from privsyn.inference.ordered.number_intervals import Interval
-from privsyn.inference.shares import share_interval
-from privsyn.marginals.domain import Records
-from privsyn.marginals.types import Codes, Floats, Mask
+from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.inference.ordered.number_intervals import Interval, share_interval
+from privsyn.marginals.domain import Codes, Floats, Mask, Records
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns

@@ -11,8 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.inference.error_bars import Certainty
-from privsyn.inference.fitted import Fitted
+from privsyn.inference.fitted import Certainty, Fitted
 from privsyn.inference.ordered.number_intervals import (
     Interval,
     NumberedCells,
@@ -22,7 +21,7 @@ from privsyn.inference.ordered.number_intervals import (
     quantile_interval,
     within_cells,
 )
-from privsyn.inference.posterior.margins import noise_of
+from privsyn.inference.posterior.tables import noise_of
 from privsyn.marginals.marginal import Marginal
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import OrderedEncoder

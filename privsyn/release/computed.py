@@ -6,7 +6,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.types import Floats, Integers, Numbers
+from privsyn.marginals.domain import Floats, Integers, Numbers
 from privsyn.release.pool import Pool
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap, number_of

@@ -11,9 +11,8 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
+from privsyn.marginals.domain import Array, Floats, Integers, Mask, Numbers, Records
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.marginals.types import Array, Floats, Integers, Mask, Numbers
 from privsyn.release.computed import encoded_given, released_weights
 from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH

@@ -17,13 +17,10 @@ import numpy as np
 
 from privsyn.arguments import check_path
 from privsyn.errors import InputError
-from privsyn.inference.error_bars import Certainty
-from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.marginals.domain import Array, Domain
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Array
 from privsyn.methods.methods import METHODS, Method
 from privsyn.private.ledger import Ledger
 from privsyn.table.codec.codec import Codec

@@ -6,7 +6,7 @@ A table of counts says which codes each cell stands for, its count, and the vari
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import combinations
 from os import PathLike
@@ -24,12 +24,10 @@ from privsyn.inference.higher_order import measured_as, unscored
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import estimate_pairs
 from privsyn.inference.problem import Estimate, Problem
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.domain import Codes, Domain, Floats, Integers
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, Integers
-from privsyn.methods.estimate import fit_one_ways, fit_tables, predicted_by_pairs
+from privsyn.methods.default import fit_one_ways, fit_tables, predicted_by_pairs
 from privsyn.methods.methods import DEFAULT
 from privsyn.private.ledger import Ledger
 from privsyn.private.ledger_text import elsewhere
@@ -128,32 +126,33 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _fit(codec: Codec, tables: Sequence[CountTable], rng: np.random.Generator) -> Fitted:
+def _fit(codec: Codec, tables: Sequence[Measurement], rng: np.random.Generator) -> Fitted:
     """Return the model of the given tables."""
     merging = _merging(codec, tables)
-    problem = Problem(merging, codec.possible(merging), Tails(merging, {}))
-    measured = [problem.zeros.clean(_measurement(merging, table)) for table in tables]
+    zeros = codec.possible(merging)
+    measured = [zeros.clean(_measurement(merging, table)) for table in tables]
     by_size = [[m for m in measured if len(m.attributes) == size] for size in (1, 2)]
     bigger = [m for m in measured if len(m.attributes) > 2]
     one_ways = _one_ways(merging.merged, by_size[0], measured)
+    problem = Problem(merging, zeros, Tails(merging, {}), one_ways=one_ways)
     pairs = tuple(Estimate(m.marginal, measured=m) for m in _pairs(by_size[1], bigger))
     if not pairs:
-        return fit_one_ways(problem, one_ways)
+        return fit_one_ways(problem)
     if not bigger:
-        return fit_tables(problem, one_ways, pairs, (), rng)
-    first = estimate_pairs(problem, one_ways, pairs, rng)
+        return fit_tables(problem, pairs, (), rng)
+    first = estimate_pairs(problem, pairs, rng)
     found, _ = predicted_by_pairs(problem, tuple(m.attributes for m in bigger), first, rng)
     sets = tuple(map(measured_as, unscored(found, first.one_ways), bigger))
-    return fit_tables(problem, one_ways, pairs, sets, rng)
+    return fit_tables(problem, pairs, sets, rng)
 
 
-def _merging(codec: Codec, tables: Sequence[CountTable]) -> Merging:
+def _merging(codec: Codec, tables: Sequence[Measurement]) -> Merging:
     """Return the merging of codes that no table tells apart."""
     groups: list[Codes] = []
     shares: list[Floats] = []
     domain = codec.domain
     for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True):
-        seen = [t.groups[t.attributes.index(name)] for t in tables if name in t.attributes]
+        seen = [t.grouping.groups[t.attributes.index(name)] for t in tables if name in t.attributes]
         if not seen:
             raise InputError(f"column {name!r}: no table counts it")
         joint = np.stack([*seen, np.arange(size) >= ordered])
@@ -170,15 +169,18 @@ def _merging(codec: Codec, tables: Sequence[CountTable]) -> Merging:
     return Merging(domain, Grouping(tuple(groups)).domain(domain), tuple(groups), tuple(shares))
 
 
-def _measurement(merging: Merging, table: CountTable) -> Measurement:
+def _measurement(merging: Merging, table: Measurement) -> Measurement:
     """Return a table in merged codes, or in groups of these."""
     domain = merging.merged.project(table.attributes)
-    if table.counts.shape == domain.shape:
-        return Measurement(Marginal(domain, table.counts), table.variance)
+    counts = table.marginal.counts
+    if counts.shape == domain.shape:
+        return Measurement(Marginal(domain, counts), table.variance)
     merged = merging.project(table.attributes).groups
     firsts = [np.unique(group, return_index=True)[1] for group in merged]
-    grouping = Grouping(tuple(group[first] for group, first in zip(table.groups, firsts, strict=True)))
-    return Measurement(Marginal(grouping.domain(domain), table.counts), table.variance, grouping)
+    grouping = Grouping(
+        tuple(group[first] for group, first in zip(table.grouping.groups, firsts, strict=True))
+    )
+    return Measurement(Marginal(grouping.domain(domain), counts), table.variance, grouping)
 
 
 def _one_ways(
@@ -217,25 +219,6 @@ def _pairs(pairs: Sequence[Measurement], bigger: Sequence[Measurement]) -> tuple
 
 COUNT, VARIANCE = "count", "variance"
 UNCOUNTED = -1
-
-
-@dataclass(frozen=True, eq=False)
-class CountTable:
-    """A table of counts that somebody released.
-
-    Parameters
-    ----------
-    attributes : tuple of str
-    groups : tuple of integer arrays
-        For each attribute the place of each code along the table's axis.
-    counts, variance : array of one axis per attribute
-        In records, and records squared.
-    """
-
-    attributes: Attributes
-    groups: tuple[Codes, ...]
-    counts: Floats
-    variance: Floats
 
 
 def as_frames(tables: object, schema: Schema) -> list[pd.DataFrame]:
@@ -308,8 +291,8 @@ def _is_missing(value: Any) -> bool:
 
 def read_counts(
     frame: pd.DataFrame, schema: Schema, encoders: Mapping[str, Encoder], domain: Domain
-) -> CountTable:
-    """Return a data frame as a table of counts.
+) -> Measurement:
+    """Return a data frame as a table of counts in groups of the codes.
 
     Parameters
     ----------
@@ -328,11 +311,10 @@ def read_counts(
     for name in names:
         if name not in encoders:
             raise InputError(f"table {_named(frame)}: no column {safe_repr(name)} is counted: leave it out")
-    sizes = [domain.sizes[domain.names.index(name)] for name in names]
     try:
         axes = [
-            _axis(frame[name].tolist(), schema.coded[name], encoders[name], size)
-            for name, size in zip(names, sizes, strict=True)
+            _axis(frame[name].tolist(), schema.coded[name], encoders[name], domain.size_of[name])
+            for name in names
         ]
     except InputError as error:
         raise InputError(f"table {_named(frame)}: {error}") from None
@@ -344,7 +326,8 @@ def read_counts(
     counts, variance = np.empty(len(flat)), np.empty(len(flat))
     counts[flat] = frame[COUNT].to_numpy(np.float64)
     variance[flat] = frame[VARIANCE].to_numpy(np.float64)
-    return CountTable(names, groups, counts.reshape(shape), variance.reshape(shape))
+    table = Marginal(Domain(names, shape), counts.reshape(shape))
+    return Measurement(table, variance.reshape(shape), Grouping(groups))
 
 
 def _axis(values: list[Any], column: Coded, encoder: Encoder, size: int) -> tuple[Codes, Codes]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.release.conditional import part_inside
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap

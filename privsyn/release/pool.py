@@ -13,11 +13,10 @@ import numpy as np
 
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.counting import count
-from privsyn.marginals.domain import Attributes, Records
+from privsyn.marginals.domain import Array, Attributes, Numbers, Records
 from privsyn.marginals.marginal import Marginal, lift
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Array, Numbers
 from privsyn.synthesis.annealing import finish
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec

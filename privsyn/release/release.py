@@ -1,13 +1,13 @@
-"""Release: the result of `fit`. All of it may be published."""
+"""Release: the result of `fit`, all of which may be published. ReleasedModel: a model that has one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from hashlib import sha256
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,9 @@ from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, not_found_in, plural, warn_absent
 from privsyn.files import atomic_path, check_target
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
+from privsyn.marginals.domain import Ints, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Ints
 from privsyn.methods.methods import Method
 from privsyn.notebook import html
 from privsyn.private.ledger import Ledger
@@ -38,6 +37,7 @@ from privsyn.table.io.write import stacked, write_blocks
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 POOL = 50_000
 """Most records in which `sample` searches for the given values."""
@@ -303,3 +303,62 @@ class Release:
 def load(path: str | PathLike[str]) -> Release:
     """Read a release that `Release.save` wrote; an `InputError` if the file is anything else."""
     return Release(*read_parts(path))
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _of_release(
+    method: Callable[Concatenate[Release, P], R],
+) -> Callable[Concatenate[ReleasedModel, P], R]:
+    """Return a method of `Release` as one of the model, whose seed and progress are the defaults."""
+
+    @wraps(method)
+    def of_model(self: ReleasedModel, /, *args: P.args, **options: P.kwargs) -> R:
+        for name in ("seed", "progress"):
+            if options.get(name) is None:
+                options[name] = getattr(self, name)
+        return method(self._fitted, *args, **options)
+
+    return of_model
+
+
+class ReleasedModel:
+    """A model whose `fit` makes a release; base of `PrivSyn`."""
+
+    release_: Release
+    seed: int | None
+    progress: Progress | None
+
+    sample = _of_release(Release.sample)
+    """Return a synthetic table; see `Release.sample`. The seed of the model is the default."""
+
+    sample_blocks = _of_release(Release.sample_blocks)
+    """Yield the same table in blocks of rows; see `Release.sample_blocks`."""
+
+    sample_to = _of_release(Release.sample_to)
+    """Write the same table to a file; see `Release.sample_to`."""
+
+    draws = _of_release(Release.draws)
+    """Return several synthetic tables that carry the noise; see `Release.draws`."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release to one file; see `Release.save`."""
+        self._fitted.save(path)
+
+    @property
+    def ledger_(self) -> Ledger:
+        """The ledger: all private queries and their cost."""
+        return self._fitted.ledger
+
+    @property
+    def accuracy_(self) -> Accuracy:
+        """Error bars of the release; see `Accuracy`."""
+        return self._fitted.accuracy_
+
+    @property
+    def _fitted(self) -> Release:
+        if not hasattr(self, "release_"):
+            raise InputError("the model is not fitted: call fit(table) first")
+        return self.release_

@@ -14,10 +14,9 @@ import numpy as np
 from privsyn.evaluation.scores import Origin
 from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.counting import count
-from privsyn.marginals.domain import Attributes, Records
-from privsyn.marginals.grouping import Grouping
+from privsyn.marginals.domain import Attributes, Floats, Records
+from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.statistics import total_variation
-from privsyn.marginals.types import Floats
 from privsyn.release.release import Release
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import numpy as np
 
 from privsyn.inference.higher_order import candidates
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.marginals.domain import Domain
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Domain, Floats
 from privsyn.methods.budget import FIRST_LOOK, Split
 from privsyn.private.laws import Law
 

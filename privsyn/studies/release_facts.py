@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from privsyn.marginals.domain import Floats
 from privsyn.marginals.statistics import total_variation
-from privsyn.marginals.types import Floats
 from privsyn.pages.words import many, percent, whole
 from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release

@@ -15,8 +15,8 @@ from privsyn.arguments import check_release
 from privsyn.errors import InputError
 from privsyn.files import atomic_path
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.error_bars import HALF, LEVEL, TWO_SIDED
-from privsyn.marginals.types import Floats
+from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
+from privsyn.marginals.domain import Floats
 from privsyn.pages import sections as pages
 from privsyn.pages.picture import Axis, Bins, error_bars, outside, percent_of
 from privsyn.pages.sections import Section

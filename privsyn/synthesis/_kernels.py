@@ -14,10 +14,10 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.domain import Floats, Ints
 
 if TYPE_CHECKING:
-    from privsyn.synthesis.layout import Move
+    from privsyn.synthesis.annealing import Move
 
 LANES = 16
 """Numbers that are added at once, as a vector: 64 bytes, as much as memory delivers at once."""
@@ -87,7 +87,7 @@ def resample(
     Parameters
     ----------
     codes : of shape (n, d), row by row, of an unsigned type: an index that cannot be negative is faster
-    move : `privsyn.synthesis.layout.Move`
+    move : `privsyn.synthesis.annealing.Move`
     costs, steps : of shape (cells,), in the order of `move.cells`
         By how much one row more raises the misfit, and by how much this grows with each row.
     counts : of shape (cells,)
@@ -147,7 +147,7 @@ def find_rows_of_cells(
     Parameters
     ----------
     codes : of shape (rows, d)
-    move : `privsyn.synthesis.layout.Move`
+    move : `privsyn.synthesis.annealing.Move`
     found : of shape (rows or more, tables)
     """
     for t in range(len(move.starts)):

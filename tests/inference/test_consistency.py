@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from privsyn.inference.consistency import average_one_ways, combine_measurements, estimate_total, norm_sub
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.methods.paper import consistency
-from privsyn.methods.paper.consistency import make_consistent
+from privsyn.methods.paper import learn as consistency
+from privsyn.methods.paper.learn import make_consistent
 
 SHAPES = {
     "single table": ["ab"],

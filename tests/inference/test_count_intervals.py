@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from privsyn.inference.error_bars import MISSED, ROUNDING, TWO_SIDED, count_intervals
+from privsyn.inference.fitted import MISSED, ROUNDING, TWO_SIDED, count_intervals
 
 FINE = np.linspace(-40.0, 60.0, 2_000_001)  # what may be seen, in standard deviations
 

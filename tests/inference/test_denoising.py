@@ -10,9 +10,8 @@ import reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privsyn.inference import _kernels, denoising
-from privsyn.inference.consistency import norm_sub
-from privsyn.inference.denoising import denoise
+from privsyn.inference import _kernels, consistency
+from privsyn.inference.consistency import denoise, norm_sub
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import FITTINGS, fit_margins
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -231,7 +230,7 @@ def test_noise_that_is_cut_off_hardly_weakens_a_correlation(sigma, largest):
 
 
 def test_without_coarse_levels_an_ordered_pair_is_denoised_like_an_unordered_one(monkeypatch):
-    monkeypatch.setattr(denoising, "LEVELS", ())
+    monkeypatch.setattr(consistency, "LEVELS", ())
     noisy = np.random.default_rng(0).normal(10.0, 9.0, (4, 8))
     found = []
     for ordered in ((4, 8), (0, 0)):

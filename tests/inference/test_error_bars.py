@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from privsyn.inference.error_bars import Certainty, expected_distance, one_way_certainty, table_certainties
-from privsyn.inference.fitted import Fitted
+from privsyn.inference.fitted import (
+    Certainty,
+    Fitted,
+    expected_distance,
+    one_way_certainty,
+    table_certainties,
+)
 from privsyn.inference.higher_order import measured_as
 from privsyn.inference.problem import Estimate
 from privsyn.inference.rare_values import merge_rare

@@ -11,8 +11,7 @@ import reference
 from privsyn.inference import higher_order as bigger
 from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, measured_as, score_bigger
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
 CUBE = reference.binary("xyz")
 

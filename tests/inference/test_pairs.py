@@ -16,7 +16,6 @@ from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import joined
 
 DOMAIN = Domain(tuple("abcd"), (4, 3, 4, 3))
 
@@ -39,7 +38,7 @@ def measured(records, sets, sigma, rng):
 
 def estimated(one_ways, pairs, rng):
     estimates = tuple(Estimate(m.marginal, measured=m) for m in pairs)
-    return estimate_pairs(Problem(reference.unmerged(DOMAIN)), one_ways, estimates, rng)
+    return estimate_pairs(Problem(reference.unmerged(DOMAIN), one_ways=one_ways), estimates, rng)
 
 
 def error(tables, records):
@@ -81,15 +80,14 @@ def test_what_the_one_ways_do_not_know_is_not_taken_for_dependence():
     sure, unsure = (
         pooled_dispersions(
             score_pairs(
+                Problem(reference.unmerged(DOMAIN), one_ways=tuple(one_ways)),
                 departures,
                 10.0,
                 expected,
-                tuple(Measurement(m, np.array(variance)) for m in exact),
                 Waves(exact),
-                joined(DOMAIN, exact, 4),
             )
         )
-        for variance in (1.0, 100.0**2)
+        for one_ways in ([Measurement(m, variance) for m in exact] for variance in (1.0, 100.0**2))
     )
     assert (sure > 3 * unsure).all()
 
@@ -157,10 +155,12 @@ def test_pairs_scored_together_have_the_scores_of_each_alone(ordered, monkeypatc
     margins = tuple(Marginal(domain.project((n,)), c) for n, c in zip(domain.names, counts, strict=True))
     measured = tuple(Measurement(m, rng.uniform(1, 9, m.domain.shape)) for m in margins)
     pairs, waves = independent_pairs(domain, margins), Waves(margins)
-    blocks, channels = joined(domain, margins, 9), Channels.for_domain({"c": 0.7}, domain)
+    channels, blocks = Channels.for_domain({"c": 0.7}, domain), reference.unmerged(domain)
+    monkeypatch.setattr("privsyn.inference.problem.GROUPS", 9)  # each code is a block of its own
+    problem = Problem(blocks, channels=channels, one_ways=measured)
     departures = rng.uniform(0, 300, len(pairs))
     monkeypatch.setattr(stage, "CELLS_AT_ONCE", 30)  # two or three of a shape
-    found = score_pairs(departures, 5.0, pairs, measured, waves, blocks, channels)
+    found = score_pairs(problem, departures, 5.0, pairs, waves)
     for departure, pair, scores in zip(departures, pairs, found, strict=True):
         names, signal = pair.attributes, channels.signal(pair.attributes)
         spectra = [waves.along(name, blocks.project((name,)).groups[0]) for name in names]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privsyn.inference.error_bars import count_intervals
-from privsyn.inference.shares import share_interval
+from privsyn.inference.fitted import count_intervals
+from privsyn.inference.ordered.number_intervals import share_interval
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 

@@ -11,8 +11,7 @@ from scipy.stats import chi2
 from privsyn.inference.consistency import combine_one_ways
 from privsyn.marginals.channel import NO_CHANNELS, Channel, Channels
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.private.randomised_response import randomised
 from privsyn.private.sampler import seeded_bits

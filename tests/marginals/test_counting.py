@@ -14,11 +14,9 @@ from strategies import coded_tables
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals import counting
 from privsyn.marginals._kernels import STRETCH
-from privsyn.marginals.counting import Tables, block_of, code_type
+from privsyn.marginals.counting import Packing, Tables, block_of, code_type
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.packing import Packing
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.private.rows import CELL, CachedWalk, Rows
 
 DOMAIN = Domain(("a", "b", "c", "d"), (3, 300, 2, 5))

@@ -8,7 +8,7 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn.marginals.graphs import components, strongest_tree
+from privsyn.marginals.statistics import components, strongest_tree
 
 NAMES = tuple("abcdefg")
 pairs = st.sampled_from(list(combinations(NAMES, 2)))

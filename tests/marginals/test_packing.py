@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privsyn.marginals.counting import code_type
-from privsyn.marginals.packing import BYTE, Packing
+from privsyn.marginals.counting import BYTE, Packing, code_type
 
 
 @given(sizes=st.lists(st.sampled_from([1, 2, 3, 16, 17, 255, 256, 257, 70_000]), min_size=1, max_size=9))

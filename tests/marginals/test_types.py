@@ -10,10 +10,9 @@ import pytest
 from privsyn.evaluation.coded import Levels
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.problem import Estimate
-from privsyn.marginals.domain import Domain
+from privsyn.marginals.domain import Domain, Floats, keep
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Floats, keep
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.schema.condition import Span

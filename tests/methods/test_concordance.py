@@ -13,12 +13,13 @@ from hypothesis import given
 from strategies import StubNoise, coded_tables
 
 from privsyn import Increasing, Numerical, PrivSyn, Schema
-from privsyn.inference.problem import Problem
+from privsyn.inference.pairs import Pairs, independent_pairs
+from privsyn.inference.prior.smoothing import Waves
+from privsyn.inference.problem import Estimate, Problem
 from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channel, Channels
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.grouping import groups_at
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Marginal, groups_at
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.methods import default
 from privsyn.private.measure import PrivateTable
@@ -34,7 +35,9 @@ def asked(records, rho=1.0, possible=NO_ZEROS, channels=NO_CHANNELS, margins=MAR
     private = PrivateTable(records, StubNoise())
     pairs = near_pairs(private.domain.names, 10**6)
     problem = Problem(reference.unmerged(private.domain), possible, channels=channels)
-    return default._concordances(private, problem, margins, pairs, rho), private.spends
+    known = tuple(map(Estimate, independent_pairs(private.domain, MARGINS, pairs=pairs)))
+    found = default._concordances(private, problem, Pairs(1.0, margins, known, Waves(margins)), rho)
+    return found.concordances, private.spends
 
 
 def signs(records, name):

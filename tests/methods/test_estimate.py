@@ -12,7 +12,7 @@ from privsyn.inference.problem import Problem
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.methods import estimate
+from privsyn.methods import default as estimate
 
 DOMAIN = Domain(tuple("abcd"), (2, 2, 2, 2))
 UNMERGED = reference.unmerged(DOMAIN)

@@ -15,11 +15,10 @@ from strategies import StubNoise
 
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.smoothing import Waves
-from privsyn.inference.problem import Estimate, Problem
+from privsyn.inference.problem import Estimate, Problem, PublicFacts
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import default
-from privsyn.methods.facts import PublicFacts
 from privsyn.methods.methods import METHODS
 from privsyn.methods.paper import learn as published
 from privsyn.methods.paper.learn import combine, dense_marg

@@ -374,10 +374,11 @@ METHODS = (
     bug(
         "the exact number of rows used",
         "privsyn/methods/default.py",
-        "    _, margins = problem.margins(",
+        "    pairs = _departures(",
         "    total = float(max(1, next(private._rows.count([private.domain.names[:1]])).sum()))\n"
-        "    one_ways = tuple(Measurement(m.marginal, m.variance * total / 1e4) for m in one_ways)\n"
-        "    _, margins = problem.margins(",
+        "    looks = (replace(m, variance=m.variance * total / 1e4) for m in problem.one_ways)\n"
+        "    problem = replace(problem, one_ways=tuple(looks))\n"
+        "    pairs = _departures(",
         "tests/methods/test_methods.py::test_nothing_is_learnt_but_from_answers",
     ),
 )
@@ -776,7 +777,7 @@ RELEASE = (
         "the table kept, and measured again in sample",
         (
             Edit(
-                "privsyn/release/model.py",
+                "privsyn/release/release.py",
                 "        return method(self._fitted, *args, **options)\n",
                 "        if hasattr(self, '_table'):\n            self.fit(self._table)\n"
                 "        return method(self._fitted, *args, **options)\n",

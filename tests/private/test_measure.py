@@ -16,9 +16,9 @@ from strategies import StubNoise, coded_tables, domains, neighbours
 
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals import counting
+from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.packing import Packing
 from privsyn.marginals.recoding import Merging
 from privsyn.private import measure
 from privsyn.private.measure import GRID, INDIF_SENSITIVITY, PrivateTable

@@ -17,7 +17,7 @@ from strategies import StubNoise
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema, load
 from privsyn.errors import InputError
-from privsyn.inference.error_bars import laplace_intervals
+from privsyn.inference.fitted import laplace_intervals
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.private.accounting import delta_for, epsilon_for, rho_for

@@ -16,7 +16,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import annealing as finishing
 from privsyn.synthesis.annealing import finish, tightly_coupled, weights_of
-from privsyn.synthesis.tree import independent_start, tree_start
+from privsyn.synthesis.synthesise import independent_start, tree_start
 
 DOMAIN = Domain(tuple("abcd"), (3, 2, 4, 1))
 compiled = settings(deadline=None)  # the first call compiles

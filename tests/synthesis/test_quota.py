@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
-from privsyn.synthesis.tree import draw_by_quota, draw_given
+from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
 weights = st.lists(st.just(0.0) | st.floats(1e-9, 1e6), min_size=1, max_size=12).map(np.array)
 seeds = st.integers(0, 2**32 - 1)

@@ -15,7 +15,7 @@ from strategies import coded_tables
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import coupling
-from privsyn.synthesis.tree import independent_start, stack, tree_start
+from privsyn.synthesis.synthesise import independent_start, stack, tree_start
 
 TREES = {
     "chain": ["ab", "bc", "cd"],

@@ -28,7 +28,7 @@ from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
 from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import code_together
-from privsyn.marginals.types import Floats, Integers
+from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.schema.schema import Schema
 
 ATTACKS = 5000

@@ -13,7 +13,7 @@ from scipy.stats import binomtest, norm
 from privsyn.errors import plural, printable
 from privsyn.evaluation.comparison import left_out_line
 from privsyn.evaluation.scores import NOT_PRIVATE
-from privsyn.inference.error_bars import MISSED
+from privsyn.inference.fitted import MISSED
 
 LIMITS = "Such attacks can show a leak, but never safety. The guarantee is in the ledger."
 

@@ -28,11 +28,10 @@ from privsyn.inference.ordered.tilt import SAME, ranks_of, tilted_to
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves
 from privsyn.inference.problem import Estimate
-from privsyn.marginals.domain import Attributes
+from privsyn.marginals.domain import Attributes, Floats, Ints
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Floats, Ints
 
 # The first three are plausible values that were not tuned.
 USUAL = 0.5  # error variance of the concordance of an estimated table, over the noise variance of the table
@@ -101,20 +100,6 @@ def signs_of(side: Marginal) -> Ints:
     signs = np.zeros(len(side.counts), np.int64)
     signs[: len(counts)] = np.where(2 * below >= counts.sum(), 1, -1)
     return signs
-
-
-def with_evidence(
-    evidence: Sequence[Floats],
-    expected: Sequence[Marginal],
-    concordances: Sequence[Concordance],
-    waves: Waves,
-) -> list[Floats]:
-    """Return the evidence of each pair, with that of its concordance added."""
-    of = {concordance.attributes: concordance for concordance in concordances}
-    return [
-        known + of[pair.attributes].likelihoods(pair.counts, waves) if pair.attributes in of else known
-        for known, pair in zip(evidence, expected, strict=True)
-    ]
 
 
 def with_concordances(pairs: Sequence[Estimate], concordances: Sequence[Concordance]) -> tuple[Estimate, ...]:

@@ -23,9 +23,9 @@ import numpy as np
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.ordered.binning import Axis, fit_steps
 from privsyn.inference.prior.counts import posterior_counts
+from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Floats, Integers, Ints
 
 STANDS_OUT = 4.0
 """Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""

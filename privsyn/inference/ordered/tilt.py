@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.marginals.grouping import Grouping, groups_at
+from privsyn.marginals.domain import Codes, Floats, Mask
 from privsyn.marginals.ipf import fit_alike, fit_margins, lift_all
-from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Codes, Floats, Mask
+from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 
 STEPS = 20  # most steps towards a trend
 FEWER = 8  # most steps towards the trends of parts: half steps leave 0.4 % of the gap
@@ -187,7 +186,8 @@ def tilted_to(
         counts = nearest.counts * np.exp(np.clip((tilt - near) * direction, -MOST, MOST))
         tilted = fit_margins(Marginal(table.domain, counts), margins, enough=SAME)
         gap = wanted - statistic(tilted.counts)
-        fits = all(_fits(tilted, margin) for margin in margins)
+        gaps = ((np.abs(tilted.project(m.attributes).counts - m.counts).max(), m.total) for m in margins)
+        fits = all(missed <= MET * total for missed, total in gaps)
         if fits and (least - abs(gap) > enough or abs(gap) <= enough):
             best, least = tilted, abs(gap)
         passed = passed or not fits or gap * first < 0
@@ -196,11 +196,6 @@ def tilted_to(
         else:
             far = tilt
     return fit_margins(best, margins)
-
-
-def _fits(table: Marginal, margin: Marginal) -> bool:
-    """Return whether no count of the margin differs by more than `MET` of the records."""
-    return float(np.abs(table.project(margin.attributes).counts - margin.counts).max()) <= MET * margin.total
 
 
 def ranks_of(side: Marginal) -> Floats:

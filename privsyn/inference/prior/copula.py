@@ -15,9 +15,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Codes, Floats
+from privsyn.marginals.domain import Codes, Floats
+from privsyn.marginals.marginal import Grouping, Marginal
 
 TINY = 1e-12  # the smallest share
 TERMS = 100  # of Mehler's sum: 0.97^100 is 0.05, and the terms decrease as well

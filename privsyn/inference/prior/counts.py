@@ -17,7 +17,7 @@ import numpy as np
 
 from privsyn.inference import _kernels
 from privsyn.inference.consistency import EXACT, norm_sub
-from privsyn.marginals.types import Counts, Floats
+from privsyn.marginals.domain import Counts, Floats
 
 FAR = 8.0  # standard deviations: cells above need no prior
 BEYOND = 4.0  # standard deviations by which the grid of counts exceeds them

@@ -17,8 +17,8 @@ from math import prod
 import numpy as np
 
 from privsyn.inference import _kernels
+from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Measurement, for_alike
-from privsyn.marginals.types import Floats
 
 DISPERSIONS: Floats = np.logspace(-2, 5, 36)
 LOGS: Floats = np.log(DISPERSIONS)

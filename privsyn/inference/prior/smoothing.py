@@ -23,15 +23,13 @@ from typing import Protocol
 
 import numpy as np
 
-from privsyn.inference.denoising import FLOOR, denoise_all, settle
+from privsyn.inference.consistency import FLOOR, denoise_all, settle
 from privsyn.inference.prior.copula import best_correlation, best_gumbel, copula, gumbel, hermite
 from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihoods
 from privsyn.inference.problem import Estimate
-from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping
+from privsyn.marginals.domain import Codes, Domain, Floats, keep
 from privsyn.marginals.ipf import fit_margins
-from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.types import Codes, Floats, keep
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
 SMOOTHNESS = 0.75
 """Default s: departures between columns of real tables have s between 0.5 and 1.5."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from privsyn.marginals.types import Codes, Floats, Ints
+from privsyn.marginals.domain import Codes, Floats, Ints
 from privsyn.synthesis._kernels import round_with_offset
 
 BISECTIONS = 50  # halvings of [0, 1] in the search for beta: beyond double precision

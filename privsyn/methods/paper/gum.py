@@ -4,7 +4,8 @@ GUM starts from any records and visits the tables, the one with the largest erro
 from cells with too many rows to cells with too few. Each visit corrects only a part of the error, so that
 visits to different tables do not undo each other.
 
-As published (Section 5.3), each component of connected attributes is made by GUM, and leaves are appended.
+As published (Section 5.3), each component of connected attributes is made by GUM. Attributes that lie in a
+single pair are left out and appended afterwards.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ from itertools import count
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain, Records
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Records
 from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.statistics import components as connected
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.marginals.types import Codes, Floats, Ints
 from privsyn.methods.paper import _kernels
-from privsyn.methods.paper.learn import Peeled, components, peel
 from privsyn.progress import Progress, no_progress
-from privsyn.synthesis.tree import draw_given, independent_start, stack
+from privsyn.synthesis.synthesise import draw_given, independent_start, stack
 
 
 def step_decay(round_: int) -> float:
@@ -115,6 +115,65 @@ def gradually_update(
             )
         progress("synthesising", round_ + 1, rounds)
     return Records(start.domain, best)
+
+
+@dataclass(frozen=True)
+class Peeled:
+    """Tables, split into a core for GUM and leaves that can be appended exactly.
+
+    Parameters
+    ----------
+    core : tuple of Marginal
+    leaves : tuple of Marginal over (anchor, leaf)
+        In the order of appending: each anchor exists before its leaf.
+    """
+
+    core: tuple[Marginal, ...]
+    leaves: tuple[Marginal, ...]
+
+
+def components(names: Attributes, tables: tuple[Marginal, ...]) -> list[Attributes]:
+    """Return the sets of attributes that tables connect, each in the order of `names`."""
+    parts = connected([*((name,) for name in names), *(table.attributes for table in tables)])
+    return [tuple(name for name in names if name in part) for part in parts]
+
+
+def peel(tables: tuple[Marginal, ...]) -> Peeled:
+    """Remove attributes that lie in a single table, if it is a pair, until none is left.
+
+    References
+    ----------
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3, "appending".
+
+    Examples
+    --------
+    A chain a - b - c is peeled to its last attribute, and nothing is left for GUM:
+
+    >>> import numpy as np
+    >>> from privsyn.marginals.domain import Domain
+    >>> ab = Marginal(Domain(("a", "b"), (1, 1)), np.ones((1, 1)))
+    >>> bc = Marginal(Domain(("b", "c"), (1, 1)), np.ones((1, 1)))
+    >>> peeled = peel((ab, bc))
+    >>> peeled.core, [leaf.attributes for leaf in peeled.leaves]
+    ((), [('c', 'b'), ('b', 'a')])
+    """
+    core = list(tables)
+    leaves: list[Marginal] = []
+    while leaf := _leaf(core):
+        place, anchor, name = leaf
+        leaves.append(core.pop(place).project((anchor, name)))
+    return Peeled(tuple(core), tuple(reversed(leaves)))
+
+
+def _leaf(tables: list[Marginal]) -> tuple[int, str, str] | None:
+    """Return a pair of which one attribute lies in no other table: (index, anchor, leaf)."""
+    for place, table in enumerate(tables):
+        if len(table.attributes) == 2:
+            others = {name for other in tables if other is not table for name in other.attributes}
+            for anchor, name in (table.attributes[::-1], table.attributes):
+                if name not in others:
+                    return place, anchor, name
+    return None
 
 
 PAPER_ROUNDS = 100

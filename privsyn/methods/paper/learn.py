@@ -2,29 +2,23 @@
 
 Stage 2 chooses the pairs of attributes to be measured (DenseMarg). A pair that is left out is assumed to be
 independent, and its error is its dependence (InDif). The error of a measured pair is its noise. Pairs are
-added greedily while the sum of both errors falls. Attributes that lie in a single pair are left out of GUM
-and appended afterwards.
+added greedily while the sum of both errors falls. `make_consistent` makes the noisy marginals agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from itertools import combinations
 from math import pi
 
 import numpy as np
 
-from privsyn.inference.consistency import combine_one_ways, estimate_total
-from privsyn.inference.error_bars import one_way_certainty, table_certainties
-from privsyn.inference.fitted import Fitted
-from privsyn.inference.problem import Estimate
+from privsyn.inference.consistency import EXACT, combine_one_ways, estimate_total, norm_sub
+from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
+from privsyn.inference.problem import Estimate, PublicFacts
 from privsyn.inference.rare_values import merge_rare
-from privsyn.marginals.domain import Attributes, Domain
-from privsyn.marginals.graphs import components as connected
-from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.types import Floats
-from privsyn.methods.facts import PublicFacts
-from privsyn.methods.paper.consistency import make_consistent
+from privsyn.marginals.domain import Attributes, Domain, Floats
+from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import Progress
 
@@ -63,65 +57,6 @@ def learn(
     return Fitted(
         merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)
     )
-
-
-@dataclass(frozen=True)
-class Peeled:
-    """Tables, split into a core for GUM and leaves that can be appended exactly.
-
-    Parameters
-    ----------
-    core : tuple of Marginal
-    leaves : tuple of Marginal over (anchor, leaf)
-        In the order of appending: each anchor exists before its leaf.
-    """
-
-    core: tuple[Marginal, ...]
-    leaves: tuple[Marginal, ...]
-
-
-def components(names: Attributes, tables: tuple[Marginal, ...]) -> list[Attributes]:
-    """Return the sets of attributes that tables connect, each in the order of `names`."""
-    parts = connected([*((name,) for name in names), *(table.attributes for table in tables)])
-    return [tuple(name for name in names if name in part) for part in parts]
-
-
-def peel(tables: tuple[Marginal, ...]) -> Peeled:
-    """Remove attributes that lie in a single table, if it is a pair, until none is left.
-
-    References
-    ----------
-    Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3, "appending".
-
-    Examples
-    --------
-    A chain a - b - c is peeled to its last attribute, and nothing is left for GUM:
-
-    >>> import numpy as np
-    >>> from privsyn.marginals.domain import Domain
-    >>> ab = Marginal(Domain(("a", "b"), (1, 1)), np.ones((1, 1)))
-    >>> bc = Marginal(Domain(("b", "c"), (1, 1)), np.ones((1, 1)))
-    >>> peeled = peel((ab, bc))
-    >>> peeled.core, [leaf.attributes for leaf in peeled.leaves]
-    ((), [('c', 'b'), ('b', 'a')])
-    """
-    core = list(tables)
-    leaves: list[Marginal] = []
-    while leaf := _leaf(core):
-        place, anchor, name = leaf
-        leaves.append(core.pop(place).project((anchor, name)))
-    return Peeled(tuple(core), tuple(reversed(leaves)))
-
-
-def _leaf(tables: list[Marginal]) -> tuple[int, str, str] | None:
-    """Return a pair of which one attribute lies in no other table: (index, anchor, leaf)."""
-    for place, table in enumerate(tables):
-        if len(table.attributes) == 2:
-            others = {name for other in tables if other is not table for name in other.attributes}
-            for anchor, name in (table.attributes[::-1], table.attributes):
-                if name not in others:
-                    return place, anchor, name
-    return None
 
 
 GAMMA = 5000  # most cells of a combined table; the paper's value
@@ -234,7 +169,7 @@ def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, 
 
 def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[str]) -> Attributes:
     """Return the clique that `combine` takes next, or () if there is none."""
-    size = dict(zip(domain.names, domain.sizes, strict=True))
+    size = domain.size_of
     best: Attributes = ()
     least = 0  # number of cells of the best
     steps = 0
@@ -265,3 +200,124 @@ def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[
     by_size = sorted(graph, key=lambda name: (size[name], domain.axes((name,))))
     grow((), 1, OVERLAP, by_size)
     return tuple(sorted(best, key=lambda name: domain.axes((name,))))
+
+
+ROUNDS = 60  # most repetitions of averaging and norm-sub
+NEGLIGIBLE = 0.01  # records; a negative cell smaller than this ends the repetition
+
+
+def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tuple[Marginal, ...]:
+    """Return non-negative tables with one total that agree on all shared attributes, to 1e-6 records.
+
+    Parameters
+    ----------
+    measurements : tuple of Measurement
+        Over any sets of attributes. One-way tables are treated like all others.
+    total : float
+        Number of records to which every table sums, above 0.
+
+    Returns
+    -------
+    tuple of Marginal, one for each measurement, in the same order
+
+    References
+    ----------
+    Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.3. The weights are from Qardaji et al.,
+    "PriView", SIGMOD 2014, Section 4.4.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> one = Measurement(Marginal(Domain(("a",), (2,)), np.array([7.0, 3.0])), 1.0)
+    >>> two = Measurement(Marginal(Domain(("a", "b"), (2, 2)), np.array([[2.0, 2.0], [3.0, 3.0]])), 0.5)
+    >>> a, ab = make_consistent((one, two), 10.0)
+    >>> a.counts.round(6).tolist(), ab.counts.round(6).tolist()
+    ([5.5, 4.5], [[2.75, 2.75], [2.25, 2.25]])
+    """
+    shared = _shared_sets(tuple(m.attributes for m in measurements))
+    weights = {
+        attributes: {
+            place: _precision(measurement, attributes)
+            for place, measurement in enumerate(measurements)
+            if set(attributes) <= set(measurement.attributes)
+        }
+        for attributes in shared
+    }
+    tables = [m.marginal for m in measurements]
+    for _ in range(ROUNDS):
+        tables = _agree(tables, weights, total)
+        if min(float(table.counts.min()) for table in tables) > -NEGLIGIBLE:
+            break
+        tables = [Marginal(table.domain, norm_sub(table.counts, total)) for table in tables]
+    return _without_negatives(_agree(tables, weights, total), total)
+
+
+def _shared_sets(all_attributes: tuple[Attributes, ...]) -> list[Attributes]:
+    """Return all sets of attributes that two tables share, closed under intersection, smallest first.
+
+    Small sets come first, because an even correction over a larger set does not change a smaller set on which
+    the tables already agree.
+    """
+    shared = {frozenset[str]()}
+    new = {frozenset(a) & frozenset(b) for a, b in combinations(all_attributes, 2)}
+    while new - shared:
+        shared |= new
+        new = {a & b for a, b in combinations(shared, 2)}
+    return [tuple(sorted(attributes)) for attributes in sorted(shared, key=lambda s: (len(s), sorted(s)))]
+
+
+def _agree(
+    tables: list[Marginal], weights: dict[Attributes, dict[int, float]], total: float
+) -> list[Marginal]:
+    """Make the tables agree exactly by weighted averages over all shared sets; counts may be negative."""
+    tables = list(tables)
+    for attributes, weight in weights.items():
+        projections = {i: tables[i].project(attributes) for i in weight}
+        scale = sum(weight.values())
+        mean = np.array(total)
+        if attributes:
+            mean = sum((weight[i] / scale * p.counts for i, p in projections.items()), np.array(0.0))
+        for i, projection in projections.items():
+            tables[i] = tables[i].spread(Marginal(projection.domain, mean - projection.counts))
+    return tables
+
+
+def _without_negatives(tables: list[Marginal], total: float) -> tuple[Marginal, ...]:
+    """Mix in just enough of a positive, consistent family of tables that no cell is negative.
+
+    The tables of the family are products of one positive distribution per attribute, so they agree. A mixture
+    of two consistent families is consistent too, because agreement is linear.
+    """
+    positive = _positive_one_ways(tables)
+    families = []
+    for table in tables:
+        product = np.array(total)
+        for name in table.attributes:
+            product = product * lift(positive[name], table.domain)
+        families.append(product)
+    share = 0.0
+    for table, family in zip(tables, families, strict=True):
+        short = np.minimum(table.counts, 0.0)
+        share = max(share, float(np.max(-short / (family - short))))
+    return tuple(
+        Marginal(table.domain, np.maximum((1 - share) * table.counts + share * family, 0.0))
+        for table, family in zip(tables, families, strict=True)
+    )
+
+
+def _positive_one_ways(tables: list[Marginal]) -> dict[str, Marginal]:
+    """Return a distribution for each attribute, close to its counts in the tables, but nowhere 0."""
+    found: dict[str, Marginal] = {}
+    for table in tables:
+        for name in set(table.attributes) - set(found):
+            one_way = table.project((name,))
+            shares = np.maximum(one_way.counts, 0.0)
+            shares /= max(shares.sum(), 1.0)
+            uniform = 1.0 / len(shares)
+            found[name] = Marginal(one_way.domain, (shares + uniform) / (shares.sum() + 1.0))
+    return found
+
+
+def _precision(measurement: Measurement, attributes: Attributes) -> float:
+    """Return the inverse of a measurement's mean noise variance over `attributes`."""
+    return 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.domain import Floats, Ints
 from privsyn.private.acceptance import QUESTION, UNIT, Acceptance, Distance, Excess, Sums, Verdict, margins
 from privsyn.release.acceptance.criteria import Criteria, Margin, Proportion, Slope
 from privsyn.release.acceptance.layout import CUT, SURE, Layout, Summed, problem

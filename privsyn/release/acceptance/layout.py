@@ -12,10 +12,9 @@ import numpy as np
 
 from privsyn.errors import InputError, about, spelled
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping, groups_at
+from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask, Numbers
+from privsyn.marginals.marginal import Grouping, groups_at
 from privsyn.marginals.recoding import Merging
-from privsyn.marginals.types import Codes, Floats, Integers, Ints, Mask, Numbers
 from privsyn.private.laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, spans
 from privsyn.table.codec.codec import Codec

@@ -25,10 +25,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from privsyn.inference.error_bars import Certainty
-from privsyn.inference.fitted import Fitted
+from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.marginals.domain import Floats, Integers, Mask
 from privsyn.marginals.marginal import Measurement
-from privsyn.marginals.types import Floats, Integers, Mask
 from privsyn.table.codec.codec import Codec
 from privsyn.table.enforcement.draws import Cells
 

@@ -31,7 +31,7 @@ from scipy.special import stdtrit
 
 from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError, replace_errors, safe_repr
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 
 Rule = Literal["imputed", "fully synthetic"]
 RULES = ("imputed", "fully synthetic")

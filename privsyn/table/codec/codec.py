@@ -13,10 +13,9 @@ import pandas as pd
 
 from privsyn.errors import InputError, about, replace_errors
 from privsyn.inference.ordered.binning import Axis
-from privsyn.marginals.domain import Domain, Records
+from privsyn.marginals.domain import Domain, Floats, Integers, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.marginals.types import Floats, Integers
 from privsyn.table.codec import parts
 from privsyn.table.codec.gaps import Gap, choose_gaps
 from privsyn.table.encoding.dtypes import (

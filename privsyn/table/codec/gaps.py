@@ -17,7 +17,7 @@ from typing import cast
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Ints, Numbers
+from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
 from privsyn.table.enforcement.allowed import Allowed

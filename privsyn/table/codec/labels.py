@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Integers
+from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.encoding.words import MISSING

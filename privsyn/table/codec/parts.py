@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import DAY

@@ -6,7 +6,7 @@ from math import ceil, inf, log, sqrt
 
 import numpy as np
 
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 
 Extent = tuple[int, int] | None
 """First and last cell, both included; None if no cell is significant."""

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE

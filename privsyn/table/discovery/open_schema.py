@@ -11,7 +11,7 @@ from typing import Any, cast
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.types import Integers, Ints
+from privsyn.marginals.domain import Integers, Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.find_bounds import cluster, extent
 from privsyn.table.discovery.lattices import LatticeQuestion

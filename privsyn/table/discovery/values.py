@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.marginals.types import Integers
+from privsyn.marginals.domain import Integers
 from privsyn.table.encoding.dtypes import OBJECT
 from privsyn.table.encoding.encoders import STRAY
 

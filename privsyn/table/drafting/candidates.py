@@ -10,7 +10,7 @@ from math import ceil, log
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.drafting.missing_cells import MOST_VALUES, RARE, Driver
 
 HEAD = 64

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import plural
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.heaps import NUMBERS
 from privsyn.table.encoding.number_bounds import COARSE, FEW_ROWS, outwards

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
 
 RARE = 1e-9
 """Probability below which missing cells in a group of rows are no chance, if cells are missing at random."""

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.drafting.candidates import HEAD, Drivers, LookUps, possible_sums
 from privsyn.table.drafting.missing_cells import RARE, driver
 from privsyn.table.enforcement.determined import Determined

@@ -7,7 +7,7 @@ from math import floor, inf, log2, log10
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.encoding.grid import GUARD
 
 FIRST_YEAR, LAST_YEAR = 1900, 2100

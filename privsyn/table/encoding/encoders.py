@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privsyn.marginals.types import Floats, Integers, Ints, Mask
+from privsyn.marginals.domain import Floats, Integers, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family
 from privsyn.table.encoding.grid import FINE, Grid
 from privsyn.table.encoding.heaps import Heaps

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Integers, Ints
+from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.table.encoding.heaps import HeapedBins, Heaps
 
 GUARD = 8

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.steps import DAY, MAX_DECIMALS
 
 ROUNDS = 30

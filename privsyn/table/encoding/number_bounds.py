@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Ints
+from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.encoding.heaps import NUMBERS, Lattice
 
 FEW_NUMBERS = 20

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats, Mask
+from privsyn.marginals.domain import Floats, Mask
 from privsyn.table.encoding.dtypes import family
 
 A = TypeVar("A")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.marginals.types import Floats, Mask
+from privsyn.marginals.domain import Floats, Mask
 from privsyn.table.encoding.dtypes import TICKS, family, tick, zone
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from privsyn.errors import InputError, about, replace_errors, safe_repr
+from privsyn.marginals.domain import Array, Floats, Integers, Mask, Numbers
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.marginals.types import Array, Floats, Integers, Mask, Numbers
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Rule, find_rows
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from privsyn.marginals.types import Floats, Integers, Ints, keep
+from privsyn.marginals.domain import Floats, Integers, Ints, keep
 
 
 class Grid(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats, Numbers
+from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.enforcement.determined import LookUp
 from privsyn.table.enforcement.rules import Computation, Rule
 from privsyn.table.schema.columns import Coded

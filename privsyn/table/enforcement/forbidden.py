@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Integers, Mask, Numbers
+from privsyn.marginals.domain import Integers, Mask, Numbers
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Rule
 from privsyn.table.kinds.column_settings import flag

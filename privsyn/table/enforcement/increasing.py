@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats, Integers, Mask, Numbers
+from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.forbidden import ForbiddenRule
 from privsyn.table.enforcement.repair import Repair

@@ -16,9 +16,9 @@ from math import prod
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.graphs import components
+from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.marginals.types import Floats, Integers, Mask, Numbers
+from privsyn.marginals.statistics import components
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.rules import Computation, Rule
 from privsyn.table.schema.columns import Coded

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats, Integers, Mask, Numbers
+from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
 from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.schema.columns import Coded

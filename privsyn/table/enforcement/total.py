@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.marginals.types import Floats, Numbers
+from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.enforcement.rules import Computation, Rule
 from privsyn.table.schema.columns import Coded, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names

@@ -14,7 +14,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Walk
-from privsyn.marginals.types import Ints
+from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.arrow import readable
 from privsyn.table.io.persons import KeptRows

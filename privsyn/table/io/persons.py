@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.types import Ints, Mask
+from privsyn.marginals.domain import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_table import MARKS
 from privsyn.table.schema.header import check_column_names

@@ -15,9 +15,8 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.counting import Ask, Block, Walk, block_of
-from privsyn.marginals.packing import Packing
-from privsyn.marginals.types import Ints, Mask
+from privsyn.marginals.counting import Ask, Block, Packing, Walk, block_of
+from privsyn.marginals.domain import Ints, Mask
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.persons import KEY, KeptRows, codes_of, fingerprints, persons_of

@@ -21,9 +21,8 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import replace_errors
-from privsyn.marginals.counting import Ask, Walk, block_of
-from privsyn.marginals.packing import Packing
-from privsyn.marginals.types import Ints
+from privsyn.marginals.counting import Ask, Packing, Walk, block_of
+from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.arrow import empty_table, frame_of
 from privsyn.table.io.output_type import OutputType

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, did_you_mean, plural, replace_errors, safe_repr
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.dtypes import (
     TEXT,
     Dtype,

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, dtype_text, family, is_wide_float, its
 from privsyn.table.encoding.encoders import Encoder

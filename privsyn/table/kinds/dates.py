@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGrid
 from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, tick
 from privsyn.table.encoding.grid import Grid

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, plural, safe_repr
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import (
     MOST_SCALE,

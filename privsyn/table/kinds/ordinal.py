@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.marginals.types import Floats
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import Dtype, family
 from privsyn.table.encoding.encoders import OrderedEncoder

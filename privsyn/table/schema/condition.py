@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.marginals.types import Floats, Mask, Numbers, keep
+from privsyn.marginals.domain import Floats, Mask, Numbers, keep
 from privsyn.table.kinds.ordinal import ends_of
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, check_names, python_value

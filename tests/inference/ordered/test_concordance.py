@@ -20,8 +20,7 @@ from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import groups_at
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Marginal, Measurement, groups_at
 
 CODES = 8
 SQUARE = Domain(("a", "b"), (CODES, CODES), (CODES, CODES))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.ordered.hierarchy import LEVELS, expected_cells, in_runs, runs
+from privsyn.inference.ordered.binning import LEVELS, expected_cells, in_runs, runs
 from privsyn.marginals.domain import Domain, Records
 
 CELLS = 512

@@ -16,9 +16,8 @@ from privsyn.inference.ordered.number_intervals import (
 )
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping, groups_at
 from privsyn.marginals.ipf import fit_margins
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement, groups_at
 from privsyn.marginals.structural_zeros import NO_ZEROS
 
 RUNS = 2000

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from privsyn.inference.consistency import combine_one_ways
-from privsyn.inference.ordered.resolution import Resolutions
 from privsyn.inference.prior.smoothing import Waves
 from privsyn.inference.problem import Estimate
-from privsyn.inference.selection import STEPS, allocate, slopes_along
+from privsyn.inference.selection import STEPS, Resolutions, allocate, slopes_along
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
 DOMAIN = Domain(("a", "b", "c"), (32, 32, 3), ordered=(32, 32, 0))
 SIDES = tuple(
@@ -22,7 +20,7 @@ SIDES = tuple(
 
 
 def best_level(rho):
-    resolutions = Resolutions(SIDES, Waves(SIDES))
+    resolutions = Resolutions(Waves(SIDES))
     errors = [
         resolutions.errors_at(level, [("a", "b")], np.array([100.0]), rho)[0, -1]
         for level in range(resolutions.levels(("a", "b")))
@@ -38,14 +36,14 @@ def test_the_more_budget_the_finer():
 
 
 def test_expected_errors_fall_with_the_budget_to_nothing():
-    resolutions = Resolutions(SIDES, Waves(SIDES))
+    resolutions = Resolutions(Waves(SIDES))
     errors = resolutions.errors_at(4, [("a", "b"), ("a", "c")], np.array([100.0, 100.0]), 1e9)
     assert (np.diff(errors, axis=1) <= 1e-9).all()
     assert (errors[:, -1] < 0.01 * errors[:, 0]).all()
 
 
 def test_a_second_look_goes_on_from_the_first():
-    resolutions, rho = Resolutions(SIDES, Waves(SIDES)), 0.1
+    resolutions, rho = Resolutions(Waves(SIDES)), 0.1
     groups = resolutions.groups(("a", "b"), 1)
     table = Marginal(DOMAIN.project(("a", "b")), np.ones((32, 32))).join(groups)
     once = Measurement(table, 1 / (2 * rho), groups)

@@ -7,12 +7,10 @@ import pytest
 from scipy.stats import norm
 
 from privsyn.inference.ordered.tilt import Trend
-from privsyn.inference.posterior.inside import WITH_COLUMN, draw_inside
-from privsyn.inference.posterior.margins import draw_margins
-from privsyn.inference.posterior.places import DrawnPlaces
+from privsyn.inference.posterior.cells import WITH_COLUMN, draw_inside
+from privsyn.inference.posterior.tables import DrawnPlaces, draw_margins
 from privsyn.marginals.domain import Domain, Records
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privsyn.inference.error_bars import one_way_certainty, table_certainties
-from privsyn.inference.fitted import Fitted
-from privsyn.inference.posterior.margins import noise_factor
-from privsyn.inference.posterior.tables import Posterior
+from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
+from privsyn.inference.posterior.tables import Posterior, noise_factor
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import Grouping
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsyn.inference import _kernels
+from privsyn.inference import pairs as latent
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.prior import mixture as latent
-from privsyn.inference.prior.mixture import latent_class_pairs, parameters
+from privsyn.inference.pairs import latent_class_pairs, parameters
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 
@@ -95,7 +95,7 @@ def test_every_round_fits_better(seed):
     likelihoods = []
     with pytest.MonkeyPatch.context() as patch:
         for rounds in (0, 1, 2, 3, 5, 10, 30):
-            patch.setattr(latent, "ROUNDS", rounds)
+            patch.setattr(latent, "CLASS_ROUNDS", rounds)
             fitted = fit(one_ways, pairs, seed)
             likelihoods.append(
                 sum((p.counts / N * np.log(f / N + 1e-12)).sum() for p, f in zip(pairs, fitted, strict=True))

@@ -22,8 +22,7 @@ from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves, covariance, fitted_waves, is_smooth, spectrum_of
 from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.grouping import NO_GROUPS, Grouping, groups_at
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import product
 
@@ -57,8 +56,9 @@ def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
         table = Marginal(square(ordered), true).join(groups)
         noisy = Marginal(table.domain, table.counts + rng.normal(0, sigma, table.domain.shape))
         measured = Measurement(noisy, sigma**2, groups if ordered else NO_GROUPS)
-        problem, pair = Problem(reference.unmerged(square(ordered))), Estimate(noisy, measured=measured)
-        (estimate,) = estimate_pairs(problem, one_ways, (pair,), rng).tables
+        problem = Problem(reference.unmerged(square(ordered)), one_ways=one_ways)
+        pair = Estimate(noisy, measured=measured)
+        (estimate,) = estimate_pairs(problem, (pair,), rng).tables
         found.append(np.abs(estimate.counts - true).sum() / TOTAL)
     return np.array(found)
 

@@ -14,7 +14,7 @@ from strategies import coded_tables
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods.paper.gum import alternate_duplication, gradually_update, step_decay
-from privsyn.synthesis.tree import independent_start
+from privsyn.synthesis.synthesise import independent_start
 
 DOMAIN = Domain(tuple("abc"), (3, 2, 4))
 seeds = st.integers(0, 2**32 - 1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference import binary
 
 from privsyn.marginals.marginal import Marginal
-from privsyn.methods.paper.learn import components, peel
+from privsyn.methods.paper.gum import components, peel
 
 NAMES = tuple("abcdefg")
 every_set = [*combinations(NAMES, 1), *combinations(NAMES, 2), *combinations(NAMES, 3)]
