@@ -1,4 +1,4 @@
-"""`privsyn evaluate`: compare a synthetic table with the real one."""
+"""`privsyn evaluate` and `privsyn attack`: compare a synthetic table with the real one, and attack it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def evaluate(
     ] = None,
     model: Models = None,
     leave_out: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL", help="A column from which models do not learn. Repeat."),
+        list[str] | None, typer.Option(metavar="COL", help="A column from which models do not learn. Repeat.")
     ] = None,
     metric: Metrics = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
@@ -64,4 +63,40 @@ def evaluate(
         if json_file is not None:
             write_text(places["--json"], scores.to_json())
     say_text(str(scores))
+    show_files(outputs)
+
+
+@takes(csv=CSV)
+def attack(
+    real: Annotated[Path, typer.Argument(metavar="REAL", help="The rows from which SYNTHETIC was made.")],
+    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table.")],
+    control: Annotated[
+        Path, typer.Argument(metavar="CONTROL", help="Similar rows that were not used to make it.")
+    ],
+    schema: Annotated[Path | None, typer.Option(help="The schema of SYNTHETIC.")] = None,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="A column to infer; may be repeated. Default: all."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
+    *,
+    csv: Given,
+) -> None:
+    """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
+    import privsyn
+    from privsyn.cli.common.console import show_files
+    from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
+
+    outputs = {"--json": json_file}
+    tables = real, synthetic, control
+    for table in tables:
+        check_table(table)
+    check_outputs(outputs, inputs=(*tables, schema))
+    public = read_public(schema, csv)
+    with staged(outputs) as places:
+        risks = privsyn.attack(*tables, public, secrets=secret, seed=seed)
+        if json_file is not None:
+            write_text(places["--json"], risks.to_json())
+    say_text(str(risks))
     show_files(outputs)

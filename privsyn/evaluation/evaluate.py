@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 
 from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
+from privsyn.evaluation.marginals import (
+    marginals_of,
+    one_way_errors,
+    pairs_of,
+    triple_errors,
+    wasserstein_of_columns,
+)
 from privsyn.evaluation.numbers import SHARES, correlations_of, shapes_of
 from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
-from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.types import Floats

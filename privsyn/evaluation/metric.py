@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import Comparison, Found
+from privsyn.evaluation.encoding import Coded
 from privsyn.marginals.domain import Records
 from privsyn.marginals.types import Floats
 

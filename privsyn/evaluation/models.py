@@ -36,9 +36,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import DEFAULT_LEARNERS
-from privsyn.evaluation.encoding import View
+from privsyn.evaluation.encoding import Coded, View
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.types import Codes, Floats, Ints, Mask
 

@@ -12,9 +12,8 @@ from math import comb, nan
 
 import numpy as np
 
-from privsyn.evaluation.coded import Coded, Levels, coarsen
 from privsyn.evaluation.comparison import SEED, Comparison
-from privsyn.evaluation.encoding import View
+from privsyn.evaluation.encoding import Coded, Levels, View, coarsen
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.types import Floats, Integers, Mask, keep
 from privsyn.table.encoding.words import MISSING

@@ -9,21 +9,24 @@ from numbers import Real
 
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation.comparison import LEARNERS, Comparison
-from privsyn.evaluation.marginals import one_way_errors, pairs_of, query_errors, triple_errors
-from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, mean_and_max
-from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
-from privsyn.evaluation.predictions import propensity_score, score_of_model
-from privsyn.evaluation.rows import (
+from privsyn.evaluation.marginals import (
     distinct_rows,
     identical_rows,
     likeness,
     missing_patterns,
     nearest_row,
+    one_way_errors,
+    pairs_of,
     pooled_cells,
+    query_errors,
     rare_covered,
+    triple_errors,
     unseen,
     wasserstein_of_columns,
 )
+from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, mean_and_max
+from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
+from privsyn.evaluation.predictions import propensity_score, score_of_model
 
 SCORES_OF_MODELS = {
     "accuracy": "accuracy",

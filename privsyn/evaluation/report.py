@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.evaluation.coded import Levels, coarsen, recode
 from privsyn.evaluation.comparison import LEARNERS, Comparison
+from privsyn.evaluation.encoding import Levels, coarsen, recode
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.numbers import METHODS
 from privsyn.evaluation.registry import METRICS

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsyn.errors import InputError, printable, replace_errors, safe_repr
-from privsyn.evaluation.comparison import LEARNERS, left_out_line
+from privsyn.evaluation.comparison import LEARNERS, left_out_line, pooled_line
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
 from privsyn.evaluation.numbers import METHODS, Correlations
-from privsyn.evaluation.pooled_values import pooled_line
 from privsyn.evaluation.predictions import about_determining
 from privsyn.evaluation.registry import METRICS, MODELS
 from privsyn.marginals.domain import Attributes

@@ -37,8 +37,7 @@ from privsyn.table.enforcement.repair import Repair, check_constraints
 from privsyn.table.enforcement.rules import Computation, check_computed
 from privsyn.table.kinds.generated import Maker
 from privsyn.table.schema.columns import Datetime, Generated, Ordinal
-from privsyn.table.schema.header import dtypes_of, match_names
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, dtypes_of, match_names
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 

@@ -16,7 +16,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_table import MARKS
-from privsyn.table.schema.header import check_column_names
+from privsyn.table.schema.schema import check_column_names
 
 ABSENT = {*MARKS, "NaT"}
 """Texts that are no identifier, with or without spaces around them: several persons may share them."""

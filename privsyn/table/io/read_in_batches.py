@@ -32,8 +32,7 @@ from privsyn.table.io.source import (
     unchanged,
     with_head,
 )
-from privsyn.table.schema.header import check_column_names
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, check_column_names
 from privsyn.threads import ahead
 
 A = TypeVar("A")

@@ -298,8 +298,7 @@ class Categorical(Coded):
         if text is None:
             return None
         return written.get(
-            text,
-            written.get(text.lower(), written.get(number(csv_format.plain_number(text)), self.other)),
+            text, written.get(text.lower(), written.get(number(csv_format.plain_number(text)), self.other))
         )
 
 

@@ -22,7 +22,7 @@ from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, dtype_text, famil
 from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.encoding.heaps import Lattice
 from privsyn.table.encoding.parsing import convert_distinct
-from privsyn.table.kinds.plain_values import changed_settings
+from privsyn.table.kinds.column_settings import changed_settings
 
 if TYPE_CHECKING:
     from privsyn.table.schema.csv_format import CsvFormat

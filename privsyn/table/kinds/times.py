@@ -27,9 +27,9 @@ from privsyn.table.kinds.column_settings import (
     normalise,
     normalise_shared,
     one_of,
+    plain_value,
 )
 from privsyn.table.kinds.ordinal import Ordinal
-from privsyn.table.kinds.plain_values import plain_value
 
 if TYPE_CHECKING:
     from privsyn.table.schema.csv_format import CsvFormat

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from privsyn.errors import InputError, about, replace_errors
-from privsyn.table.kinds.plain_values import check_keys, plain_value, read_typed, typed_value
+from privsyn.table.kinds.column_settings import check_keys, plain_value, read_typed, typed_value
 from privsyn.table.schema.columns import Coded, Column
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from privsyn.files import atomic_path
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec.codec import Codec
 from privsyn.table.drafting.check import check_schema
+from privsyn.table.drafting.review import draft_text
 from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.drafting.review_comments import draft_text
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.io.csv_table import well_formed
