@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.increasing import Increasing
     from privsyn.table.enforcement.missing_when import MissingWhen
     from privsyn.table.enforcement.total import Total
+    from privsyn.table.kinds.csv_format import CsvFormat
     from privsyn.table.schema.columns import (
         Categorical,
         Datetime,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
         Text,
         Time,
     )
-    from privsyn.table.schema.csv_format import CsvFormat
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -111,7 +111,7 @@ _HOMES = {
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),
-    "privsyn.table.schema.csv_format": ("CsvFormat",),
+    "privsyn.table.kinds.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": (
         *("Categorical", "Datetime", "Duration", "Faker", "Identifier", "Numerical", "Text", "Time"),
     ),

@@ -7,34 +7,24 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import (
-    CSV,
-    Data,
-    Given,
-    Metrics,
-    Models,
-    own_metrics,
-    read_public,
-    settings_options,
-    takes,
-)
+from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
 
 PLANNED = ("epsilon", "delta", "schema", "unit", "rows_per_unit", "target")
 """The settings that change what is to be expected."""
 
 
-@takes(settings=settings_options(*PLANNED, required=["epsilon"]), csv=CSV)
+@options.takes(settings=options.settings_options(*PLANNED, required=["epsilon"]), csv=options.CSV)
 def plan(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="The table (no row is read), or a schema (.yaml) alone.")
     ],
     *,
-    settings: Given,
+    settings: options.Given,
     rows: Annotated[
         int | None, typer.Option(min=1, help="A rough, public number of rows: do not count the private ones.")
     ] = None,
-    csv: Given,
+    csv: options.Given,
 ) -> None:
     """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA."""
     import privsyn
@@ -46,13 +36,13 @@ def plan(
         check_table(data)
     if alone and settings["schema"] is not None:
         raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
-    settings["schema"] = read_public(data if alone else settings["schema"], csv)
+    settings["schema"] = options.read_public(data if alone else settings["schema"], csv)
     say_text(str(privsyn.plan(None if alone else data, rows=rows, **settings)))
 
 
-@takes(settings=settings_options("delta", "schema", "target"), csv=CSV)
+@options.takes(settings=options.settings_options("delta", "schema", "target"), csv=options.CSV)
 def sweep(
-    data: Data,
+    data: options.Data,
     *,
     epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="Separated by commas: 0.1,0.3,1,3,10.")],
     out: Annotated[
@@ -63,13 +53,13 @@ def sweep(
         ),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
-    settings: Given,
+    settings: options.Given,
     preset: Annotated[
         str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
     ] = "default",
     models: Annotated[bool, typer.Option(help="Train models; they take most of the time.")] = True,
-    model: Models = None,
-    metric: Metrics = None,
+    model: options.Models = None,
+    metric: options.Metrics = None,
     name: Annotated[
         str | None, typer.Option(help="The name of the table in the results. Default: that of DATA.")
     ] = None,
@@ -87,7 +77,7 @@ def sweep(
         Path | None,
         typer.Option(metavar="CSV", help="Results of other programs for the plot: method, epsilon, scores."),
     ] = None,
-    csv: Given,
+    csv: options.Given,
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
     import pandas as pd
@@ -102,8 +92,8 @@ def sweep(
     check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, settings["schema"], peers))
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
-    settings["schema"] = read_public(settings["schema"], csv)
-    metrics, scores = own_metrics(metric), score.split(",") if score else []
+    settings["schema"] = options.read_public(settings["schema"], csv)
+    metrics, scores = options.own_metrics(metric), score.split(",") if score else []
     check_scores(scores)
     others_results = None if peers is None else read_peers(peers)
     if plot is not None:

@@ -49,13 +49,7 @@ def sample(
     """Draw a synthetic table from a model, at no further privacy cost."""
     with _stopped(out) if resume else nullcontext():
         from privsyn import load
-        from privsyn.cli.common.console import (
-            progress,
-            show_columns,
-            show_not_accepted,
-            show_privacy,
-            show_table,
-        )
+        from privsyn.cli.common import console
         from privsyn.cli.common.given import parse_given
         from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
@@ -79,7 +73,7 @@ def sample(
             )
         release = load(model)
         asked = parse_given(release.codec.schema, given) if given else None
-        with progress() as report:
+        with console.progress() as report:
             if draws is not None:
                 made = release.draws(draws, rows, seed=seed, progress=report)
                 shape = made.to_file(out, excel_safe=excel_safe)
@@ -90,12 +84,12 @@ def sample(
             else:
                 table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
                 shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
-        show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
+        console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
         if balance is not None and (left_out := release.absent(balance)):
             say(about_absent(balance, left_out))
-        show_columns(release)
-        show_privacy(release.ledger, spent_before=True)
-        show_not_accepted(release.ledger)
+        console.show_columns(release)
+        console.show_privacy(release.ledger, spent_before=True)
+        console.show_not_accepted(release.ledger)
 
 
 def folder_kept(out: Path) -> Path:
@@ -125,7 +119,7 @@ def report(
 ) -> None:
     """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
     import privsyn
-    from privsyn.cli.common.console import show_files, show_privacy
+    from privsyn.cli.common import console
     from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
 
     check_outputs({"OUT": out, "--sheet": sheet}, inputs=(model,))
@@ -133,11 +127,11 @@ def report(
     check_markdown("--sheet", sheet)
     release = privsyn.load(model)
     privsyn.report(release, out)
-    show_files({"--public-report": out})
+    console.show_files({"--public-report": out})
     if sheet is not None:
         privsyn.sheet(release, sheet)
-    show_files({"--sheet": sheet})
-    show_privacy(release.ledger, spent_before=True)
+    console.show_files({"--sheet": sheet})
+    console.show_privacy(release.ledger, spent_before=True)
 
 
 def forecast(
@@ -153,10 +147,10 @@ def forecast(
 ) -> None:
     """Forecast how well models that learn from synthetic rows predict real ones. It reads MODEL alone."""
     import privsyn
-    from privsyn.cli.common.console import progress, show_privacy
+    from privsyn.cli.common import console
 
     release = privsyn.load(model)
-    with progress() as report:
+    with console.progress() as report:
         found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
     say_text(str(found))
-    show_privacy(release.ledger_, spent_before=True)
+    console.show_privacy(release.ledger_, spent_before=True)

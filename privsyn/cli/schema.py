@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privsyn.cli.common.options import CSV, Data, Force, Given, read_public, settings_options, takes
+from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
 
 if TYPE_CHECKING:
     from privsyn.table.schema.schema import Schema
 
 
-@takes(settings=settings_options("unit"), csv=CSV)
+@options.takes(settings=options.settings_options("unit"), csv=options.CSV)
 def schema(
-    data: Data,
+    data: options.Data,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
     ] = None,
@@ -31,9 +31,9 @@ def schema(
         bool, typer.Option("--from-dtypes", help="Draft from names and types alone; read no row.")
     ] = False,
     *,
-    settings: Given,
-    force: Force = False,
-    csv: Given,
+    settings: options.Given,
+    force: options.Force = False,
+    csv: options.Given,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
@@ -46,12 +46,12 @@ def schema(
     if check is not None:
         if from_dtypes:
             raise InputError("--check and --from-dtypes exclude each other: give one of them")
-        _check(data, check, output, unit, read_public(check, csv))
+        _check(data, check, output, unit, options.read_public(check, csv))
         return
     outputs = {"--output": output}
     check_outputs(outputs, inputs=(data,))
     check_new("--output", output, force=force)
-    form = read_public(None, csv)
+    form = options.read_public(None, csv)
     draft = draft_text(data, unit=unit, read=not from_dtypes, csv=PLAIN if form is None else form.csv)
     with staged(outputs) as places:
         for place in places.values():
@@ -85,9 +85,9 @@ def _check(data: Path, check: Path, output: Path | None, unit: str | None, publi
         raise typer.Exit(1)
 
 
-@takes(csv=CSV)
+@options.takes(csv=options.CSV)
 def randomize(
-    data: Data,
+    data: options.Data,
     out: Annotated[
         Path, typer.Argument(metavar="OUT", help="The randomised table: .csv, .csv.gz or .parquet.")
     ],
@@ -99,9 +99,9 @@ def randomize(
             " Default: those with `keep` in the schema."
         ),
     ] = None,
-    force: Force = False,
+    force: options.Force = False,
     *,
-    csv: Given,
+    csv: options.Given,
 ) -> None:
     """Randomise answers before they are collected; also writes OUT.ledger.json and OUT.schema.yaml."""
     from privsyn.cli.common.console import show_privacy
@@ -119,7 +119,7 @@ def randomize(
     check_outputs(outputs, inputs=(data, schema))
     for name, path in outputs.items():
         check_new(name, path, force=force)
-    public = read_public(schema, csv) or schema
+    public = options.read_public(schema, csv) or schema
     sent = randomise(data, public, keep)
     with staged(outputs) as places:
         rows, columns = write_table(sent.table, places["OUT"], sent.schema, sent.form)

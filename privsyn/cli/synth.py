@@ -1,4 +1,4 @@
-"""`privsyn synth`, and `privsyn owner`: make a synthetic table from one private table, or from several owners'."""
+"""`privsyn synth`, and `privsyn owner`: a synthetic table from a private one, or from several owners'."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from privsyn.cli.common.options import (
-    CSV,
-    Data,
-    ExcelSafe,
-    Force,
-    Given,
-    Out,
-    Rows,
-    Weak,
-    read_public,
-    settings_options,
-    takes,
-)
+from privsyn.cli.common import options
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
@@ -28,13 +16,13 @@ if TYPE_CHECKING:
     from privsyn.table.schema.schema import Schema
 
 
-@takes(settings=settings_options(), csv=CSV)
+@options.takes(settings=options.settings_options(), csv=options.CSV)
 def synth(
-    data: Data,
-    out: Out,
+    data: options.Data,
+    out: options.Out,
     *,
-    settings: Given,
-    rows: Rows = None,
+    settings: options.Given,
+    rows: options.Rows = None,
     model: Annotated[
         Path | None, typer.Option(help="Write the model to this file, for `privsyn sample`.")
     ] = None,
@@ -53,14 +41,14 @@ def synth(
         Path | None,
         typer.Option(help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published."),
     ] = None,
-    excel_safe: ExcelSafe = False,
-    force: Force = False,
-    allow_weak_privacy: Weak = False,
-    csv: Given,
+    excel_safe: options.ExcelSafe = False,
+    force: options.Force = False,
+    allow_weak_privacy: options.Weak = False,
+    csv: options.Given,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.common.console import check_promise, progress, show_acceptance, show_refused
+    from privsyn.cli.common import console
     from privsyn.cli.common.keeping import kept
     from privsyn.cli.common.outputs import rehearse
     from privsyn.errors import InputError
@@ -71,18 +59,18 @@ def synth(
     outputs["--sheet"] = sheet
     check_excel_safe(out, excel_safe=excel_safe)
     _check_files(outputs | {"--report": report}, (data, settings["schema"], settings["accept"]), force=force)
-    check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
+    console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-    settings["schema"] = public = read_public(settings["schema"], csv)
-    with progress() as bars:
+    settings["schema"] = public = options.read_public(settings["schema"], csv)
+    with console.progress() as bars:
         fitted = privsyn.PrivSyn(**settings, progress=bars)
         rehearse(data, out, public, unit=fitted.unit, rows=rows, report=report is not None)
         fitted.fit(data)
     verdict = fitted.ledger_.acceptance
     accepted = verdict is None or verdict.met
     with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
-        show_acceptance(fitted.ledger_)
+        console.show_acceptance(fitted.ledger_)
         if accepted:
             drawn = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
             shape, synthetic = _write(
@@ -99,7 +87,7 @@ def synth(
             if report is not None:
                 _compare(fitted, data, synthetic, public, report)
     if not accepted:
-        show_refused(fitted.ledger_, out, model)
+        console.show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
 
 
@@ -132,13 +120,13 @@ def _write(
 ) -> tuple[tuple[int, int], Any]:
     """Write the table, the public page and the sheet. Return the shape, and the `whole` table."""
     import privsyn
-    from privsyn.cli.common.console import progress
+    from privsyn.cli.common import console
     from privsyn.cli.common.terminal import say
     from privsyn.table.io.write import write_blocks
 
     out, page, sheet = cast(Path, outputs["OUT"]), outputs["--public-report"], outputs["--sheet"]
     existed = out.exists()
-    with progress() as bars:
+    with console.progress() as bars:
         synthetic = fitted.sample(rows, seed=seed, progress=bars) if whole else None
         blocks = iter([synthetic]) if whole else fitted.sample_blocks(rows, seed=seed, progress=bars)
         known, form = fitted.release_.codec.schema, fitted.release_.form
@@ -159,39 +147,31 @@ def _show(
     fitted: PrivSyn, shape: tuple[int, int], written: Outputs, public: Schema | None, *, estimated: bool
 ) -> None:
     """Print the files written, by the name of their option, and the privacy cost."""
-    from privsyn.cli.common.console import (
-        show_bounds,
-        show_columns,
-        show_files,
-        show_identifiers,
-        show_privacy,
-        show_public_inputs,
-        show_table,
-    )
+    from privsyn.cli.common import console
     from privsyn.cli.common.terminal import say
     from privsyn.release.remarks import found_bounds
     from privsyn.table.schema.schema import called_identifiers
 
     schema = fitted.release_.codec.schema
-    show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)
-    show_files(written)
-    show_columns(fitted.release_, public)
+    console.show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)
+    console.show_files(written)
+    console.show_columns(fitted.release_, public)
     bounds = found_bounds(fitted.release_.codec, public)
-    show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})
-    show_identifiers(called_identifiers(schema) if public is None else ())
-    show_public_inputs(fitted.ledger_)
+    console.show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})
+    console.show_identifiers(called_identifiers(schema) if public is None else ())
+    console.show_public_inputs(fitted.ledger_)
     if not fitted.nullable:
         say(
             "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
             " listed; if many are missing, fill the cells of the synthetic table instead"
         )
-    show_privacy(fitted.ledger_)  # last: it says what noise hid
+    console.show_privacy(fitted.ledger_)  # last: it says what noise hid
 
 
 def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None, report: Path) -> None:
     """Write the comparison of both tables, and print its path."""
     import privsyn
-    from privsyn.cli.common.console import show_files
+    from privsyn.cli.common import console
     from privsyn.studies.error_trace import trace
     from privsyn.table.io.read_in_memory import read_in_memory
 
@@ -200,14 +180,16 @@ def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None,
     origins = trace(fitted.release_, real, synthetic)
     spent = fitted.ledger_.to_dict()
     privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
-    show_files({"--report": report})
+    console.show_files({"--report": report})
 
 
-@takes(settings=settings_options(*AGREED, "schema", required=["epsilon", "schema"]), csv=CSV)
+@options.takes(
+    settings=options.settings_options(*AGREED, "schema", required=["epsilon", "schema"]), csv=options.CSV
+)
 def owner(
-    data: Data,
+    data: options.Data,
     *,
-    settings: Given,
+    settings: options.Given,
     party: Annotated[int, typer.Option(min=0, help="The place of this owner in --peers, from 0.")],
     peers: Annotated[
         str, typer.Option(metavar="HOST:PORT,...", help="All owners, in the same order at each of them.")
@@ -226,13 +208,13 @@ def owner(
     ] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait for another owner.")] = 3600.0,
     ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
-    force: Force = False,
-    allow_weak_privacy: Weak = False,
-    csv: Given,
+    force: options.Force = False,
+    allow_weak_privacy: options.Weak = False,
+    csv: options.Given,
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
     import privsyn
-    from privsyn.cli.common.console import check_promise, show_files, show_privacy, show_public_inputs
+    from privsyn.cli.common import console
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, write_text
     from privsyn.cli.common.terminal import say
     from privsyn.owners.owners import Owners
@@ -240,8 +222,8 @@ def owner(
     check_table(data)
     check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, settings["schema"]))
     check_new("--model", model, force=force)
-    check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
-    settings["schema"] = read_public(settings["schema"], csv)
+    console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
+    settings["schema"] = options.read_public(settings["schema"], csv)
     private = model.with_name(f"{model.name}.run") if folder is None else folder
     owners = Owners(
         data, party=party, peers=peers.split(","), honest=honest, folder=private, tls=tls, patience=patience
@@ -254,10 +236,10 @@ def owner(
             fitted.save(model)
             if ledger is not None:
                 write_text(ledger, fitted.ledger_.to_json())
-            show_files({"--model": model})
+            console.show_files({"--model": model})
             say(f"{private}: private; resumes this run, and can be deleted when all owners have the model")
-            show_privacy(fitted.ledger_)
-            show_public_inputs(fitted.ledger_)
+            console.show_privacy(fitted.ledger_)
+            console.show_public_inputs(fitted.ledger_)
 
 
 class _Lines:

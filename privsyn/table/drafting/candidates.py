@@ -1,5 +1,4 @@
-"""Which columns may explain another one, or where it is missing, by few rows. In wide tables all rows are read
-for these alone.
+"""Which columns may explain another one, or where it is missing, by few rows; all rows are read for these.
 
 Not private. Each condition is necessary, so the proposals are those that a search through all columns finds.
 """

@@ -19,8 +19,8 @@ from privsyn.table.io.csv_table import marks_in
 from privsyn.table.io.csv_text import PLAIN, check_header, read_header
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_memory import ending_of, read_columns, read_in_memory
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Identifier, Numerical, Text
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema, can_name, names_rows
 
 ORDERED = 0.5

@@ -21,8 +21,8 @@ from privsyn.table.encoding.number_bounds import COARSE, FEW_ROWS, outwards
 from privsyn.table.encoding.parsing import date_formats
 from privsyn.table.encoding.steps import decimals_of_step
 from privsyn.table.io.csv_text import PLAIN
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.yaml_file import constraint_lines, to_yaml
 
 BULK = 0.01

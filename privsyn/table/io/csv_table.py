@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_header, check_text, read_text, walk_text
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.table.schema.csv_format import DELIMITERS, CsvFormat
+from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.schema import check_column_names
 
 LONGEST_LINE = 2**20

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -29,9 +29,7 @@ from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS, FEW_TEXT
 from privsyn.table.encoding.parsing import convert_distinct, number
 from privsyn.table.kinds.column import COMPARES, FOR_FAMILY, Coded, in_words, number_in
 from privsyn.table.kinds.column_settings import distinct_values, normalise, normalise_shared, probability
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat
 
 OTHER = "other"
 """Default name, in dtypes that hold text, for all values that are not found."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 import pyarrow as pa
@@ -23,9 +23,7 @@ from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.encoding.heaps import Lattice
 from privsyn.table.encoding.parsing import convert_distinct
 from privsyn.table.kinds.column_settings import changed_settings
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat
 
 HARDLY = 2.0**-20
 """The step of real numbers, in parts of the distance of their bounds: too small to notice."""

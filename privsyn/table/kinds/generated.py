@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd, prod
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
@@ -18,9 +17,7 @@ from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type, shown_dtype, wide_dtype
 from privsyn.table.kinds.column import Column
 from privsyn.table.kinds.column_settings import flag, one_of
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat
 
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
 """Text around one number."""

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, plural, safe_repr
 from privsyn.marginals.types import Floats
+from privsyn.table.encoding import number_bounds as drafts
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import (
     MOST_SCALE,
@@ -27,32 +28,13 @@ from privsyn.table.encoding.dtypes import (
 from privsyn.table.encoding.encoders import NumericalEncoder
 from privsyn.table.encoding.grid import Grid, holds, spacing
 from privsyn.table.encoding.heaps import NUMBERS, Lattice, coarser
-from privsyn.table.encoding.number_bounds import (
-    COARSE,
-    FEW_NUMBERS,
-    STEPS,
-    are_codes,
-    bounds_of,
-    coarsest_step,
-    is_exact,
-)
 from privsyn.table.encoding.parsing import distinct, numbers
 from privsyn.table.encoding.steps import MAX_DECIMALS, decimals_of_step, multiples_around, number_step
 from privsyn.table.encoding.words import RangeWords, grid_words
+from privsyn.table.kinds import column_settings as settings
 from privsyn.table.kinds.column import FOR_FAMILY, number_in
-from privsyn.table.kinds.column_settings import (
-    both_or_neither,
-    check_decimals,
-    flag,
-    normalise,
-    normalise_shared,
-    number_bounds,
-    whole_number,
-)
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.ordinal import Ordinal
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
 
 HUGE = 1e300
 """Range of numbers that are drafted: larger ones may overflow when their bounds are rounded."""
@@ -102,25 +84,27 @@ class Numerical(Ordinal):
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        normalise_shared(self)
+        settings.normalise_shared(self)
         if self.integer is not None:
-            normalise(self, integer=flag("integer", self.integer))
+            settings.normalise(self, integer=settings.flag("integer", self.integer))
         if self.decimals is not None:
-            normalise(self, decimals=whole_number("decimals", self.decimals, 0, MAX_DECIMALS))
+            settings.normalise(
+                self, decimals=settings.whole_number("decimals", self.decimals, 0, MAX_DECIMALS)
+            )
             if self.integer:
                 raise InputError("integer and decimals exclude each other: give one of them")
         if self.step is not None:
             step = number_step(self.step, integer=self.integer, decimals=self.decimals)
-            normalise(self, step=step)
-        low, high = both_or_neither(self.low, self.high)
+            settings.normalise(self, step=step)
+        low, high = settings.both_or_neither(self.low, self.high)
         if low is None:
             return
-        low, high = number_bounds(low, high)
+        low, high = settings.number_bounds(low, high)
         if self.integer or self.decimals is not None:
-            check_decimals(low, high, self.decimals or 0)
-        normalise(self, low=low, high=high)
+            settings.check_decimals(low, high, self.decimals or 0)
+        settings.normalise(self, low=low, high=high)
         if self.step is not None:
-            check_decimals(*self.bounds, decimals_of_step(self.step) or 0)
+            settings.check_decimals(*self.bounds, decimals_of_step(self.step) or 0)
 
     @property
     def noun(self) -> str:
@@ -222,10 +206,12 @@ class Numerical(Ordinal):
             return None  # `Numerical` needs a finite range, also once bounds are rounded outwards
         step = None
         if decimals is not None and kind != "decimal":
-            step = coarsest_step(numbers, STEPS, COARSE / 10**decimals)
-        if kind != "decimal" and are_codes(numbers, step or (0.0 if decimals is None else 10.0**-decimals)):
+            step = drafts.coarsest_step(numbers, drafts.STEPS, drafts.COARSE / 10**decimals)
+        if kind != "decimal" and drafts.are_codes(
+            numbers, step or (0.0 if decimals is None else 10.0**-decimals)
+        ):
             return None
-        low, high = bounds_of(numbers, whole=decimals == 0 and kind != "decimal")
+        low, high = drafts.bounds_of(numbers, whole=decimals == 0 and kind != "decimal")
         if step is not None:  # to the grid: multiples of the step that hold all numbers
             first, last = math.ceil(round(low / step, 6)), math.floor(round(high / step, 6))
             low, high = round(first * step, decimals), round(last * step, decimals)
@@ -282,7 +268,7 @@ class Numerical(Ordinal):
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return whether bounds are exact, and what all numbers have in common."""
         is_plain = not self.integer and not self.decimals
-        exact = self.integer and is_exact(self.low, self.high, cells.dropna().to_numpy(np.float64))
+        exact = self.integer and drafts.is_exact(self.low, self.high, cells.dropna().to_numpy(np.float64))
         digits = "all whole" if self.integer else plural(self.decimals or 0, "decimal")
         return [
             "exact bounds" if exact else "bounds",
@@ -293,7 +279,12 @@ class Numerical(Ordinal):
     @property
     def doubt(self) -> str:
         """Whether whole numbers in a short range are codes."""
-        if not self.integer or self.low is None or self.high is None or self.high - self.low >= FEW_NUMBERS:
+        if (
+            not self.integer
+            or self.low is None
+            or self.high is None
+            or self.high - self.low >= drafts.FEW_NUMBERS
+        ):
             return ""
         return "Codes or classes? Then list them: {kind: categorical, values: [ ]}."
 
@@ -338,7 +329,7 @@ class Numerical(Ordinal):
 
     def _exact_grid(self, decimals: int, floats: np.dtype, dtype: Dtype) -> Grid:
         low, high = self._ends
-        check_decimals(low, high, decimals)
+        settings.check_decimals(low, high, decimals)
         if self.step is not None and round(self.step, decimals) != self.step:
             raise InputError(f"{its(dtype)}, too coarse for a step of {self.step}")
         if not holds(floats, low, high, decimals):

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import time, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -19,20 +19,9 @@ from privsyn.table.encoding.heaps import TIMES, Lattice, coarser
 from privsyn.table.encoding.parsing import clock_seconds, span_seconds
 from privsyn.table.encoding.steps import SECONDS, multiples_around, step_seconds, step_text, time_step
 from privsyn.table.encoding.time_encoders import DurationEncoder, TimeEncoder
-from privsyn.table.kinds.column_settings import (
-    LONGEST,
-    both_or_neither,
-    clock_time,
-    length_of_time,
-    normalise,
-    normalise_shared,
-    one_of,
-    plain_value,
-)
+from privsyn.table.kinds import column_settings as settings
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.ordinal import Ordinal
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
 
 UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "whole days"}
 
@@ -124,16 +113,16 @@ class Time(Timed):
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        one_of("unit", self.unit, ("s", "m", "h"))
-        one_of("objects", self.objects, ("time", "text"))
-        normalise_shared(self)
+        settings.one_of("unit", self.unit, ("s", "m", "h"))
+        settings.one_of("objects", self.objects, ("time", "text"))
+        settings.normalise_shared(self)
         if self.step is not None:
-            normalise(self, step=time_step(self.step, unit=self.unit))
+            settings.normalise(self, step=time_step(self.step, unit=self.unit))
         last = timedelta(days=1, seconds=-SECONDS[self.unit])
-        low = clock_time("00:00" if self.low is None else self.low)
-        high = clock_time(str(last) if self.high is None else self.high)
+        low = settings.clock_time("00:00" if self.low is None else self.low)
+        high = settings.clock_time(str(last) if self.high is None else self.high)
         _check_units(_since_midnight(low), _since_midnight(high), self.unit)
-        normalise(self, low=low, high=high)
+        settings.normalise(self, low=low, high=high)
         self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
     def neighbour(self, value: Any, by: int) -> time:
@@ -148,11 +137,11 @@ class Time(Timed):
 
     def since(self, value: Any) -> timedelta:
         """Return the time since midnight."""
-        return _since_midnight(clock_time(value))
+        return _since_midnight(settings.clock_time(value))
 
     def at(self, since: timedelta) -> time:
         """Return the time of day."""
-        return clock_time(str(since))
+        return settings.clock_time(str(since))
 
     @classmethod
     def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
@@ -174,7 +163,7 @@ class Time(Timed):
     def to_plain(self, what: str) -> dict[str, Any]:
         """Leave out the bounds of a whole day."""
         day = Time(unit=self.unit)
-        whole_day = {"low": plain_value("", day.low), "high": plain_value("", day.high)}
+        whole_day = {"low": settings.plain_value("", day.low), "high": settings.plain_value("", day.high)}
         return {key: value for key, value in super().to_plain(what).items() if value != whole_day.get(key)}
 
 
@@ -209,16 +198,16 @@ class Duration(Timed):
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        one_of("unit", self.unit, tuple(SECONDS))
-        normalise_shared(self)
+        settings.one_of("unit", self.unit, tuple(SECONDS))
+        settings.normalise_shared(self)
         if self.step is not None:
-            normalise(self, step=time_step(self.step, unit=self.unit, divides_day=False))
-        low, high = both_or_neither(self.low, self.high)
+            settings.normalise(self, step=time_step(self.step, unit=self.unit, divides_day=False))
+        low, high = settings.both_or_neither(self.low, self.high)
         if low is None:
             return
-        low, high = length_of_time(low), length_of_time(high)
+        low, high = settings.length_of_time(low), settings.length_of_time(high)
         _check_units(low, high, self.unit)
-        normalise(self, low=low, high=high)
+        settings.normalise(self, low=low, high=high)
         self.bounds  # noqa: B018  # as for `Time`
 
     @property
@@ -228,7 +217,7 @@ class Duration(Timed):
 
     def since(self, value: Any) -> timedelta:
         """Return the length of time itself."""
-        return length_of_time(value)
+        return settings.length_of_time(value)
 
     def at(self, since: timedelta) -> timedelta:
         """Return the length of time."""
@@ -265,7 +254,7 @@ class Duration(Timed):
     @property
     def limits(self) -> tuple[float, float]:
         """The longest length of time that every dtype can hold, of either sign."""
-        most = float(LONGEST // timedelta(seconds=SECONDS[self.unit]))
+        most = float(settings.LONGEST // timedelta(seconds=SECONDS[self.unit]))
         return -most, most
 
     def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:

@@ -16,10 +16,10 @@ from privsyn.notebook import html, html_table
 from privsyn.table.encoding.dtypes import Dtype, family, shown_dtype
 from privsyn.table.kinds.column import in_words
 from privsyn.table.kinds.column_settings import marks
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.generated import Identifier
 from privsyn.table.schema.columns import Coded, Column
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.expressions.parse import parse_expression
 
 

@@ -18,7 +18,7 @@ from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read
 from privsyn.table.io import csv_text
 from privsyn.table.io.csv_text import read_header
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat
 
 ROW = "39,State-gov,77516,Bachelors,Male"
 COMMANDS = (

@@ -26,8 +26,8 @@ from privsyn.files import atomic_path
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec.codec import Codec
 from privsyn.table.drafting.check import check_schema
-from privsyn.table.drafting.review import draft_text
 from privsyn.table.drafting.draft import draft_schema
+from privsyn.table.drafting.review import draft_text
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.io.csv_table import well_formed
@@ -36,8 +36,8 @@ from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_table
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Datetime, Duration, Identifier, Numerical, Time
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import from_plain, read_schema
 
