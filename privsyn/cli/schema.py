@@ -39,7 +39,7 @@ def schema(
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
     from privsyn.table.drafting.review import draft_text
-    from privsyn.table.io.csv_text import PLAIN
+    from privsyn.table.io.csv_table import PLAIN
 
     unit = settings["unit"]
     check_table(data)
@@ -65,7 +65,7 @@ def schema(
 def _check(data: Path, check: Path, output: Path | None, unit: str | None, public: Schema | None) -> None:
     """Print what a schema would change in the rows."""
     from privsyn.errors import InputError
-    from privsyn.table.drafting.check import Broken, Unfit, check_schema
+    from privsyn.table.drafting.draft import Broken, Unfit, check_schema
 
     if output is not None:
         raise InputError("--check writes no file; leave out --output")

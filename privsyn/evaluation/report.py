@@ -20,8 +20,7 @@ from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path
 from privsyn.marginals.types import Floats
 from privsyn.pages.picture import Axis, Bins, histogram, percent_of, strip
-from privsyn.pages.sections import Section, render
-from privsyn.pages.words import percent
+from privsyn.pages.sections import Section, percent, render
 from privsyn.table.encoding.words import number_range
 
 MOST_MAPPED = 40

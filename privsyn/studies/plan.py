@@ -32,7 +32,7 @@ from privsyn.settings import Settings
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
-from privsyn.table.io.csv_text import check_header
+from privsyn.table.io.csv_table import check_header
 from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import ending_of, read_columns
 from privsyn.table.schema.columns import Numerical

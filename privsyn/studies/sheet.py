@@ -15,7 +15,7 @@ from markupsafe import Markup
 from privsyn.arguments import check_release
 from privsyn.files import atomic_path
 from privsyn.pages import sections as pages
-from privsyn.pages.words import percent
+from privsyn.pages.sections import percent
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts
 from privsyn.synthesizer import PrivSyn

@@ -714,7 +714,7 @@ ROWS = (
     ),
     bug(
         "an error message with what a library says of a row",
-        "privsyn/table/io/csv_text.py",
+        "privsyn/table/io/csv_table.py",
         'some row is longer or shorter than"',
         'some row is longer or shorter than {error}"',
         "tests/test_leaks.py::test_no_mark_of_a_damaged_row_is_told",

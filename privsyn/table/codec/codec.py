@@ -29,7 +29,7 @@ from privsyn.table.encoding.dtypes import (
 )
 from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, OrderedEncoder, missing_cells
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
+from privsyn.table.encoding.steps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.increasing import rules_with_gaps

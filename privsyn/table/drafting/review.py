@@ -16,11 +16,10 @@ from privsyn.marginals.types import Floats
 from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_csv
 from privsyn.table.drafting.relations import propose
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.encoding.heaps import NUMBERS
 from privsyn.table.encoding.number_bounds import COARSE, FEW_ROWS, outwards
 from privsyn.table.encoding.parsing import date_formats
-from privsyn.table.encoding.steps import decimals_of_step
-from privsyn.table.io.csv_text import PLAIN
+from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
+from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
 from privsyn.table.schema.yaml_file import constraint_lines, to_yaml

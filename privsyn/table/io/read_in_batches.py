@@ -18,8 +18,7 @@ from privsyn.marginals.counting import Walk
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io import source as raw
 from privsyn.table.io.arrow import empty_table, frame_of, public_schema
-from privsyn.table.io.csv_table import CsvTable
-from privsyn.table.io.csv_text import walk_text
+from privsyn.table.io.csv_table import CsvTable, walk_text
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
 from privsyn.table.io.read_in_memory import ending_of, read_in_memory

@@ -15,8 +15,7 @@ from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.files import check_file
 from privsyn.table.encoding.dtypes import is_wide_float
 from privsyn.table.io.arrow import check_type, empty_table, frame_of, plain_cells, readable
-from privsyn.table.io.csv_table import no_rows, read_csv
-from privsyn.table.io.csv_text import PLAIN, read_header
+from privsyn.table.io.csv_table import PLAIN, no_rows, read_csv, read_header
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of, read_parquet
 from privsyn.table.schema.schema import Schema

@@ -20,8 +20,8 @@ from privsyn.marginals.types import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, dtype_text, family, is_wide_float, its
 from privsyn.table.encoding.encoders import Encoder
-from privsyn.table.encoding.heaps import Lattice
 from privsyn.table.encoding.parsing import convert_distinct
+from privsyn.table.encoding.steps import Lattice
 from privsyn.table.kinds.column_settings import changed_settings
 from privsyn.table.kinds.csv_format import CsvFormat
 

@@ -15,10 +15,9 @@ from privsyn.marginals.types import Floats
 from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGrid
 from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, tick
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.heaps import TIMES
 from privsyn.table.encoding.number_bounds import coarsest_step
 from privsyn.table.encoding.parsing import date_formats, distinct, moments
-from privsyn.table.encoding.steps import DAY, step_text, time_step
+from privsyn.table.encoding.steps import DAY, TIMES, step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.kinds import column_settings as settings
 from privsyn.table.kinds.csv_format import CsvFormat
