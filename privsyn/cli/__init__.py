@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import current_thread, main_thread
+from traceback import walk_tb
 from types import TracebackType
 from typing import Annotated, Any
 
@@ -164,13 +165,9 @@ def _defect(error: Exception) -> str:
 
 def _place(traceback: TracebackType | None) -> str:
     """Return the innermost line of this package in a traceback."""
-    place = "an unknown line"
-    while traceback is not None:
-        module = traceback.tb_frame.f_globals.get("__name__", "")
-        if module.split(".")[0] == "privsyn":
-            place = f"{module}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
+    modules = ((frame.f_globals.get("__name__", ""), line) for frame, line in walk_tb(traceback))
+    ours = [f"{module}:{line}" for module, line in modules if module.split(".")[0] == "privsyn"]
+    return ours[-1] if ours else "an unknown line"
 
 
 @app.callback(invoke_without_command=True)

@@ -310,7 +310,7 @@ def _categories(
 
 def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Column:
     """Encode numbers or dates in bins; missing cells have a code of their own."""
-    column = replace(column, bins=min(column.bins, MOST_VALUES))  # type: ignore[type-var]
+    column = replace(column, bins=min(column.bins, MOST_VALUES))
     floats = [np.where(np.isfinite(one), one, np.nan) for one in map(column.measured, cells)]
     grid = column.own_grid(cells[0].dtype) if given else _grid_around(column, floats, cells[0].name)
     dates = column.compared_as == "date"

@@ -107,15 +107,16 @@ class PairErrors:
     @property
     def errors(self) -> Floats:
         """Return the errors of the sampled pairs, each once."""
-        return _each_once(self.error)
+        return each_once(self.error)
 
     @property
     def cramers_v_errors(self) -> Floats:
         """Return the absolute differences of Cramér's V."""
-        return _each_once(np.abs(self.cramers_v - self.real_cramers_v))
+        return each_once(np.abs(self.cramers_v - self.real_cramers_v))
 
 
-def _each_once(matrix: Floats) -> Floats:
+def each_once(matrix: Floats) -> Floats:
+    """Return the numbers of all pairs of columns that have one, from a symmetric matrix."""
     above = matrix[np.triu_indices(len(matrix), 1)]
     return above[~np.isnan(above)]
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Coded, Levels, View, coarsen
+from privsyn.evaluation.marginals import each_once
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.types import Floats, Integers, Mask, keep
 from privsyn.table.encoding.words import MISSING
@@ -60,9 +61,7 @@ class Correlations:
 
     def errors(self, method: str) -> Floats:
         """Return the absolute error of each pair that has a correlation."""
-        gaps = np.abs(getattr(self, method) - getattr(self, f"real_{method}"))
-        above = gaps[np.triu_indices(len(gaps), 1)]
-        return above[~np.isnan(above)]
+        return each_once(np.abs(getattr(self, method) - getattr(self, f"real_{method}")))
 
     def worst(self, names: Attributes, most: int) -> dict[str, tuple[tuple[Attributes, float, float], ...]]:
         """Return the pairs with the largest errors: columns, real and synthetic correlation, by method."""

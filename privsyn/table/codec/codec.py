@@ -295,7 +295,9 @@ class Codec:
         whole = {name for name, of in self.parts.items() if not fixed.keys().isdisjoint(of)}
         rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *whole}))
         for name, of in self.parts.items():
-            numbers[name] = parts.join_rows(rows, of, self.grid(name), rng)
+            drawn = [numbers[part] for part in of]
+            room = rows.room(of[0], np.arange(len(records)))
+            numbers[name] = parts.join(drawn, room, self.grid(name), rng)
         if self.schema.constraints:
             self.rules.enforce(rows, rng)
         return numbers | parts.split_given({name: numbers[name] for name in self.parts}, self.parts)
@@ -336,7 +338,7 @@ class Codec:
         rows = len(next(iter(columns.values())))
         for name, maker in self._makers.items():
             with about(f"column {name!r}"):
-                columns[name] = maker.make(rows, rng, start)
+                columns[name] = maker(rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
     def specimen(self, rng: np.random.Generator, start: int = 0) -> pd.DataFrame:

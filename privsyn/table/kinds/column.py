@@ -29,8 +29,10 @@ HARDLY = 2.0**-20
 """The step of real numbers, in parts of the distance of their bounds: too small to notice."""
 
 
-class Column(ABC):  # noqa: B024  # a kind that is never counted needs no method
+class Column(ABC):  # a kind that is never counted needs no method
     """What the owner declares public about one column."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # each kind is a dataclass
 
     lists_values: ClassVar[bool] = False
     """Whether the values are a list without an order, in place of numbers or times between bounds."""

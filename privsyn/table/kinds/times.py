@@ -74,7 +74,7 @@ class Timed(Ordinal):
 
     def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
         """Return the column with this step."""
-        return replace(self, step=steps.step_text(round(step * self.scale)))  # type: ignore[type-var]
+        return replace(self, step=steps.step_text(round(step * self.scale)))
 
     @property
     def _grid(self) -> Grid:

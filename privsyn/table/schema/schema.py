@@ -105,7 +105,7 @@ class Schema:
                 " say nullable: false of the others in the schema"
             )
         chosen = set(self.coded if names is None else names).difference(kept).intersection(self.coded)
-        changed = {name: replace(self.columns[name], nullable=False) for name in chosen}  # type: ignore[type-var]
+        changed = {name: replace(self.columns[name], nullable=False) for name in chosen}
         return replace(self, columns={**self.columns, **changed})
 
     def markers(self, name: str) -> tuple[str, ...]:
