@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,9 +12,11 @@ from privsyn.cli.common import options
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
-    from privsyn.cli.common.outputs import Outputs
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.schema.schema import Schema
+
+
+ADD_UP = "the costs of both tables add up: docs/composition.md"
 
 
 @options.takes(settings=options.settings_options(), csv=options.CSV)
@@ -51,14 +54,17 @@ def synth(
     from privsyn.cli.common import console
     from privsyn.cli.common.keeping import kept
     from privsyn.cli.common.outputs import rehearse
+    from privsyn.cli.common.terminal import say
     from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.io.read_in_memory import check_excel_safe
+    from privsyn.table.io.write import write_blocks
 
-    outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
-    outputs["--sheet"] = sheet
+    outputs: dict[str, Path | None] = {"OUT": out, "--model": model, "--ledger": ledger}
+    outputs |= {"--public-report": public_report, "--sheet": sheet}
     check_excel_safe(out, excel_safe=excel_safe)
-    _check_files(outputs | {"--report": report}, (data, settings["schema"], settings["accept"]), force=force)
+    inputs = data, settings["schema"], settings["accept"]
+    _check_files(data, out, outputs | {"--report": report}, inputs, force=force)
     console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
@@ -72,89 +78,61 @@ def synth(
     with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
         console.show_acceptance(fitted.ledger_)
         if accepted:
-            drawn = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
-            shape, synthetic = _write(
-                fitted,
-                outputs,
-                written,
-                rows=rows,
-                seed=drawn,
-                whole=report is not None,
-                excel_safe=excel_safe,
-            )
-            kinds = {name: path if path in written else None for name, path in outputs.items()}
-            _show(fitted, shape, kinds, public, estimated=rows is None)
+            seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
+            existed = out.exists()
+            with console.progress() as bars:
+                whole = None if report is None else fitted.sample(rows, seed=seed, progress=bars)
+                blocks = (
+                    fitted.sample_blocks(rows, seed=seed, progress=bars) if whole is None else iter([whole])
+                )
+                known, form = fitted.release_.codec.schema, fitted.release_.form
+                shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
+                written.append(out)
+                if public_report is not None:
+                    privsyn.report(fitted.release_, public_report)
+                    written.append(public_report)
+                if sheet is not None:
+                    privsyn.sheet(fitted.release_, sheet, data=out)
+                    written.append(sheet)
+            if existed:
+                say(f"{out} was replaced. If it was published, {ADD_UP}")
+            console.show_table(shape, out, fitted.ledger_, estimated=rows is None)
+            console.show_files({name: path if path in written else None for name, path in outputs.items()})
+            _show(fitted, public)
             if report is not None:
-                _compare(fitted, data, synthetic, public, report)
+                _compare(fitted, data, whole, public, report)
     if not accepted:
         console.show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
 
 
-def _check_files(outputs: Outputs, inputs: tuple[Path | None, ...], *, force: bool) -> None:
-    """Refuse files that cannot be read or written; the first input is the private table."""
+def _check_files(
+    data: Path, out: Path, outputs: Mapping[str, Path | None], inputs: tuple[Path | None, ...], *, force: bool
+) -> None:
+    """Refuse files that cannot be read or written."""
+    from privsyn.cli.common import outputs as check
     from privsyn.cli.common.keeping import check_rescue
-    from privsyn.cli.common.outputs import check_markdown, check_new, check_outputs, check_page, check_table
     from privsyn.table.io.read_in_memory import ending_of
 
-    check_table(cast(Path, inputs[0]))
-    ending_of(out := cast(Path, outputs["OUT"]))
-    check_outputs(outputs, inputs=inputs)
-    for name in ("--report", "--public-report"):
-        check_page(name, outputs[name])
-    check_markdown("--sheet", outputs["--sheet"])
-    check_new("--model", outputs["--model"], force=force)
+    check.check_table(data)
+    ending_of(out)
+    check.check_outputs(outputs, inputs=inputs)
+    check.check_page("--report", outputs["--report"])
+    check.check_page("--public-report", outputs["--public-report"])
+    check.check_markdown("--sheet", outputs["--sheet"])
+    check.check_new("--model", outputs["--model"], force=force)
     if outputs["--model"] is None:
         check_rescue(out, (*inputs, *outputs.values()), force=force)
 
 
-def _write(
-    fitted: PrivSyn,
-    outputs: Outputs,
-    written: list[Path],
-    *,
-    rows: int | None,
-    seed: int | None,
-    whole: bool,
-    excel_safe: bool,
-) -> tuple[tuple[int, int], Any]:
-    """Write the table, the public page and the sheet. Return the shape, and the `whole` table."""
-    import privsyn
-    from privsyn.cli.common import console
-    from privsyn.cli.common.terminal import say
-    from privsyn.table.io.write import write_blocks
-
-    out, page, sheet = cast(Path, outputs["OUT"]), outputs["--public-report"], outputs["--sheet"]
-    existed = out.exists()
-    with console.progress() as bars:
-        synthetic = fitted.sample(rows, seed=seed, progress=bars) if whole else None
-        blocks = iter([synthetic]) if whole else fitted.sample_blocks(rows, seed=seed, progress=bars)
-        known, form = fitted.release_.codec.schema, fitted.release_.form
-        shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
-        written.append(out)
-        if page is not None:
-            privsyn.report(fitted.release_, page)
-            written.append(page)
-        if sheet is not None:
-            privsyn.sheet(fitted.release_, sheet, data=out)
-            written.append(sheet)
-    if existed:
-        say(f"{out} was replaced. If it was published, the costs of both tables add up: docs/composition.md")
-    return shape, synthetic
-
-
-def _show(
-    fitted: PrivSyn, shape: tuple[int, int], written: Outputs, public: Schema | None, *, estimated: bool
-) -> None:
-    """Print the files written, by the name of their option, and the privacy cost."""
+def _show(fitted: PrivSyn, public: Schema | None) -> None:
+    """Print what is remarkable about the columns, and the privacy cost."""
     from privsyn.cli.common import console
     from privsyn.cli.common.terminal import say
     from privsyn.release.remarks import found_bounds
     from privsyn.table.schema.schema import called_identifiers
 
     schema = fitted.release_.codec.schema
-    console.show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)
-    console.show_files(written)
     console.show_columns(fitted.release_, public)
     bounds = found_bounds(fitted.release_.codec, public)
     console.show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})

@@ -234,32 +234,29 @@ def code_together(
     coded_columns = chosen.coded
     if not coded_columns:
         raise InputError("no column can be compared: all are identifiers or free text")
-    encoded = []
+    encoded = {}
     for name, column in coded_columns.items():
         cells = [_column(table, name) for table in tables]
         if column.lists_values:
             marks = () if schema is None else schema.markers(name)
             values = None if schema is None else column.listed or None
-            encoded.append(_categories(cells, values, marks, most_values))
+            encoded[name] = _categories(cells, values, marks, most_values)
         else:
             given = schema is not None and column.is_public
-            encoded.append(_bins(cells, cast(Ordinal, column), given=given))
-    sizes, ordered = tuple(len(one.labels) for one in encoded), tuple(one.ordered for one in encoded)
-    domain = Domain(tuple(coded_columns), sizes, ordered)
+            encoded[name] = _bins(cells, cast(Ordinal, column), given=given)
+    columns = encoded.values()
+    sizes, ordered = tuple(len(one.labels) for one in columns), tuple(one.ordered for one in columns)
+    domain = Domain(tuple(encoded), sizes, ordered)
     coded = tuple(
         Coded(
-            Records(domain, np.column_stack([one.codes[index] for one in encoded])),
-            {
-                name: one.numbers[index]
-                for name, one in zip(coded_columns, encoded, strict=True)
-                if one.numbers
-            },
+            Records(domain, np.column_stack([one.codes[index] for one in columns])),
+            {name: one.numbers[index] for name, one in encoded.items() if one.numbers},
             table,
         )
         for index, table in enumerate(tables)
     )
     left_out = called_identifiers(chosen) if schema is None else ()
-    kinds, labels, ranges = zip(*((one.kind, one.labels, one.ranges) for one in encoded), strict=True)
+    kinds, labels, ranges = zip(*((one.kind, one.labels, one.ranges) for one in columns), strict=True)
     return View(domain, kinds, labels, ranges, left_out), coded
 
 

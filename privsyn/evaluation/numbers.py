@@ -244,11 +244,8 @@ def _compare_shapes(real: Coded, others: Mapping[str, Coded]) -> dict[str, Shape
         return of_columns, np.array([_deviation(cells) for cells in table.numbers.values()])
 
     truth = found(real)
-    result = {}
-    for name, table in others.items():
-        ours = found(table)
-        result[name] = Shapes(ours[0], truth[0], ours[1], truth[1])
-    return result
+    ours = {name: found(table) for name, table in others.items()}
+    return {name: Shapes(of[0], truth[0], of[1], truth[1]) for name, of in ours.items()}
 
 
 def shapes_of(comparison: Comparison) -> dict[str, Shapes]:
@@ -286,27 +283,18 @@ def _means_within(groups: Mapping[str, Levels], real: Coded, other: Coded) -> Fl
     tables = [sample_rows(table, len(names) * len(groups)) for table in (real, other)]
     errors = []
     for name in names:
-        present = [~np.isnan(table.numbers[name]) for table in tables]
-        cells = [table.numbers[name][rows] for table, rows in zip(tables, present, strict=True)]
+        present = [table.take(np.flatnonzero(~np.isnan(table.numbers[name]))) for table in tables]
+        cells = [table.numbers[name] for table in present]
         deviation = _deviation(cells[0]) or 1.0
         for column, levels in groups.items():
             if column == name:
                 continue
             axis, size = every.index(column), len(levels.labels)
             values = size - (levels.labels[-1] == MISSING)
-            codes = [
-                levels.of_code[table.records.codes[rows, axis]]
-                for table, rows in zip(tables, present, strict=True)
-            ]
-            sizes, sums = (
-                np.array(
-                    [
-                        np.bincount(code, weight, minlength=size)[:values]
-                        for code, weight in zip(codes, weights, strict=True)
-                    ]
-                )
-                for weights in ((None, None), cells)
-            )
+            codes = [levels.of_code[table.records.codes[:, axis]] for table in present]
+            sizes = np.array([np.bincount(code, minlength=size)[:values] for code in codes])
+            weighed = (np.bincount(code, of, minlength=size) for code, of in zip(codes, cells, strict=True))
+            sums = np.array([each[:values] for each in weighed])
             occupied = sizes[0] > 0
             if occupied.any():
                 means = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)

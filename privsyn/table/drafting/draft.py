@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import sqrt
 from os import PathLike
 from pathlib import Path
-from typing import cast
+from typing import TypeGuard, cast
 
 import numpy as np
 import pandas as pd
@@ -124,7 +124,7 @@ def draft_with_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[Sc
     """Return the draft from the rows, and the rows."""
     form = None if csv == PLAIN else Schema({}, csv=csv)
     frame = without(unit, read_in_memory(table, form, unit=unit).frame)
-    columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
+    columns = {str(name): _draft_column(str(name), cells) for name, cells in frame.items()}
     order = Order(frame)
     for name, column in columns.items():
         if (
@@ -133,7 +133,7 @@ def draft_with_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[Sc
             and order.is_code(name)
         ):
             columns[name] = kinds.Categorical.draft(frame[name].dropna(), column.nullable) or column
-    missing = marks_in(Path(cast(str, table)), csv) if is_csv(table) else ()
+    missing = marks_in(Path(table), csv) if is_csv(table) else ()
     return Schema(columns, missing=missing, csv=csv), frame
 
 
@@ -145,7 +145,7 @@ def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=unit)
 
 
-def is_csv(table: object) -> bool:
+def is_csv(table: object) -> TypeGuard[str | PathLike[str]]:
     """Return whether a table is a CSV file."""
     return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
 
@@ -153,7 +153,7 @@ def is_csv(table: object) -> bool:
 def _empty(table: object, csv: CsvFormat) -> pd.DataFrame:
     """Return the names and dtypes of a table without reading a row. Columns of a CSV are text."""
     if is_csv(table):
-        path = Path(cast(str, table))
+        path = Path(table)
         check_header(path, names := read_header(path, csv))
         return pd.DataFrame({name: [] for name in names}, dtype=TEXT)
     return read_columns(table)
@@ -245,7 +245,7 @@ def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str,
     """Count, for each column of a CSV, the cells of text that could not be read and became missing."""
     if not is_csv(table):
         return {}
-    text = read_text(Path(cast(str, table)), schema.csv)
+    text = read_text(Path(table), schema.csv)
     counts = {}
     for name, column in schema.coded.items():
         marks = pa.array(schema.markers(name), pa.string())
