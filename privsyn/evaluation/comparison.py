@@ -106,7 +106,8 @@ class Comparison:
         _check_left_out(view, target, leave_out)
         tables, learners = dict(zip(given, coded, strict=True)), chosen_learners(models)
         _check_numbers(view, frames, tables)
-        _check_target(view, tables, target if learners else None)
+        if learners and target is not None:
+            _check_target(view, tables, target)
         rng = np.random.default_rng(SEED)
         whole, rows = tables["real"], len(tables["synthetic"])
         train, held_out = (whole, tables["test"]) if "test" in tables else _split(whole, rng)
@@ -218,10 +219,8 @@ def _check_numbers(view: View, frames: Mapping[str, pd.DataFrame], tables: Mappi
                 )
 
 
-def _check_target(view: View, tables: Mapping[str, Coded], target: str | None) -> None:
+def _check_target(view: View, tables: Mapping[str, Coded], target: str) -> None:
     """Refuse tables on which no model can be trained or tested."""
-    if target is None:
-        return
     for which in tables.keys() & {"real", "test"}:
         if not _given(view, tables[which], target).any():
             raise InputError(

@@ -262,12 +262,9 @@ def missing_patterns(comparison: Comparison) -> Score:
 
 def rare_covered(real: Records, other: Records) -> float:
     """Return the share of rare values that occur in the other table; NaN if none is rare."""
-    rare = covered = 0
-    for ours, theirs in _one_ways(real, other):
-        is_rare = (ours > 0) & (ours < RARE * len(real))
-        rare += int(is_rare.sum())
-        covered += int((is_rare & (theirs > 0)).sum())
-    return covered / rare if rare else np.nan
+    ours, theirs = np.concatenate(_one_ways(real, other), axis=1)
+    rare = (ours > 0) & (ours < RARE * len(real))
+    return float((theirs[rare] > 0).mean()) if rare.any() else np.nan
 
 
 def unseen(real: Records, other: Records) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -147,19 +146,14 @@ class Numerical(Ordinal):
 
     def bounds_cells(self, dtype: dtypes.Dtype) -> BoundsGrid:
         """Return the cells over all numbers that the dtype can hold."""
-        grid = partial(BoundsGrid.numbers, decimals=self.exact_decimals(dtype))
-        doubles = np.dtype(np.float64)
-        match dtypes.family(dtype):
-            case "integer":
-                whole = np.iinfo(dtypes.number_type(dtype))
-                return grid(dtype=doubles, limits=(float(whole.min), float(whole.max)))
-            case "decimal":
-                most = dtypes.largest_decimal(dtype)
-                return grid(dtype=doubles, limits=(-most, most))
-            case "real":
-                return grid(dtype=dtypes.number_type(dtype))
-            case _:
-                return grid(dtype=doubles)
+        kind, limits = dtypes.family(dtype), (-math.inf, math.inf)
+        if kind == "integer":
+            whole = np.iinfo(dtypes.number_type(dtype))
+            limits = float(whole.min), float(whole.max)
+        elif kind == "decimal":
+            limits = -dtypes.largest_decimal(dtype), dtypes.largest_decimal(dtype)
+        floats = dtypes.number_type(dtype) if kind == "real" else np.dtype(np.float64)
+        return BoundsGrid.numbers(decimals=self.exact_decimals(dtype), dtype=floats, limits=limits)
 
     def known_by_dtype(self, dtype: dtypes.Dtype) -> Self:
         """Return a column of whole numbers if the dtype holds no others."""
@@ -214,10 +208,9 @@ class Numerical(Ordinal):
             if decimals == 0 and kind != "decimal":
                 step = None if step is None else int(step)
                 return cls(int(low), int(high), integer=True, step=step, nullable=nullable)
-            if kind == "decimal":
-                return cls(low, high, decimals=decimals, nullable=nullable)
+            whole = None if kind == "decimal" else False
             decimals = decimals if step is None else None
-            return cls(low, high, integer=False, decimals=decimals, step=step, nullable=nullable)
+            return cls(low, high, integer=whole, decimals=decimals, step=step, nullable=nullable)
         except InputError:
             return None  # too many digits to be a quantity
 

@@ -7,8 +7,8 @@ exports it, and `schema.schema.json` names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import MISSING, fields
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
@@ -243,14 +243,10 @@ def in_order(computing: Mapping[str, Constraint]) -> list[str]:
         return [name for name in TopologicalSorter(graph).static_order() if name in computing]
 
 
-@contextmanager
-def about_constraint(place: int) -> Iterator[None]:
+def about_constraint(place: int) -> AbstractContextManager[None]:
     """Begin the message of an `InputError` with the place of its constraint in the list."""
-    message = ""
-    try:
-        yield
-    except InputError as error:
-        message = str(error)
-    if message:
-        about = "" if message.startswith("constraint ") else f"constraint {place}: "
-        raise InputError(f"{about}{message}")
+
+    def placed(error: Exception) -> str:
+        return str(error) if str(error).startswith("constraint ") else f"constraint {place}: {error}"
+
+    return replace_errors(placed, InputError)
